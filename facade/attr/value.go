@@ -1,0 +1,94 @@
+// Package attr is the value model of DynamoDB: the ten attribute types, their
+// JSON form, sizes, comparison and exact 38-digit numbers.
+//
+// Values are held in canonical form: a number is its canonical decimal text,
+// a set is sorted and free of duplicates. So two equal values are equal field
+// by field, and the canonical JSON of equal items is the same text.
+package attr
+
+// Type is one of the ten DynamoDB attribute types, named by its wire tag.
+type Type uint8
+
+// The ten types. The zero Type is no type: it marks an absent value.
+const (
+	Absent Type = iota
+	S           // string
+	N           // number, 38 significant digits
+	B           // binary
+	BOOL        // boolean
+	NULL        // null
+	SS          // set of strings
+	NS          // set of numbers
+	BS          // set of binaries
+	L           // list
+	M           // map
+)
+
+var typeNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
+
+// String returns the wire tag: "S", "N", … ; "" for Absent.
+func (t Type) String() string { return typeNames[t] }
+
+// ParseType returns the type with the given wire tag, or false.
+func ParseType(tag string) (Type, bool) {
+	for t, name := range typeNames {
+		if t > 0 && name == tag {
+			return Type(t), true
+		}
+	}
+	return Absent, false
+}
+
+// IsScalar reports whether t may be a key attribute's type or another scalar:
+// S, N, B, BOOL, NULL.
+func (t Type) IsScalar() bool { return t >= S && t <= NULL }
+
+// IsSet reports whether t is SS, NS or BS.
+func (t Type) IsSet() bool { return t >= SS && t <= BS }
+
+// Value is one attribute value. Which field holds it depends on Type:
+//
+//	S         Str, the text (UTF-8)
+//	N         Str, canonical decimal text (see ParseNumber)
+//	B         Str, the raw bytes
+//	BOOL      Bool
+//	NULL      nothing
+//	SS NS BS  Set, in canonical order: SS and BS bytewise, NS numeric
+//	L         List
+//	M         Map
+//
+// The zero Value is absent. Values are immutable once built: share them
+// freely, never change what a field refers to.
+type Value struct {
+	Type Type
+	Bool bool
+	Str  string
+	Set  []string
+	List []Value
+	Map  map[string]Value
+}
+
+// Item is one DynamoDB item: attribute name to value. A nil Item stands for
+// "no item"; an empty one is an item without attributes.
+type Item map[string]Value
+
+// String returns a value of type S.
+func String(s string) Value { return Value{Type: S, Str: s} }
+
+// Binary returns a value of type B.
+func Binary(b []byte) Value { return Value{Type: B, Str: string(b)} }
+
+// Boolean returns a value of type BOOL.
+func Boolean(b bool) Value { return Value{Type: BOOL, Bool: b} }
+
+// Null returns a value of type NULL.
+func Null() Value { return Value{Type: NULL} }
+
+// ListOf returns a value of type L with the given elements.
+func ListOf(elems ...Value) Value { return Value{Type: L, List: elems} }
+
+// MapOf returns a value of type M; it takes ownership of m.
+func MapOf(m map[string]Value) Value { return Value{Type: M, Map: m} }
+
+// IsAbsent reports whether v is no value at all.
+func (v Value) IsAbsent() bool { return v.Type == Absent }

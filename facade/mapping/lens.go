@@ -1,0 +1,125 @@
+// Package mapping is the lens between DynamoDB items and Bigtable rows: a pair
+// of inverse functions, compiled from a declarative YAML mapping.
+//
+// It is the only place that speaks both vocabularies. The facade, the loader
+// and the verifier all go through it: one mapping, one code path.
+package mapping
+
+import "github.com/tabletop-emu/tabletop/facade/attr"
+
+// Reserved families. A mapping cannot declare them for its own cells.
+const (
+	// FamilyTypes holds the type sidecar: `a/…`, `c/…`, `r/…`, `i/…` cells.
+	FamilyTypes = "_t"
+	// FamilyState holds the facade's bookkeeping. It is never part of an
+	// item: Place does not write it, Items does not read it.
+	FamilyState = "_f"
+)
+
+// KeyAttr is a key attribute: its name and its type, S, N or B.
+type KeyAttr struct {
+	Name string
+	Type attr.Type
+}
+
+// KeySchema is the primary key of a table or the key of an index. Range.Name
+// is "" where there is no sort key.
+type KeySchema struct {
+	Hash, Range KeyAttr
+}
+
+// Cell is one Bigtable cell. Timestamp is in microseconds.
+type Cell struct {
+	Family    string
+	Qualifier []byte
+	Timestamp int64
+	Value     []byte
+}
+
+// Row is a Bigtable row, or the part of one that was read: Cells in storage
+// order (families in any order, qualifiers ascending, newest first).
+type Row struct {
+	Key   []byte
+	Cells []Cell
+}
+
+// Span is a half-open range of row keys [Start, End); an empty End has no
+// bound.
+type Span struct {
+	Start, End []byte
+}
+
+// Extent is a set of cells inside one row: those of Family whose qualifier
+// equals Qualifier (or, with Prefix, begins with it: Prefix with an empty
+// Qualifier is the whole family) and whose timestamp is in [MinTime, MaxTime),
+// in microseconds; MaxTime 0 has no bound.
+type Extent struct {
+	Family           string
+	Qualifier        []byte
+	Prefix           bool
+	MinTime, MaxTime int64
+}
+
+// Location is where an item of a given key lives, or would live.
+type Location struct {
+	Rule string // name of the rule
+	Row  []byte
+	// Own are the extents that only this item's cells can occupy: clearing
+	// them removes the item and nothing of its siblings in the row.
+	Own []Extent
+}
+
+// Placed is an item laid out as cells.
+type Placed struct {
+	Location
+	Cells      []Cell // all within Own
+	Exceptions int    // how many of them are sidecar cells
+}
+
+// RangeOp is the operator of a sort-key condition.
+type RangeOp uint8
+
+// The operators that a sort-key condition may use.
+const (
+	NoRange    RangeOp = iota
+	Equal              // = A
+	Less               // < A
+	LessEqual          // <= A
+	Greater            // > A
+	GreaterEqual       // >= A
+	Between            // A <= x <= B
+	BeginsWith         // begins_with(x, A)
+)
+
+// KeyCondition selects items of one partition.
+type KeyCondition struct {
+	Hash attr.Value
+	Op   RangeOp
+	A, B attr.Value
+}
+
+// Order says how the items of a Plan come out when its spans are read in
+// ascending row order and the items of each row are sorted by sort key.
+type Order uint8
+
+// The orders of a plan.
+const (
+	// SameOrder: ascending by sort key; read the spans reversed for descending.
+	SameOrder Order = iota
+	// ReversedOrder: descending by sort key.
+	ReversedOrder
+	// MergeOrder: each span alone is ascending; merge them.
+	MergeOrder
+	// SortOrder: no order; gather the items of the partition and sort them.
+	SortOrder
+)
+
+// Plan is how the items that satisfy a condition are read: the rows that can
+// hold them, optionally only some extents of these rows, and the order they
+// come in. What is read may hold other items too: the caller keeps those that
+// match the condition.
+type Plan struct {
+	Spans   []Span   // sorted, disjoint
+	Extents []Extent // nil: whole rows
+	Order   Order
+}
