@@ -1,0 +1,182 @@
+package attr
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Problem says what is wrong with a value.
+type Problem uint8
+
+// The problems of a value. The comment of each names the fields of [Error]
+// that go with it.
+const (
+	// BadJSON: the text is not JSON, or ends early, or is not UTF-8. Err.
+	BadJSON Problem = iota + 1
+	// DuplicateName: a JSON object holds a member name twice. Text is the name.
+	DuplicateName
+	// WrongToken: JSON of another kind than the type wants. Text is the kind
+	// found ("string", "number", "object", …), Want the kind expected.
+	WrongToken
+	// NoType: a value without a type tag, or whose tag's content is null.
+	NoType
+	// ManyTypes: a value with two type tags. Text is the second tag.
+	ManyTypes
+	// UnknownType: a type tag that is none. Text is the tag.
+	UnknownType
+	// NullNotTrue: a NULL that is not true.
+	NullNotTrue
+	// BadBase64: a binary that is not standard padded base64. Text is it.
+	BadBase64
+	// EmptySet: a set without members. Type is SS, NS or BS.
+	EmptySet
+	// DuplicateMember: a set that holds a member twice. Type is SS, NS or BS,
+	// Text the members as given, joined by ", " (binaries in base64).
+	DuplicateMember
+	// NotNumber: a number that is none. Text is it.
+	NotNumber
+	// Overflow: a number of magnitude 1E126 or more. Text is it.
+	Overflow
+	// Underflow: a number of magnitude less than 1E-130. Text is it.
+	Underflow
+	// TooPrecise: a number of more than 38 significant digits. Text is it.
+	TooPrecise
+	// TooDeep: lists and maps nested deeper than MaxDepth.
+	TooDeep
+)
+
+// Error is the error of every function of this package: what is wrong, and
+// where.
+type Error struct {
+	Problem Problem
+	Type    Type   // type of the value at fault, or Absent
+	Text    string // see Problem
+	Want    string // see Problem
+	// Path is the attribute path of the value at fault, such as
+	// `Item.a[2].b`, or "" for a value that stands alone.
+	Path string
+	// Offset is the byte offset in the JSON input, or -1.
+	Offset int64
+	Err    error // the cause, or nil
+}
+
+func newError(p Problem, t Type, text string) *Error {
+	return &Error{Problem: p, Type: t, Text: text, Offset: -1}
+}
+
+// Unwrap returns the cause, or nil.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Error says what is wrong and at which attribute path.
+func (e *Error) Error() string {
+	if e.Path != "" {
+		return e.Path + ": " + e.problem()
+	}
+	return e.problem()
+}
+
+func (e *Error) problem() string {
+	switch e.Problem {
+	case BadJSON:
+		return fmt.Sprintf("not valid JSON: %v", e.Err)
+	case DuplicateName:
+		return fmt.Sprintf("member name %s appears twice", clip(e.Text))
+	case WrongToken:
+		if e.Type != Absent {
+			return fmt.Sprintf("%s wants a JSON %s, found %s", e.Type, e.Want, e.Text)
+		}
+		return fmt.Sprintf("want a JSON %s, found %s", e.Want, e.Text)
+	case NoType:
+		return "value without a type tag"
+	case ManyTypes:
+		return fmt.Sprintf("value with more than one type tag, second is %s", clip(e.Text))
+	case UnknownType:
+		return fmt.Sprintf("unknown type tag %s, want one of S N B BOOL NULL SS NS BS L M", clip(e.Text))
+	case NullNotTrue:
+		return "NULL must be true"
+	case BadBase64:
+		return fmt.Sprintf("binary is not standard padded base64: %s", clip(e.Text))
+	case EmptySet:
+		return fmt.Sprintf("%s is empty", e.Type)
+	case DuplicateMember:
+		return fmt.Sprintf("%s holds a member twice: [%s]", e.Type, clipText(e.Text))
+	case NotNumber:
+		return fmt.Sprintf("not a number: %s", clip(e.Text))
+	case Overflow:
+		return fmt.Sprintf("number exceeds 9.99…E+125: %s", clip(e.Text))
+	case Underflow:
+		return fmt.Sprintf("number is smaller than 1E-130: %s", clip(e.Text))
+	case TooPrecise:
+		return fmt.Sprintf("number of more than %d significant digits: %s", MaxDigits, clip(e.Text))
+	case TooDeep:
+		return fmt.Sprintf("lists and maps nested deeper than %d levels", MaxDepth)
+	}
+	return "invalid value"
+}
+
+func clip(s string) string { return strconv.Quote(clipText(s)) }
+
+// clipText bounds what an error shows of the input.
+func clipText(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}
+
+// AWSMessage returns DynamoDB's text for the error, and whether DynamoDB
+// would answer it as a SerializationException (true: the request could not be
+// read) or as a ValidationException (false).
+//
+// An unknown type tag has the text of a value without a type: DynamoDB
+// overlooks members that it does not know.
+func (e *Error) AWSMessage() (text string, serialization bool) {
+	const invalid = "One or more parameter values were invalid: "
+	switch e.Problem {
+	case BadJSON, DuplicateName:
+		return "", true
+	case WrongToken:
+		return "", true
+	case BadBase64:
+		return "", true
+	case NoType, UnknownType:
+		return "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false
+	case ManyTypes:
+		return "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes", false
+	case NullNotTrue:
+		return invalid + "Null attribute value types must have the value of true", false
+	case EmptySet:
+		switch e.Type {
+		case SS:
+			return invalid + "An string set  may not be empty", false
+		case NS:
+			return invalid + "An number set  may not be empty", false
+		default:
+			return invalid + "Binary sets should not be empty", false
+		}
+	case DuplicateMember:
+		switch e.Type {
+		case SS:
+			return invalid + "Input collection [" + e.Text + "] contains duplicates.", false
+		case NS:
+			return "Input collection contains duplicates", false
+		default:
+			return invalid + "Input collection [" + e.Text + "]of type BS contains duplicates.", false
+		}
+	case NotNumber:
+		if e.Text == "" {
+			return "The parameter cannot be converted to a numeric value", false
+		}
+		return "The parameter cannot be converted to a numeric value: " + e.Text, false
+	case Overflow:
+		return "Number overflow. Attempting to store a number with magnitude larger than supported range", false
+	case Underflow:
+		return "Number underflow. Attempting to store a number with magnitude smaller than supported range", false
+	case TooPrecise:
+		return "Attempting to store more than 38 significant digits in a Number", false
+	case TooDeep:
+		return "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit", false
+	}
+	return "", false
+}
