@@ -1,0 +1,31 @@
+package engine
+
+import "errors"
+
+// The package's errors, to be tested with errors.Is. What is returned wraps
+// one of them and names the table, family or row concerned.
+var (
+	// ErrClosed is returned by every use of a DB after Close.
+	ErrClosed = errors.New("store is closed")
+	// ErrTableNotFound is returned when no table of the name exists.
+	ErrTableNotFound = errors.New("table not found")
+	// ErrTableExists is returned when a table of the name exists already.
+	ErrTableExists = errors.New("table already exists")
+	// ErrFamilyNotFound is returned when the table has no family of the name.
+	ErrFamilyNotFound = errors.New("column family not found")
+	// ErrFamilyExists is returned when the table has a family of the name
+	// already.
+	ErrFamilyExists = errors.New("column family already exists")
+	// ErrInvalid is returned for an argument that makes no sense whatever the
+	// store holds, such as a mutation of unknown kind.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrNotCounter is returned when an increment meets a value that is not
+	// eight bytes long.
+	ErrNotCounter = errors.New("value is not an 8-byte counter")
+	// ErrFormatVersion is returned by Open for a store that a newer version of
+	// the program has written.
+	ErrFormatVersion = errors.New("unsupported format version")
+	// ErrLocked is returned by Open for a directory that another store has
+	// open, in this process or another.
+	ErrLocked = errors.New("data directory is in use")
+)
