@@ -1,0 +1,150 @@
+package inproc
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// bareContext keeps the deadline and the cancellation of a client's context
+// and hides its values: a server sees none of them over a wire either.
+type bareContext struct{ context.Context }
+
+// Value hides the client's values.
+func (bareContext) Value(any) any { return nil }
+
+// AfterFunc lets package context attach children without a goroutine, which it
+// would otherwise start for a context that is not its own.
+func (b bareContext) AfterFunc(f func()) func() bool { return context.AfterFunc(b.Context, f) }
+
+type addr struct{}
+
+// Network names the kind of connection.
+func (addr) Network() string { return "inproc" }
+
+// String is the address: there is only this process.
+func (addr) String() string { return "inproc" }
+
+var inprocPeer = peer.Peer{Addr: addr{}, LocalAddr: addr{}}
+
+// call is the server's side of one call, and what grpc.SetHeader and its kin
+// find in the handler's context.
+type call struct {
+	method string
+	parent context.Context // the client's
+	ctx    context.Context // the handler's
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	header  metadata.MD
+	sent    bool // the header is on its way: it can no longer change
+	trailer metadata.MD
+}
+
+var _ grpc.ServerTransportStream = (*call)(nil)
+
+// Method returns the full name of the method.
+func (cl *call) Method() string { return cl.method }
+
+// SetHeader adds to the header. It fails once the header was sent.
+func (cl *call) SetHeader(md metadata.MD) error {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.sent {
+		return status.Error(codes.Internal, "inproc: the header was already sent")
+	}
+	cl.header = metadata.Join(cl.header, md)
+	return nil
+}
+
+// SendHeader adds to the header and closes it.
+func (cl *call) SendHeader(md metadata.MD) error {
+	if err := cl.SetHeader(md); err != nil {
+		return err
+	}
+	cl.closeHeader()
+	return nil
+}
+
+// SetTrailer adds to the trailer.
+func (cl *call) SetTrailer(md metadata.MD) error {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.trailer = metadata.Join(cl.trailer, md)
+	return nil
+}
+
+func (cl *call) closeHeader() {
+	cl.mu.Lock()
+	cl.sent = true
+	cl.mu.Unlock()
+}
+
+func (cl *call) metadata() (header, trailer metadata.MD) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.header.Copy(), cl.trailer.Copy()
+}
+
+// report fills the addresses that the client's options carry.
+func (cl *call) report(opts []grpc.CallOption) {
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.HeaderCallOption:
+			*o.HeaderAddr, _ = cl.metadata()
+		case grpc.TrailerCallOption:
+			_, *o.TrailerAddr = cl.metadata()
+		case grpc.PeerCallOption:
+			*o.PeerAddr = inprocPeer
+		}
+	}
+}
+
+func finish(opts []grpc.CallOption, err error) {
+	for _, o := range opts {
+		if o, ok := o.(grpc.OnFinishCallOption); ok {
+			o.OnFinish(err)
+		}
+	}
+}
+
+// contextStatus is what the client sees of a call whose context has ended: its
+// own reason, or that the channel was closed.
+func (cl *call) contextStatus() error {
+	if err := cl.parent.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	return status.Error(codes.Canceled, "grpc: the client connection is closing")
+}
+
+// runUnary calls the handler of desc with req itself. A generated handler
+// decodes into a message of its own first; the interceptor puts the caller's
+// in its place.
+func (cl *call) runUnary(desc *grpc.MethodDesc, impl any, req proto.Message, icept grpc.UnaryServerInterceptor) (resp any, err error) {
+	defer recoverTo(&err, cl.method)
+	swap := func(ctx context.Context, own any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if want, ok := own.(proto.Message); !ok || want.ProtoReflect().Descriptor() != req.ProtoReflect().Descriptor() {
+			return nil, status.Errorf(codes.Internal, "inproc: %s takes a %T, not a %T", cl.method, own, req)
+		}
+		if icept == nil {
+			return handler(ctx, req)
+		}
+		return icept(ctx, req, info, handler)
+	}
+	return desc.Handler(impl, cl.ctx, func(any) error { return nil }, swap)
+}
+
+// recoverTo turns a panic into an Internal error that names the method.
+func recoverTo(err *error, method string) {
+	if p := recover(); p != nil {
+		*err = status.Error(codes.Internal, fmt.Sprintf("inproc: %s panicked: %v\n%s", method, p, debug.Stack()))
+	}
+}

@@ -1,0 +1,271 @@
+// Package inproc is a copy-free gRPC channel inside one process: a
+// [grpc.ClientConnInterface] that calls registered service implementations
+// directly, without a wire, a codec or a goroutine.
+//
+// A unary call runs its handler in the caller's goroutine with the caller's
+// own request message. A server stream runs its handler as a coroutine: each
+// message that is sent waits until the client asks for it, so that a slow
+// reader holds the handler back and nothing is buffered.
+//
+// What gRPC promises about a call holds here too: status errors with details,
+// deadlines and cancellation, metadata, headers and trailers, interceptors,
+// and an error instead of a crash for an unknown method. A handler that panics
+// answers Internal.
+//
+// The price of not copying is a contract: neither side changes a message after
+// handing it over, and a handler keeps nothing of its request after it
+// returns. [Options.Clone] copies every message, as a wire would; a test that
+// passes only with it has found a breach.
+//
+// What it does not do: size limits, compression, credentials and the UTF-8
+// check of strings belong to the wire and have no effect. Calls that stream
+// from the client are answered with Unimplemented. The handler of a stream
+// starts when the client first waits for an answer.
+package inproc
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Options configure New. The zero value has no interceptors and hands messages
+// over without copying them.
+type Options struct {
+	// Unary runs around every unary handler. Default: none.
+	Unary grpc.UnaryServerInterceptor
+	// Stream runs around every handler of a server stream. Default: none.
+	Stream grpc.StreamServerInterceptor
+	// Clone copies each message on its way, so that a side that changes a
+	// message it has handed over, or keeps one it was given, is harmless.
+	// For tests. Default: messages are shared.
+	Clone bool
+}
+
+// Channel dispatches calls to the services registered with it. Register all
+// services before the first call; after that it is safe for concurrent use.
+type Channel struct {
+	opts     Options
+	services map[string]*service
+
+	mu     sync.Mutex
+	closed bool
+	calls  map[*call]struct{} // open streams and unary calls in flight
+}
+
+var (
+	_ grpc.ServiceRegistrar    = (*Channel)(nil)
+	_ grpc.ClientConnInterface = (*Channel)(nil)
+)
+
+type service struct {
+	impl    any
+	unary   map[string]*grpc.MethodDesc
+	streams map[string]*grpc.StreamDesc
+}
+
+// New returns a channel without services.
+func New(o Options) *Channel {
+	return &Channel{opts: o, services: make(map[string]*service), calls: make(map[*call]struct{})}
+}
+
+// RegisterService adds a service, as the generated Register functions do. The
+// implementation must fit the description; registering a service again
+// replaces it.
+func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	s := &service{
+		impl:    impl,
+		unary:   make(map[string]*grpc.MethodDesc, len(desc.Methods)),
+		streams: make(map[string]*grpc.StreamDesc, len(desc.Streams)),
+	}
+	for i := range desc.Methods {
+		s.unary[desc.Methods[i].MethodName] = &desc.Methods[i]
+	}
+	for i := range desc.Streams {
+		s.streams[desc.Streams[i].StreamName] = &desc.Streams[i]
+	}
+	c.services[desc.ServiceName] = s
+}
+
+// Close ends every open stream and refuses further calls with Canceled, as a
+// closed connection does. Unary calls in flight see their context canceled.
+// It does not wait for them.
+func (c *Channel) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	open := c.calls
+	c.calls = make(map[*call]struct{})
+	c.mu.Unlock()
+	for cl := range open {
+		cl.cancel()
+	}
+	return nil
+}
+
+// Invoke runs a unary call in the caller's goroutine. args and reply must be
+// protobuf messages; what the handler returns is shared with reply.
+func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) (err error) {
+	defer func() { finish(opts, err) }()
+	svc, name, err := c.lookup(method)
+	if err != nil {
+		return err
+	}
+	desc := svc.unary[name]
+	if desc == nil {
+		return unknownMethod(svc, method, name)
+	}
+	req, err := c.handOver(args)
+	if err != nil {
+		return err
+	}
+	cl, err := c.start(ctx, method)
+	if err != nil {
+		return err
+	}
+	defer c.end(cl)
+	resp, err := cl.runUnary(desc, svc.impl, req, c.opts.Unary)
+	cl.report(opts)
+	if cl.parent.Err() != nil || cl.ctx.Err() != nil {
+		// Over a wire the client has left by now, whatever the handler says.
+		return cl.contextStatus()
+	}
+	if err != nil {
+		return toStatus(err)
+	}
+	out, ok := reply.(proto.Message)
+	if !ok {
+		return status.Errorf(codes.Internal, "inproc: reply of %s is a %T, not a protobuf message", method, reply)
+	}
+	shared, err := c.handOver(resp)
+	if err != nil {
+		return err
+	}
+	return share(out, shared)
+}
+
+// NewStream opens a server stream. As with any gRPC stream, the client reads
+// it to its end or cancels ctx.
+func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	svc, name, err := c.lookup(method)
+	if err != nil {
+		return nil, err
+	}
+	sd := svc.streams[name]
+	if sd == nil {
+		return nil, unknownMethod(svc, method, name)
+	}
+	if sd.ClientStreams || (desc != nil && desc.ClientStreams) {
+		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not carry", method)
+	}
+	cl, err := c.start(ctx, method)
+	if err != nil {
+		return nil, err
+	}
+	return newStream(c, cl, svc.impl, sd, opts), nil
+}
+
+// lookup splits "/package.Service/Method". Its texts are those of grpc.Server.
+func (c *Channel) lookup(method string) (svc *service, name string, err error) {
+	path, name, ok := cutLast(strings.TrimPrefix(method, "/"), "/")
+	if !ok {
+		return nil, "", status.Errorf(codes.Unimplemented, "malformed method name: %q", method)
+	}
+	svc = c.services[path]
+	if svc == nil {
+		return nil, "", status.Errorf(codes.Unimplemented, "unknown service %s", path)
+	}
+	return svc, name, nil
+}
+
+func unknownMethod(svc *service, method, name string) error {
+	path, _, _ := cutLast(strings.TrimPrefix(method, "/"), "/")
+	if svc.streams[name] != nil || svc.unary[name] != nil {
+		return status.Errorf(codes.Internal, "inproc: method %s for service %s was called with the wrong kind of call", name, path)
+	}
+	return status.Errorf(codes.Unimplemented, "unknown method %s for service %s", name, path)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// start makes the server's side of a call: its context carries the client's
+// deadline and cancellation and its outgoing metadata, and none of its values.
+func (c *Channel) start(ctx context.Context, method string) (*call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	cl := &call{method: method, parent: ctx}
+	base := context.Context(bareContext{ctx})
+	if md, ok := metadata.FromOutgoingContext(ctx); ok {
+		base = metadata.NewIncomingContext(base, md)
+	}
+	base = peer.NewContext(base, &inprocPeer)
+	cl.ctx, cl.cancel = context.WithCancel(grpc.NewContextWithServerTransportStream(base, cl))
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		cl.cancel()
+		return nil, status.Error(codes.Canceled, "grpc: the client connection is closing")
+	}
+	c.calls[cl] = struct{}{}
+	return cl, nil
+}
+
+func (c *Channel) end(cl *call) {
+	cl.cancel()
+	c.mu.Lock()
+	delete(c.calls, cl)
+	c.mu.Unlock()
+}
+
+// handOver prepares a message for the other side.
+func (c *Channel) handOver(m any) (proto.Message, error) {
+	msg, ok := m.(proto.Message)
+	if !ok {
+		return nil, status.Errorf(codes.Internal, "inproc: message is a %T, not a protobuf message", m)
+	}
+	if c.opts.Clone {
+		msg = proto.Clone(msg)
+	}
+	return msg, nil
+}
+
+// share makes dst equal to src, sharing everything below the top level.
+func share(dst, src proto.Message) error {
+	d, s := dst.ProtoReflect(), src.ProtoReflect()
+	if d.Descriptor() != s.Descriptor() {
+		return status.Errorf(codes.Internal, "inproc: a %s was sent where a %s is expected", s.Descriptor().FullName(), d.Descriptor().FullName())
+	}
+	proto.Reset(dst)
+	s.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		d.Set(fd, v)
+		return true
+	})
+	if u := s.GetUnknown(); len(u) > 0 {
+		d.SetUnknown(u)
+	}
+	return nil
+}
+
+// toStatus makes of a handler's error what a client would receive.
+func toStatus(err error) error {
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	return s.Err()
+}

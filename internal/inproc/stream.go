@@ -1,0 +1,235 @@
+package inproc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// clientStream is the client's side of a server stream. The handler runs as a
+// coroutine inside RecvMsg.
+type clientStream struct {
+	ch   *Channel
+	cl   *call
+	desc *grpc.StreamDesc
+	impl any
+	opts []grpc.CallOption
+
+	mu      sync.Mutex  // held while the coroutine runs or is stopped; guards all below
+	release func() bool // detaches the stream from its context
+	req     proto.Message
+	next    func() (proto.Message, bool)
+	stop    func()
+	peeked  proto.Message // read ahead by Header
+	done    bool
+	err     error // why the stream ended; io.EOF after success
+	handler error // what the handler returned
+}
+
+func newStream(ch *Channel, cl *call, impl any, desc *grpc.StreamDesc, opts []grpc.CallOption) *clientStream {
+	s := &clientStream{ch: ch, cl: cl, impl: impl, desc: desc, opts: opts}
+	s.mu.Lock() // abandon may run at once and must find release
+	defer s.mu.Unlock()
+	s.release = context.AfterFunc(cl.ctx, s.abandon)
+	return s
+}
+
+// abandon ends the handler of a stream whose context has ended.
+func (s *clientStream) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishLocked(s.cl.contextStatus())
+}
+
+// Header returns the header, running the handler up to its first message or
+// its end to get it.
+func (s *clientStream) Header() (metadata.MD, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.peeked == nil && !s.done {
+		s.cl.mu.Lock()
+		sent := s.cl.sent
+		s.cl.mu.Unlock()
+		if !sent {
+			s.peeked, _ = s.pullLocked()
+		}
+	}
+	h, _ := s.cl.metadata()
+	if s.done && !errors.Is(s.err, io.EOF) && len(h) == 0 {
+		return nil, s.err
+	}
+	return h, nil
+}
+
+// Trailer returns the trailer, once the stream has ended.
+func (s *clientStream) Trailer() metadata.MD {
+	_, t := s.cl.metadata()
+	return t
+}
+
+// Context returns the client's context.
+func (s *clientStream) Context() context.Context { return s.cl.parent }
+
+// SendMsg hands the one request over.
+func (s *clientStream) SendMsg(m any) error {
+	req, err := s.ch.handOver(m)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done:
+		return io.EOF // RecvMsg says why
+	case s.req != nil:
+		return status.Errorf(codes.Internal, "inproc: %s takes one request", s.cl.method)
+	}
+	s.req = req
+	return nil
+}
+
+// CloseSend does nothing: a server stream has one request.
+func (s *clientStream) CloseSend() error { return nil }
+
+// RecvMsg runs the handler until it sends its next message, and shares that
+// message with m. At the end it returns io.EOF or the handler's status.
+func (s *clientStream) RecvMsg(m any) error {
+	out, ok := m.(proto.Message)
+	if !ok {
+		return status.Errorf(codes.Internal, "inproc: reply of %s is a %T, not a protobuf message", s.cl.method, m)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.cl.ctx.Err(); err != nil && !s.done {
+		s.finishLocked(s.cl.contextStatus())
+	}
+	msg := s.peeked
+	s.peeked = nil
+	if msg == nil {
+		var err error
+		if msg, err = s.pullLocked(); err != nil {
+			return err
+		}
+	}
+	return share(out, msg)
+}
+
+// pullLocked runs the handler to its next message.
+func (s *clientStream) pullLocked() (proto.Message, error) {
+	if s.done {
+		return nil, s.err
+	}
+	if s.next == nil {
+		s.next, s.stop = iter.Pull(s.messages())
+	}
+	msg, ok := s.next()
+	switch {
+	case s.cl.ctx.Err() != nil:
+		s.finishLocked(s.cl.contextStatus())
+	case ok:
+		return msg, nil
+	case s.handler != nil:
+		s.finishLocked(toStatus(s.handler))
+	default:
+		s.finishLocked(io.EOF)
+	}
+	return nil, s.err
+}
+
+// finishLocked ends the stream with err, once.
+func (s *clientStream) finishLocked(err error) {
+	if s.done {
+		return
+	}
+	s.done, s.err, s.peeked = true, err, nil
+	s.release()
+	s.ch.end(s.cl)
+	if s.stop != nil {
+		s.stop()
+	}
+	s.cl.report(s.opts)
+	if errors.Is(err, io.EOF) {
+		finish(s.opts, nil)
+	} else {
+		finish(s.opts, err)
+	}
+}
+
+// messages is what the handler sends, as a sequence.
+func (s *clientStream) messages() iter.Seq[proto.Message] {
+	return func(yield func(proto.Message) bool) {
+		defer recoverTo(&s.handler, s.cl.method)
+		ss := &serverStream{s: s, yield: yield}
+		if icept := s.ch.opts.Stream; icept != nil {
+			info := &grpc.StreamServerInfo{FullMethod: s.cl.method, IsServerStream: true}
+			s.handler = icept(s.impl, ss, info, s.desc.Handler)
+			return
+		}
+		s.handler = s.desc.Handler(s.impl, ss)
+	}
+}
+
+// serverStream is the handler's side. All of it runs inside the coroutine,
+// while the client's side holds its lock.
+type serverStream struct {
+	s       *clientStream
+	yield   func(proto.Message) bool
+	got     bool // the request was received
+	stopped bool // the client is gone: yield must not be called again
+}
+
+// SetHeader adds to the header.
+func (ss *serverStream) SetHeader(md metadata.MD) error { return ss.s.cl.SetHeader(md) }
+
+// SendHeader adds to the header and closes it.
+func (ss *serverStream) SendHeader(md metadata.MD) error { return ss.s.cl.SendHeader(md) }
+
+// SetTrailer adds to the trailer; it cannot fail.
+func (ss *serverStream) SetTrailer(md metadata.MD) {
+	_ = ss.s.cl.SetTrailer(md) // only a wire could refuse it
+}
+
+// Context returns the handler's context.
+func (ss *serverStream) Context() context.Context { return ss.s.cl.ctx }
+
+// RecvMsg shares the client's request with m; a second time it is io.EOF.
+func (ss *serverStream) RecvMsg(m any) error {
+	if ss.got {
+		return io.EOF
+	}
+	in, ok := m.(proto.Message)
+	if !ok {
+		return status.Errorf(codes.Internal, "inproc: request of %s is a %T, not a protobuf message", ss.s.cl.method, m)
+	}
+	if ss.s.req == nil {
+		return status.Errorf(codes.Internal, "inproc: %s was read before its request was sent", ss.s.cl.method)
+	}
+	ss.got = true
+	return share(in, ss.s.req)
+}
+
+// SendMsg hands m to the client and waits until it asks for more. It fails
+// when the client has left.
+func (ss *serverStream) SendMsg(m any) error {
+	if ss.stopped {
+		return status.Error(codes.Canceled, context.Canceled.Error())
+	}
+	msg, err := ss.s.ch.handOver(m)
+	if err != nil {
+		return err
+	}
+	ss.s.cl.closeHeader()
+	if !ss.yield(msg) {
+		ss.stopped = true
+		return ss.s.cl.contextStatus()
+	}
+	return nil
+}
