@@ -1,0 +1,60 @@
+# Everything a developer runs, by name. `make help` lists it.
+
+GO       ?= go
+LINT     := bin/golangci-lint
+PYTHON   ?= python3
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/tabletop, static
+	CGO_ENABLED=0 $(GO) build -o bin/tabletop ./cmd/tabletop
+
+.PHONY: demo
+demo: ## carry the shipped fixtures through the whole path
+	$(GO) run ./cmd/tabletop demo
+
+.PHONY: test
+test: ## the tests a user runs
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+.PHONY: meta
+meta: ## 100,000 random operations on the engine and on its model
+	$(GO) test ./internal/metamorphic -count=1 -timeout=60m -meta.ops=100000
+
+.PHONY: conformance
+conformance: build ## official Python clients against a running server
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
+	.venv/bin/python conformance/python/run.py bin/tabletop
+
+$(LINT): tools/go.mod
+	$(GO) -C tools build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: $(LINT) ## vet and golangci-lint
+	$(GO) vet ./...
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: $(LINT) ## format as the linter expects
+	$(LINT) fmt ./...
+
+.PHONY: tidy
+tidy: ## fail if go.mod or go.sum are not tidy
+	$(GO) mod tidy -diff
+
+.PHONY: generate
+generate: ## rewrite what is generated: the support table of the README
+	$(GO) generate ./...
+
+.PHONY: check
+check: test demo race lint tidy conformance ## all of the above, as .ci/run does
