@@ -1,14 +1,52 @@
 package attr
 
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
 // Equal reports whether a and b are the same value: numbers by value, sets
-// without order.
-func Equal(a, b Value) bool { panic("x") }
+// without order. Values are canonical, so this is equality field by field.
+func Equal(a, b Value) bool {
+	if a.Type != b.Type {
+		return false
+	}
+	switch a.Type {
+	case S, N, B:
+		return a.Str == b.Str
+	case BOOL:
+		return a.Bool == b.Bool
+	case SS, NS, BS:
+		return slices.Equal(a.Set, b.Set)
+	case L:
+		return slices.EqualFunc(a.List, b.List, Equal)
+	case M:
+		return maps.EqualFunc(a.Map, b.Map, Equal)
+	case Absent, NULL:
+	}
+	return true
+}
 
 // EqualItems reports whether a and b have the same attributes. No item (nil)
 // equals only no item.
-func EqualItems(a, b Item) bool { panic("x") }
+func EqualItems(a, b Item) bool {
+	return (a == nil) == (b == nil) && maps.EqualFunc(a, b, Equal)
+}
 
 // Compare orders two values of one type S, N or B: strings by UTF-8 bytes,
 // numbers by value, binaries by unsigned bytes. Other operands have no order:
 // ok is false.
-func Compare(a, b Value) (c int, ok bool) { panic("x") }
+func Compare(a, b Value) (c int, ok bool) {
+	if a.Type != b.Type {
+		return 0, false
+	}
+	switch a.Type {
+	case S, B:
+		return strings.Compare(a.Str, b.Str), true
+	case N:
+		return CompareNumbers(a.Str, b.Str), true
+	case Absent, BOOL, NULL, SS, NS, BS, L, M:
+	}
+	return 0, false
+}

@@ -137,9 +137,9 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 	case BadJSON, DuplicateName:
 		return "", true
 	case WrongToken:
-		return "", true
+		return e.tokenMessage(), true
 	case BadBase64:
-		return "", true
+		return base64Message(e.Text), true
 	case NoType, UnknownType:
 		return "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes", false
 	case ManyTypes:

@@ -1,6 +1,18 @@
 package attr
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // MaxDepth is how many levels of lists, maps and the value inside them an
 // attribute may have: a scalar is one level, a list of scalars two.
@@ -8,26 +20,470 @@ import "github.com/go-json-experiment/json/jsontext"
 // attribute depth.
 const MaxDepth = 32
 
+// rootPath is where the paths of an item's errors begin.
+const rootPath = "Item"
+
 // UnmarshalItem reads one item, `{"name": {"S": "…"}, …}`, from data, which
 // holds nothing else. Errors are of type *Error, with a path that begins with
 // "Item".
-func UnmarshalItem(data []byte) (Item, error) { panic("x") }
+//
+// Reading is strict: member names match case by case and occur once, a value
+// has exactly one type tag, binaries are standard padded base64, NULL is true,
+// sets hold a member and none twice, text is UTF-8.
+func UnmarshalItem(data []byte) (Item, error) { return unmarshal(data, DecodeItem) }
 
 // UnmarshalValue reads one value, `{"S": "…"}`, from data, which holds nothing
-// else. Errors are of type *Error.
-func UnmarshalValue(data []byte) (Value, error) { panic("x") }
+// else, as strictly as UnmarshalItem. Errors are of type *Error.
+func UnmarshalValue(data []byte) (Value, error) { return unmarshal(data, DecodeValue) }
+
+func unmarshal[T any](data []byte, decode func(*jsontext.Decoder) (T, error)) (T, error) {
+	var zero T
+	d := jsontext.NewDecoder(bytes.NewBuffer(data))
+	v, err := decode(d)
+	if err != nil {
+		return zero, err
+	}
+	if _, err = d.ReadToken(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errors.New("more text follows the value")
+		}
+		return zero, &Error{Problem: BadJSON, Offset: d.InputOffset(), Err: err}
+	}
+	return v, nil
+}
 
 // DecodeItem reads the next JSON value of d as an item. After an error d
 // stands somewhere inside of it. Errors are of type *Error, except for those
 // of the reader below d.
-func DecodeItem(d *jsontext.Decoder) (Item, error) { panic("x") }
+func DecodeItem(d *jsontext.Decoder) (Item, error) {
+	item := Item{}
+	if err := decodeMembers(d, Absent, item, 1); err != nil {
+		return nil, within(rootPath, err)
+	}
+	return item, nil
+}
 
-// DecodeValue is DecodeItem for one attribute value.
-func DecodeValue(d *jsontext.Decoder) (Value, error) { panic("x") }
+// DecodeValue is DecodeItem for one attribute value; the path of its errors
+// begins inside the value.
+func DecodeValue(d *jsontext.Decoder) (Value, error) { return decodeValue(d, 1) }
+
+// What a JSON token should have been, as Error.Want holds it.
+const (
+	wantString  = "string"
+	wantBoolean = "boolean"
+	wantArray   = "array"
+	wantObject  = "object"
+	wantValue   = "object with a type tag"
+)
+
+// within puts a step before the path of an error.
+func within(step string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Path = step + e.Path
+	}
+	return err
+}
+
+// memberStep is the step of a path into an item or a map.
+func memberStep(name string) string {
+	for _, c := range []byte(name) {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return "." + strconv.Quote(clipText(name))
+		}
+	}
+	return "." + clipText(name)
+}
+
+// failed makes an *Error of what the JSON decoder reports; errors of its
+// reader stay what they are.
+func failed(d *jsontext.Decoder, err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntax):
+		e := &Error{Problem: BadJSON, Offset: syntax.ByteOffset, Err: err}
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			e.Problem = DuplicateName
+			e.Text = syntax.JSONPointer.LastToken()
+		}
+		return e
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &Error{Problem: BadJSON, Offset: d.InputOffset(), Err: io.ErrUnexpectedEOF}
+	}
+	return err
+}
+
+func problemAt(d *jsontext.Decoder, p Problem, t Type, text string) *Error {
+	return &Error{Problem: p, Type: t, Text: text, Offset: d.InputOffset()}
+}
+
+// wrongToken reads the next token to say that another kind was wanted.
+func wrongToken(d *jsontext.Decoder, t Type, want string) error {
+	tok, err := d.ReadToken()
+	if err != nil {
+		return failed(d, err)
+	}
+	e := problemAt(d, WrongToken, t, "")
+	e.Want = want
+	switch tok.Kind() {
+	case 'n':
+		e.Text = "null"
+	case 't':
+		e.Text = "true"
+	case 'f':
+		e.Text = "false"
+	case '"':
+		e.Text = "string"
+	case '0':
+		e.Text = "number"
+		if strings.ContainsAny(tok.String(), ".eE") {
+			e.Text = "decimal number"
+		}
+	case '[':
+		e.Text = "array"
+	default:
+		e.Text = "object"
+	}
+	return e
+}
+
+// open reads the token that begins an object or array.
+func open(d *jsontext.Decoder, kind jsontext.Kind, t Type, want string) error {
+	if k := d.PeekKind(); k != kind {
+		return wrongToken(d, t, want)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return failed(d, err)
+	}
+	return nil
+}
+
+// decodeMembers reads an object of attribute values into m, which is what an
+// item and a map have in common.
+func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) error {
+	if err := open(d, '{', t, wantObject); err != nil {
+		return err
+	}
+	for {
+		tok, err := d.ReadToken()
+		if err != nil {
+			return failed(d, err)
+		}
+		if tok.Kind() == '}' {
+			return nil
+		}
+		name := tok.String()
+		if _, found := m[name]; found {
+			return problemAt(d, DuplicateName, t, name)
+		}
+		v, err := decodeValue(d, depth)
+		if err != nil {
+			return within(memberStep(name), err)
+		}
+		m[name] = v
+	}
+}
+
+func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
+	if depth > MaxDepth {
+		return Value{}, problemAt(d, TooDeep, Absent, "")
+	}
+	if d.PeekKind() == 'n' {
+		return Value{}, problemAt(d, NoType, Absent, "")
+	}
+	if err := open(d, '{', Absent, wantValue); err != nil {
+		return Value{}, err
+	}
+	tok, err := d.ReadToken()
+	if err != nil {
+		return Value{}, failed(d, err)
+	}
+	if tok.Kind() == '}' {
+		return Value{}, problemAt(d, NoType, Absent, "")
+	}
+	t, known := ParseType(tok.String())
+	if !known {
+		return Value{}, problemAt(d, UnknownType, Absent, tok.String())
+	}
+	v, err := decodeContent(d, t, depth)
+	if err != nil {
+		return Value{}, err
+	}
+	tok, err = d.ReadToken()
+	if err != nil {
+		return Value{}, failed(d, err)
+	}
+	if tok.Kind() == '}' {
+		return v, nil
+	}
+	if _, known = ParseType(tok.String()); !known {
+		return Value{}, problemAt(d, UnknownType, Absent, tok.String())
+	}
+	return Value{}, problemAt(d, ManyTypes, t, tok.String())
+}
+
+// decodeContent reads what stands behind a type tag.
+func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
+	if d.PeekKind() == 'n' {
+		return Value{}, problemAt(d, NoType, t, "")
+	}
+	v := Value{Type: t}
+	var err error
+	switch t {
+	case S, N, B:
+		v.Str, err = decodeMember(d, t)
+	case BOOL, NULL:
+		if v.Bool, err = decodeBoolean(d, t); err == nil && t == NULL {
+			if !v.Bool {
+				err = problemAt(d, NullNotTrue, t, "")
+			}
+			v.Bool = false
+		}
+	case SS, NS, BS:
+		return decodeSet(d, t)
+	case L:
+		v.List, err = decodeList(d, depth)
+	case M:
+		v.Map = map[string]Value{}
+		err = decodeMembers(d, t, v.Map, depth+1)
+	case Absent:
+		err = problemAt(d, NoType, t, "")
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	return v, nil
+}
+
+// decodeMember reads a string, number or binary, alone or as member of a set;
+// t is the type of the value that it is or belongs to.
+func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
+	if d.PeekKind() != '"' {
+		return "", wrongToken(d, t, wantString)
+	}
+	tok, err := d.ReadToken()
+	if err != nil {
+		return "", failed(d, err)
+	}
+	text := tok.String()
+	switch t {
+	case N, NS:
+		n, err := ParseNumber(text)
+		var e *Error
+		if errors.As(err, &e) {
+			e.Offset = d.InputOffset()
+			return "", e
+		}
+		return n, nil
+	case B, BS:
+		// The decoder of the standard library overlooks line ends.
+		raw, err := base64.StdEncoding.Strict().DecodeString(text)
+		if err != nil || strings.ContainsAny(text, "\r\n") {
+			return "", problemAt(d, BadBase64, t, text)
+		}
+		return string(raw), nil
+	case Absent, S, BOOL, NULL, SS, L, M:
+	}
+	return text, nil
+}
+
+func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
+	switch d.PeekKind() {
+	case 't', 'f':
+		tok, err := d.ReadToken()
+		if err != nil {
+			return false, failed(d, err)
+		}
+		return tok.Kind() == 't', nil
+	default:
+		return false, wrongToken(d, t, wantBoolean)
+	}
+}
+
+func decodeSet(d *jsontext.Decoder, t Type) (Value, error) {
+	if err := open(d, '[', t, wantArray); err != nil {
+		return Value{}, err
+	}
+	var members []string
+	for d.PeekKind() != ']' {
+		m, err := decodeMember(d, t)
+		if err != nil {
+			return Value{}, within(fmt.Sprintf("[%d]", len(members)), err)
+		}
+		members = append(members, m)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return Value{}, failed(d, err)
+	}
+	v, err := newSet(t, members)
+	var e *Error
+	if errors.As(err, &e) {
+		e.Offset = d.InputOffset()
+	}
+	return v, err
+}
+
+func decodeList(d *jsontext.Decoder, depth int) ([]Value, error) {
+	if err := open(d, '[', L, wantArray); err != nil {
+		return nil, err
+	}
+	list := []Value{}
+	for d.PeekKind() != ']' {
+		v, err := decodeValue(d, depth+1)
+		if err != nil {
+			return nil, within(fmt.Sprintf("[%d]", len(list)), err)
+		}
+		list = append(list, v)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, failed(d, err)
+	}
+	return list, nil
+}
+
+// tokenMessage returns DynamoDB's text for JSON of the wrong kind.
+func (e *Error) tokenMessage() string {
+	const (
+		structure  = "Start of structure or map found where not expected"
+		collection = "Unrecognized collection type "
+		model      = "com.amazonaws.dynamodb.v20120810.AttributeValue"
+	)
+	switch e.Want {
+	case wantObject:
+		if e.Text == "array" {
+			return collection + "java.util.Map<java.lang.String, " + model + ">"
+		}
+		return "Unexpected field type"
+	case wantValue:
+		if e.Text == "array" {
+			return collection + "class " + model
+		}
+		return "Unexpected value type in payload"
+	case wantArray:
+		if e.Text == "object" {
+			return structure
+		}
+		return "Unexpected field type"
+	}
+	target, class := "String", "java.lang.String"
+	binary := e.Type == B || e.Type == BS
+	if e.Want == wantBoolean {
+		target, class = "Boolean", "java.lang.Boolean"
+	} else if binary {
+		class = "java.nio.ByteBuffer"
+	}
+	switch e.Text {
+	case "object":
+		return structure
+	case "array":
+		return collection + "class " + class
+	}
+	if binary {
+		return "only base-64-encoded strings are convertible to bytes"
+	}
+	switch e.Text {
+	case "number":
+		return "NUMBER_VALUE cannot be converted to " + target
+	case "decimal number":
+		return "DECIMAL_VALUE cannot be converted to " + target
+	case "true":
+		return "TRUE_VALUE cannot be converted to " + target
+	case "false":
+		return "FALSE_VALUE cannot be converted to " + target
+	}
+	return "Unexpected token received from parser"
+}
+
+// base64Message returns DynamoDB's text for a binary that is not base64.
+func base64Message(text string) string {
+	if len(text)%4 != 0 {
+		return fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(text))
+	}
+	// The spelling is the service's.
+	return "Invalid last non-pad Base64 character dectected"
+}
 
 // AppendJSON appends the canonical JSON of v: sorted member names, no spaces,
-// sets in canonical order, minimal escapes (RFC 8785).
-func AppendJSON(dst []byte, v Value) []byte { panic("x") }
+// sets in canonical order, minimal escapes (RFC 8785). An absent value is null.
+func AppendJSON(dst []byte, v Value) []byte {
+	if v.Type == Absent {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, '{', '"')
+	dst = append(dst, v.Type.String()...)
+	dst = append(dst, '"', ':')
+	switch v.Type {
+	case S, N, B:
+		dst = appendMember(dst, v.Type, v.Str)
+	case BOOL:
+		dst = strconv.AppendBool(dst, v.Bool)
+	case NULL:
+		dst = append(dst, "true"...)
+	case SS, NS, BS:
+		dst = append(dst, '[')
+		for i, m := range v.Set {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendMember(dst, v.Type, m)
+		}
+		dst = append(dst, ']')
+	case L:
+		dst = append(dst, '[')
+		for i, e := range v.List {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendJSON(dst, e)
+		}
+		dst = append(dst, ']')
+	case M:
+		dst = appendMembers(dst, v.Map)
+	case Absent:
+	}
+	return append(dst, '}')
+}
 
-// AppendItemJSON appends the canonical JSON of an item.
-func AppendItemJSON(dst []byte, item Item) []byte { panic("x") }
+// AppendItemJSON appends the canonical JSON of an item, as AppendJSON; no item
+// is null.
+func AppendItemJSON(dst []byte, item Item) []byte {
+	if item == nil {
+		return append(dst, "null"...)
+	}
+	return appendMembers(dst, item)
+}
+
+func appendMembers(dst []byte, m map[string]Value) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendText(dst, name), ':')
+		dst = AppendJSON(dst, m[name])
+	}
+	return append(dst, '}')
+}
+
+// appendMember appends a string, number or binary, alone or as member of a set.
+func appendMember(dst []byte, t Type, s string) []byte {
+	if t == B || t == BS {
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(s))
+		return append(dst, '"')
+	}
+	return appendText(dst, s)
+}
+
+// appendText appends a JSON string. Text is UTF-8 by construction; what is not
+// becomes U+FFFD, and the error that says so has no one to go to.
+func appendText(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}
+
+// String returns the canonical JSON of v, for messages and debugging.
+func (v Value) String() string { return string(AppendJSON(nil, v)) }
+
+// String returns the canonical JSON of the item.
+func (i Item) String() string { return string(AppendItemJSON(nil, i)) }

@@ -1,38 +1,405 @@
 package attr
 
-// MaxDigits is how many significant digits a number may have.
-const MaxDigits = 38
+import (
+	"strconv"
+	"strings"
+)
+
+// The domain of numbers. Source: developer guide, "Supported data types and
+// naming rules in Amazon DynamoDB", Number.
+const (
+	// MaxDigits is how many significant digits a number may have.
+	MaxDigits = 38
+	// MaxExponent is the power of ten of the first digit of the largest numbers.
+	MaxExponent = 125
+	// MinExponent is the power of ten of the first digit of the smallest.
+	MinExponent = -130
+)
 
 // Number returns a value of type N, in canonical form, from any text that
 // DynamoDB accepts. See ParseNumber for the errors.
-func Number(text string) (Value, error) { panic("x") }
+func Number(text string) (Value, error) {
+	n, err := ParseNumber(text)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{Type: N, Str: n}, nil
+}
 
 // Int returns a value of type N.
-func Int(n int64) Value { panic("x") }
+func Int(n int64) Value { return Value{Type: N, Str: strconv.FormatInt(n, 10)} }
 
 // ParseNumber returns the canonical text of a number: plain decimal notation
 // as DynamoDB returns it, without exponent, superfluous zeros, plus sign or
 // negative zero. The error is an *Error: NotNumber, Overflow, Underflow or
 // TooPrecise.
-func ParseNumber(text string) (string, error) { panic("x") }
+//
+// Accepted is an optional sign, digits with at most one point among, before or
+// after them, and an optional exponent; nothing else, no blanks.
+func ParseNumber(text string) (string, error) {
+	if isShortInteger(text) {
+		return text, nil
+	}
+	d, problem := parseDecimal(text)
+	if problem == 0 {
+		problem = d.check()
+	}
+	if problem != 0 {
+		return "", newError(problem, N, text)
+	}
+	return d.text(), nil
+}
 
-// CompareNumbers compares two canonical numbers by value: -1, 0 or 1.
-func CompareNumbers(a, b string) int { panic("x") }
+// shortDigits is a number of digits that surely fits an int64.
+const shortDigits = 18
+
+// isShortInteger reports whether text is a canonical integer of at most 18
+// digits: the usual number, which needs no work.
+func isShortInteger(text string) bool {
+	digits := text
+	if len(text) > 1 && text[0] == '-' {
+		digits = text[1:]
+		if digits[0] == '0' {
+			return false
+		}
+	}
+	if len(digits) == 0 || len(digits) > shortDigits || digits[0] == '0' && len(digits) > 1 {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// decimal is d.ddd × 10^exp, the digits without leading and trailing zeros;
+// zero has no digits and is not negative.
+type decimal struct {
+	negative bool
+	exp      int
+	digits   string
+}
+
+// exponentBound is where exponents stop to be counted: far outside of what any
+// number of digits in one request could bring back into the domain.
+const exponentBound = 1 << 40
+
+// parseDecimal reads any number text; the only problem it finds is NotNumber.
+func parseDecimal(text string) (decimal, Problem) {
+	var d decimal
+	rest := text
+	if rest != "" && (rest[0] == '+' || rest[0] == '-') {
+		d.negative = rest[0] == '-'
+		rest = rest[1:]
+	}
+	whole := countDigits(rest)
+	fraction := 0
+	end := whole
+	if end < len(rest) && rest[end] == '.' {
+		fraction = countDigits(rest[end+1:])
+		end += 1 + fraction
+	}
+	if whole+fraction == 0 {
+		return d, NotNumber
+	}
+	mantissa, rest := rest[:end], rest[end:]
+	exp := 0
+	if rest != "" {
+		if rest[0] != 'e' && rest[0] != 'E' {
+			return d, NotNumber
+		}
+		rest = rest[1:]
+		down := false
+		if rest != "" && (rest[0] == '+' || rest[0] == '-') {
+			down = rest[0] == '-'
+			rest = rest[1:]
+		}
+		if rest == "" || countDigits(rest) != len(rest) {
+			return d, NotNumber
+		}
+		for i := range len(rest) {
+			exp = min(exp*10+int(rest[i]-'0'), exponentBound)
+		}
+		if down {
+			exp = -exp
+		}
+	}
+	digits := mantissa
+	if whole < len(mantissa) {
+		digits = mantissa[:whole] + mantissa[whole+1:]
+	}
+	significant := strings.TrimLeft(digits, "0")
+	leading := len(digits) - len(significant)
+	significant = strings.TrimRight(significant, "0")
+	if significant == "" {
+		return decimal{}, 0
+	}
+	d.digits = significant
+	d.exp = exp + whole - 1 - leading
+	return d, 0
+}
+
+func countDigits(s string) int {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// check returns the problem of a decimal that DynamoDB cannot hold, or 0.
+func (d decimal) check() Problem {
+	switch {
+	case d.digits == "":
+		return 0
+	case d.exp > MaxExponent:
+		return Overflow
+	case d.exp < MinExponent:
+		return Underflow
+	case len(d.digits) > MaxDigits:
+		return TooPrecise
+	}
+	return 0
+}
+
+// text returns the canonical text.
+func (d decimal) text() string {
+	if d.digits == "" {
+		return "0"
+	}
+	n := len(d.digits)
+	buf := make([]byte, 0, 3+max(n, d.exp+1, n-d.exp))
+	if d.negative {
+		buf = append(buf, '-')
+	}
+	switch {
+	case d.exp < 0:
+		buf = append(buf, '0', '.')
+		for range -d.exp - 1 {
+			buf = append(buf, '0')
+		}
+		buf = append(buf, d.digits...)
+	case d.exp+1 >= n:
+		buf = append(buf, d.digits...)
+		for range d.exp + 1 - n {
+			buf = append(buf, '0')
+		}
+	default:
+		buf = append(buf, d.digits[:d.exp+1]...)
+		buf = append(buf, '.')
+		buf = append(buf, d.digits[d.exp+1:]...)
+	}
+	return string(buf)
+}
+
+// compareMagnitude compares |a| and |b|.
+func compareMagnitude(a, b decimal) int {
+	switch {
+	case a.digits == "" || b.digits == "":
+		return len(a.digits) - len(b.digits)
+	case a.exp != b.exp:
+		return a.exp - b.exp
+	}
+	return strings.Compare(a.digits, b.digits)
+}
+
+// CompareNumbers compares two canonical numbers by value: negative, 0 or
+// positive.
+func CompareNumbers(a, b string) int {
+	if a == b {
+		return 0
+	}
+	if isShortInteger(a) && isShortInteger(b) {
+		// Both fit, so Atoi cannot fail.
+		x, _ := strconv.ParseInt(a, 10, 64)
+		y, _ := strconv.ParseInt(b, 10, 64)
+		if x < y {
+			return -1
+		}
+		return 1
+	}
+	x, _ := parseDecimal(a)
+	y, _ := parseDecimal(b)
+	if x.negative != y.negative {
+		if x.negative {
+			return -1
+		}
+		return 1
+	}
+	if x.negative {
+		x, y = y, x
+	}
+	return compareMagnitude(x, y)
+}
 
 // AddNumbers returns the canonical text of a+b. It fails with an *Error where
-// the exact sum is not a number that DynamoDB can hold.
-func AddNumbers(a, b string) (string, error) { panic("x") }
+// the exact sum is not a number that DynamoDB can hold: nothing is rounded.
+func AddNumbers(a, b string) (string, error) { return sum(a, b, false) }
 
 // SubtractNumbers returns the canonical text of a-b, as AddNumbers.
-func SubtractNumbers(a, b string) (string, error) { panic("x") }
+func SubtractNumbers(a, b string) (string, error) { return sum(a, b, true) }
+
+func sum(a, b string, subtract bool) (string, error) {
+	if isShortInteger(a) && isShortInteger(b) {
+		x, _ := strconv.ParseInt(a, 10, 64)
+		y, _ := strconv.ParseInt(b, 10, 64)
+		if subtract {
+			y = -y
+		}
+		return strconv.FormatInt(x+y, 10), nil
+	}
+	x, problem := parseDecimal(a)
+	if problem != 0 {
+		return "", newError(problem, N, a)
+	}
+	y, problem := parseDecimal(b)
+	if problem != 0 {
+		return "", newError(problem, N, b)
+	}
+	// Arguments outside of the domain would make the digits to add unbounded.
+	if problem = x.check(); problem != 0 {
+		return "", newError(problem, N, a)
+	}
+	if problem = y.check(); problem != 0 {
+		return "", newError(problem, N, b)
+	}
+	if subtract && y.digits != "" {
+		y.negative = !y.negative
+	}
+	d := addDecimals(x, y)
+	if problem = d.check(); problem != 0 {
+		return "", newError(problem, N, d.text())
+	}
+	return d.text(), nil
+}
+
+// addDecimals adds exactly. Both are in the domain, so that at most some 300
+// digits lie between the highest and the lowest.
+func addDecimals(x, y decimal) decimal {
+	if x.digits == "" {
+		return y
+	}
+	if y.digits == "" {
+		return x
+	}
+	if compareMagnitude(x, y) < 0 {
+		x, y = y, x
+	}
+	low := min(x.exp-len(x.digits), y.exp-len(y.digits)) + 1
+	// digit i stands for 10^(low+i); one place more for the carry.
+	digits := make([]int8, x.exp-low+2)
+	for i := range len(x.digits) {
+		digits[x.exp-i-low] = int8(x.digits[i] - '0')
+	}
+	sign := int8(1)
+	if x.negative != y.negative {
+		sign = -1
+	}
+	for i := range len(y.digits) {
+		digits[y.exp-i-low] += sign * int8(y.digits[i]-'0')
+	}
+	for i := range len(digits) - 1 {
+		switch {
+		case digits[i] > 9:
+			digits[i] -= 10
+			digits[i+1]++
+		case digits[i] < 0:
+			digits[i] += 10
+			digits[i+1]--
+		}
+	}
+	text := make([]byte, len(digits))
+	for i, d := range digits {
+		text[len(digits)-1-i] = byte('0' + d)
+	}
+	significant := strings.TrimLeft(string(text), "0")
+	d := decimal{negative: x.negative, exp: low + len(significant) - 1}
+	d.digits = strings.TrimRight(significant, "0")
+	if d.digits == "" {
+		return decimal{}
+	}
+	return d
+}
 
 // MaxOrderedNumberBytes is the length of the longest ordered number.
-const MaxOrderedNumberBytes = 43
+const MaxOrderedNumberBytes = 1 + 3 + MaxDigits + 1
+
+// orderedBias makes exponents three positive digits.
+const orderedBias = 300
 
 // AppendOrderedNumber appends the order-preserving printable form of a
-// canonical number.
-func AppendOrderedNumber(dst []byte, number string) []byte { panic("x") }
+// canonical number: bytewise order is numeric order, no form is the prefix of
+// another sign's, and the form of a negative number is no prefix of any other.
+//
+//	0         O
+//	positive  P, exponent of the first digit + 300, digits
+//	negative  N, nine's complement of the positive's exponent and digits, ~
+//
+// A positive form may be the prefix of a larger one; whoever joins it with
+// something else takes a delimiter below '0'.
+func AppendOrderedNumber(dst []byte, number string) []byte {
+	d, _ := parseDecimal(number)
+	if d.digits == "" {
+		return append(dst, 'O')
+	}
+	exp := d.exp + orderedBias
+	start := len(dst) + 1
+	dst = append(dst, 'P', byte('0'+exp/100), byte('0'+exp/10%10), byte('0'+exp%10))
+	dst = append(dst, d.digits...)
+	if d.negative {
+		dst[start-1] = 'N'
+		complement(dst[start:])
+		dst = append(dst, '~')
+	}
+	return dst
+}
 
-// ParseOrderedNumber returns the canonical text of a number in ordered form;
-// all of b is read.
-func ParseOrderedNumber(b []byte) (string, error) { panic("x") }
+// complement replaces each digit by nine minus it.
+func complement(digits []byte) {
+	for i, c := range digits {
+		digits[i] = '0' + '9' - c
+	}
+}
+
+// ParseOrderedNumber is the inverse of AppendOrderedNumber: it returns the
+// canonical text, and accepts nothing but what AppendOrderedNumber writes for
+// some number. All of b is read. The error is an *Error: NotNumber.
+func ParseOrderedNumber(b []byte) (string, error) {
+	if len(b) == 1 && b[0] == 'O' {
+		return "0", nil
+	}
+	fail := func() (string, error) { return "", newError(NotNumber, N, string(b)) }
+	if len(b) < 5 || len(b) > MaxOrderedNumberBytes {
+		return fail()
+	}
+	var d decimal
+	body := b[1:]
+	switch b[0] {
+	case 'P':
+	case 'N':
+		if b[len(b)-1] != '~' {
+			return fail()
+		}
+		body = b[1 : len(b)-1]
+		d.negative = true
+	default:
+		return fail()
+	}
+	if countDigits(string(body)) != len(body) || len(body) < 4 {
+		return fail()
+	}
+	var buf [MaxOrderedNumberBytes]byte
+	digits := append(buf[:0], body...)
+	if d.negative {
+		complement(digits)
+	}
+	d.exp = int(digits[0]-'0')*100 + int(digits[1]-'0')*10 + int(digits[2]-'0') - orderedBias
+	d.digits = string(digits[3:])
+	if d.digits[0] == '0' || d.digits[len(d.digits)-1] == '0' || d.check() != 0 {
+		return fail()
+	}
+	return d.text(), nil
+}

@@ -1,18 +1,86 @@
 package attr
 
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
 // StringSet returns a value of type SS. The error is an *Error: EmptySet or
 // DuplicateMember.
-func StringSet(members ...string) (Value, error) { panic("x") }
+func StringSet(members ...string) (Value, error) { return newSet(SS, slices.Clone(members)) }
 
 // NumberSet returns a value of type NS from any number texts that DynamoDB
 // accepts. The error is an *Error: EmptySet, DuplicateMember or one of
 // ParseNumber.
-func NumberSet(members ...string) (Value, error) { panic("x") }
+func NumberSet(members ...string) (Value, error) {
+	numbers := make([]string, len(members))
+	for i, m := range members {
+		n, err := ParseNumber(m)
+		if err != nil {
+			return Value{}, err
+		}
+		numbers[i] = n
+	}
+	return newSet(NS, numbers)
+}
 
 // BinarySet returns a value of type BS, as StringSet.
-func BinarySet(members ...[]byte) (Value, error) { panic("x") }
+func BinarySet(members ...[]byte) (Value, error) {
+	texts := make([]string, len(members))
+	for i, m := range members {
+		texts[i] = string(m)
+	}
+	return newSet(BS, texts)
+}
 
-// SetOf returns a set of the given type from members that are canonical
-// already (numbers in canonical text, binaries as raw bytes), in any order,
-// duplicates dropped: the union. It is absent where there are no members.
-func SetOf(t Type, members ...string) Value { panic("x") }
+// newSet makes a set of canonical members, which it takes over.
+func newSet(t Type, members []string) (Value, error) {
+	if len(members) == 0 {
+		return Value{}, newError(EmptySet, t, "")
+	}
+	v := SetOf(t, members...)
+	if len(v.Set) != len(members) {
+		return Value{}, newError(DuplicateMember, t, joinMembers(t, members))
+	}
+	return v, nil
+}
+
+// joinMembers shows members as they stand in a request.
+func joinMembers(t Type, members []string) string {
+	if t == BS {
+		shown := make([]string, len(members))
+		for i, m := range members {
+			shown[i] = base64.StdEncoding.EncodeToString([]byte(m))
+		}
+		members = shown
+	}
+	return strings.Join(members, ", ")
+}
+
+// SetOf returns the set of type SS, NS or BS that holds the given members,
+// which are canonical already (numbers in canonical text, binaries as raw
+// bytes) but may come in any order and more than once. Without members there
+// is no set: the value is absent.
+func SetOf(t Type, members ...string) Value {
+	if len(members) == 0 {
+		return Value{}
+	}
+	sorted := slices.Clone(members)
+	slices.SortFunc(sorted, memberOrder(t))
+	return Value{Type: t, Set: slices.Compact(sorted)}
+}
+
+// memberOrder returns the canonical order of a set's members.
+func memberOrder(t Type) func(a, b string) int {
+	if t == NS {
+		return CompareNumbers
+	}
+	return strings.Compare
+}
+
+// HasMember reports whether the set v holds a canonical member.
+func (v Value) HasMember(member string) bool {
+	_, found := slices.BinarySearchFunc(v.Set, member, memberOrder(v.Type))
+	return found
+}
