@@ -1,0 +1,39 @@
+package emu
+
+// The limits of Bigtable, enforced unless Options.Limits is NoLimits. Sources:
+// the comments of google/bigtable/v2/{bigtable,data}.proto and
+// google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
+// https://cloud.google.com/bigtable/quotas#limits.
+const (
+	maxRowKeyBytes    = 4 << 10   // Row.key
+	maxQualifierBytes = 16 << 10  // Column.qualifier
+	maxValueBytes     = 100 << 20 // Cell.value
+	maxRowBytes       = 256 << 20 // Row: a larger row cannot be read whole
+	maxMutations      = 100_000   // MutateRowRequest.mutations, and the sum over a MutateRowsRequest
+
+	maxTableIDBytes      = 50    // CreateTableRequest.table_id
+	maxFamilyNameBytes   = 64    // Family.name
+	maxTablesPerInstance = 1_000 // quotas page
+
+	maxGCRuleBytes       = 500       // ColumnFamily.gc_rule, serialized
+	minGCRuleAgeNanos    = 1_000_000 // GcRule.max_age: at least a millisecond
+	maxListTablesPerPage = 1_000     // ours: the page size when none is asked for
+)
+
+// What the server itself keeps to.
+const (
+	// maxReceiveBytes is the largest request. A MutateRows request may carry
+	// several values of maxValueBytes; official clients send up to 256 MiB.
+	maxReceiveBytes = 320 << 20
+	// maxMessageBytes bounds a response of ReadRows, including the protocol's
+	// overhead: clients that dial an emulator keep grpc's limit of 4 MiB, and
+	// production stays below 1 MiB.
+	maxMessageBytes = 1<<20 - 1
+	// targetMessageBytes is the size at which a response of ReadRows is sent.
+	targetMessageBytes = 256 << 10
+	// maxChunkValueBytes is the largest piece of a value in one chunk. With the
+	// largest row key, family and qualifier it still fits into maxMessageBytes.
+	maxChunkValueBytes = 960 << 10
+	// maxEntriesPerMessage bounds a response of MutateRows.
+	maxEntriesPerMessage = 10_000
+)

@@ -1,0 +1,108 @@
+package emu
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Resource names are projects/P/instances/I and projects/P/instances/I/tables/T.
+// P, I and, outside CreateTable, T may be any text without a slash: clients of
+// an emulator send placeholders such as "{project}".
+
+// instancePrefix is what the names of an instance's tables begin with.
+func instancePrefix(instance string) string { return instance + "/tables/" }
+
+// parseInstance checks the name of an instance.
+func parseInstance(field, name string) error {
+	if !hasShape(name, "projects", "instances") {
+		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE")
+	}
+	return nil
+}
+
+// parseTable checks the name of a table.
+func parseTable(field, name string) error {
+	if !hasShape(name, "projects", "instances", "tables") {
+		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
+	}
+	return nil
+}
+
+// instanceOf returns the instance part of a table's name.
+func instanceOf(table string) string {
+	return table[:strings.LastIndex(table, "/tables/")]
+}
+
+// hasShape reports whether name is collection/id/collection/id… with the given
+// collections and no empty id.
+func hasShape(name string, collections ...string) bool {
+	for i, c := range collections {
+		if i > 0 {
+			var ok bool
+			if name, ok = strings.CutPrefix(name, "/"); !ok {
+				return false
+			}
+		}
+		var ok bool
+		if name, ok = strings.CutPrefix(name, c+"/"); !ok {
+			return false
+		}
+		n := strings.IndexByte(name, '/')
+		if n < 0 {
+			n = len(name)
+		}
+		if n == 0 {
+			return false
+		}
+		name = name[n:]
+	}
+	return name == ""
+}
+
+// checkTableID checks the id of a table to be created:
+// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
+func (s *Server) checkTableID(id string) error {
+	if id == "" || !isTableIDStart(id[0]) || !allBytes(id, isNameByte) {
+		return statusInvalid("table_id", "%q is not a table id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+	}
+	return s.limit(len(id), maxTableIDBytes, "table_id", "characters")
+}
+
+// checkFamilyName checks the name of a family: [-_.a-zA-Z0-9]+, up to 64
+// characters.
+func (s *Server) checkFamilyName(field, name string) error {
+	if name == "" || !allBytes(name, isNameByte) {
+		return statusInvalid(field, "%q is not a column family name; expected [-_.a-zA-Z0-9]+", name)
+	}
+	return s.limit(len(name), maxFamilyNameBytes, field, "characters")
+}
+
+func isTableIDStart(c byte) bool { return c != '-' && c != '.' && isNameByte(c) }
+
+func isNameByte(c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return true
+	}
+	return c == '-' || c == '_' || c == '.'
+}
+
+func allBytes(s string, ok func(byte) bool) bool {
+	for i := range len(s) {
+		if !ok(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// limit refuses n above limit while limits are strict.
+func (s *Server) limit(n, limit int, field, unit string) error {
+	if s.limits == NoLimits || n <= limit {
+		return nil
+	}
+	return statusInvalid(field, "%d %s; the limit is %d", n, unit, limit)
+}
+
+// element names the n-th element of a repeated field.
+func element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }

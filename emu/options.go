@@ -1,0 +1,66 @@
+package emu
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Limits says whether the server enforces the documented limits of Bigtable.
+type Limits uint8
+
+// The settings of Options.Limits.
+const (
+	// StrictLimits refuses what the documented limits of Bigtable refuse. It is
+	// the default, so that a test fails where production would.
+	StrictLimits Limits = iota
+	// NoLimits accepts keys, values, filters and requests of any size that fits
+	// into a message. Rules that are no matter of size, such as the grammar of
+	// names and the multiples of a granularity, still hold.
+	NoLimits
+)
+
+// Options configure New. Only DB is required.
+type Options struct {
+	// DB holds the tables and rows. The caller owns it and closes it after the
+	// server. Required.
+	DB *engine.DB
+	// Now is the time source of latencies in request statistics. The times of
+	// cells come from the DB. Default: the wall clock.
+	Now func() time.Time
+	// Logger receives panics of handlers and other faults of the server.
+	// Default: none are written.
+	Logger *slog.Logger
+	// Limits says whether documented limits are enforced. Default: they are.
+	Limits Limits
+	// Seed starts the random sequence of the row sample filter: with the same
+	// seed the same requests see the same samples. Default: 0, a sequence like
+	// any other.
+	Seed uint64
+	// CloneInProcess copies every message on the channel that Conn returns, as
+	// a wire would. It is for tests that hunt a message changed after it was
+	// handed over. Default: messages are shared.
+	CloneInProcess bool
+}
+
+func (o Options) validate() error {
+	if o.DB == nil {
+		return errors.New("emu: Options.DB is nil; a server needs an open engine.DB")
+	}
+	if o.Limits > NoLimits {
+		return errors.New("emu: Options.Limits is neither StrictLimits nor NoLimits")
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

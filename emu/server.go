@@ -1,0 +1,194 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/inproc"
+)
+
+// Server answers the Bigtable API from an engine.DB. It is safe for concurrent
+// use.
+type Server struct {
+	db     *engine.DB
+	now    func() time.Time
+	logger *slog.Logger
+	limits Limits
+
+	randMu sync.Mutex
+	rand   *rand.Rand // guarded by randMu
+
+	grpc   *grpc.Server
+	inproc *inproc.Channel
+	health *health.Server
+}
+
+// The services. Each embeds the generated Unimplemented server by value, so
+// that a method a later version of the protos adds is refused, never nil.
+type (
+	dataService struct {
+		btpb.UnimplementedBigtableServer
+		*Server
+	}
+	tableAdminService struct {
+		btapb.UnimplementedBigtableTableAdminServer
+		*Server
+	}
+	instanceAdminService struct {
+		btapb.UnimplementedBigtableInstanceAdminServer
+	}
+	operationsService struct {
+		longrunningpb.UnimplementedOperationsServer
+	}
+)
+
+// New returns a server over o.DB. It opens no port: call Serve with a
+// listener, or use Conn. Errors: Options that are not valid.
+func New(o Options) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	s := &Server{
+		db:     o.DB,
+		now:    o.Now,
+		logger: o.Logger,
+		limits: o.Limits,
+		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
+		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess}),
+		health: health.NewServer(),
+	}
+	s.grpc = grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxReceiveBytes),
+		grpc.MaxSendMsgSize(maxReceiveBytes),
+		// Official clients ping idle channels every 30 seconds; grpc's default
+		// policy would end their connections for it.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             5 * time.Second,
+			PermitWithoutStream: true,
+		}),
+	)
+	s.register(s.grpc)
+	s.register(s.inproc)
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+// register adds the services, each method guarded, to a gRPC server or a
+// channel.
+func (s *Server) register(r grpc.ServiceRegistrar) {
+	r.RegisterService(s.guard(&btpb.Bigtable_ServiceDesc), dataService{Server: s})
+	r.RegisterService(s.guard(&btapb.BigtableTableAdmin_ServiceDesc), tableAdminService{Server: s})
+	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{})
+	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{})
+}
+
+// guard returns a copy of desc whose methods answer a panic with Internal, and
+// those that Support refuses with Unimplemented by name. It wraps handlers
+// instead of using interceptors so that every transport gets the same guard.
+func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+	out := *desc
+	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
+	for i, m := range desc.Methods {
+		refused := refusal(desc.ServiceName, m.MethodName)
+		handler := m.Handler
+		fullMethod := desc.ServiceName + "/" + m.MethodName
+		out.Methods[i] = grpc.MethodDesc{
+			MethodName: m.MethodName,
+			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
+				defer s.recoverPanic(fullMethod, &err)
+				if refused != nil {
+					return nil, refused
+				}
+				return handler(impl, ctx, decode, ic)
+			},
+		}
+	}
+	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
+	for i, st := range desc.Streams {
+		refused := refusal(desc.ServiceName, st.StreamName)
+		handler := st.Handler
+		fullMethod := desc.ServiceName + "/" + st.StreamName
+		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
+			defer s.recoverPanic(fullMethod, &err)
+			if refused != nil {
+				return refused
+			}
+			return handler(impl, stream)
+		}
+		out.Streams[i] = st
+	}
+	return &out
+}
+
+func (s *Server) recoverPanic(fullMethod string, err *error) {
+	if r := recover(); r != nil {
+		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
+		*err = statusPanic(fullMethod, r)
+	}
+}
+
+// Serve answers requests on l until GracefulStop or Close, then returns nil.
+// It closes l. Several listeners can be served at the same time.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.grpc.Serve(l)
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Conn returns a channel to the server inside this process, without a port, a
+// wire or a copy: neither side may change a message after handing it over. It
+// works without Serve and until Close. Streams from the client are refused.
+func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
+
+// GracefulStop stops accepting connections and waits for the RPCs in flight to
+// end. The channel of Conn stays open until Close.
+func (s *Server) GracefulStop() {
+	s.health.Shutdown()
+	s.grpc.GracefulStop()
+}
+
+// Close ends all RPCs and connections at once. It does not close the DB.
+func (s *Server) Close() error {
+	s.health.Shutdown()
+	s.grpc.Stop()
+	return s.inproc.Close()
+}
+
+// RunGC applies the garbage-collection rules of every family once, at the
+// clock's time of the DB, and returns the account of it.
+func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
+	return s.db.RunGC(ctx)
+}
+
+// random returns a number in [0, 1) for the row sample filter.
+func (s *Server) random() float64 {
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	return s.rand.Float64()
+}
+
+// shortService is the service's name without its package.
+func shortService(full string) string {
+	return full[strings.LastIndexByte(full, '.')+1:]
+}

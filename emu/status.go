@@ -1,0 +1,128 @@
+package emu
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Every status of the server is made here. Each constructor says where its
+// text comes from: "seen" (reported from production in public threads), "doc"
+// (the API's documentation) or "ours".
+
+// newStatus is status.Errorf with a text that a wire can carry: gRPC wants
+// UTF-8, and texts quote what a request held.
+func newStatus(code codes.Code, format string, args ...any) error {
+	msg := fmt.Sprintf(format, args...)
+	if !utf8.ValidString(msg) {
+		msg = fmt.Sprintf("%+q", msg)
+	}
+	return status.Error(code, msg)
+}
+
+// statusInvalid refuses the value of a field. Form: seen in "Error in field
+// 'row_ranges' : Error in element #0 : …" (java-bigtable-hbase#1512).
+func statusInvalid(field, format string, args ...any) error {
+	return newStatus(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
+}
+
+// statusBadRange refuses a row range that can hold no key. Seen:
+// java-bigtable-hbase#1512.
+func statusBadRange(field string, n int) error {
+	return statusInvalid(field, "Error in element #%d : start_key must be less than end_key", n)
+}
+
+// statusBadName refuses a resource name. Ours.
+func statusBadName(field, name, shape string) error {
+	return statusInvalid(field, "%q is not of the form %s", name, shape)
+}
+
+// statusGranularity refuses a timestamp. Seen: google-cloud-ruby#3737.
+func statusGranularity(micros int64) error {
+	return newStatus(codes.InvalidArgument,
+		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
+}
+
+// statusNoFamily answers for a family that the table does not have. The code
+// and the first sentence: seen; the rest is ours.
+func statusNoFamily(table, family string) error {
+	return newStatus(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
+}
+
+// statusNoReverseScans refuses reversed without the client's feature flag.
+// Seen: bigtable_rs#53.
+func statusNoReverseScans() error {
+	return newStatus(codes.Unimplemented, "Client doesn't support reverse scans yet")
+}
+
+// statusNotBuilt refuses what Tabletop does not have. Ours.
+func statusNotBuilt(what string) error {
+	return newStatus(codes.Unimplemented, "%s is not built in Tabletop", what)
+}
+
+// statusProtected refuses a change that deletion_protection forbids. Ours.
+func statusProtected(table, what string) error {
+	return newStatus(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
+}
+
+// statusTooManyTables refuses another table. Ours.
+func statusTooManyTables(instance string) error {
+	return newStatus(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, maxTablesPerInstance)
+}
+
+// statusLargeRow refuses to read a row above maxRowBytes. The code, reason and
+// metadata: the Java client's LargeReadRowsResumptionStrategy.
+func statusLargeRow(row []byte) error {
+	st := status.Newf(codes.FailedPrecondition, "Row %+q is larger than the limit of %d bytes.", row, maxRowBytes)
+	detailed, err := st.WithDetails(&errdetails.ErrorInfo{
+		Reason:   "LargeRowReadError",
+		Domain:   "bigtable.googleapis.com",
+		Metadata: map[string]string{"rowKeyBase64Encoded": base64.StdEncoding.EncodeToString(row)},
+	})
+	if err != nil {
+		return st.Err()
+	}
+	return detailed.Err()
+}
+
+// statusPanic answers for a handler that panicked. Ours.
+func statusPanic(fullMethod string, r any) error {
+	return newStatus(codes.Internal, "%s: internal fault: %v", fullMethod, r)
+}
+
+// toStatus turns an error of the engine or a context into a status. A status
+// stays what it is.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	code := codes.Internal
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.Is(err, engine.ErrTableNotFound), errors.Is(err, engine.ErrFamilyNotFound):
+		code = codes.NotFound
+	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists):
+		code = codes.AlreadyExists
+	case errors.Is(err, engine.ErrInvalid):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrNotCounter):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrClosed):
+		code = codes.Unavailable
+	}
+	return newStatus(code, "%v", err)
+}
