@@ -133,7 +133,7 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	defer c.end(cl)
 	resp, err := cl.runUnary(desc, svc.impl, req, c.opts.Unary)
 	cl.report(opts)
-	if cl.parent.Err() != nil || cl.ctx.Err() != nil {
+	if cl.ended() {
 		// Over a wire the client has left by now, whatever the handler says.
 		return cl.contextStatus()
 	}

@@ -108,7 +108,7 @@ func (s *clientStream) RecvMsg(m any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.cl.ctx.Err(); err != nil && !s.done {
+	if s.cl.ended() && !s.done {
 		s.finishLocked(s.cl.contextStatus())
 	}
 	msg := s.peeked
@@ -132,7 +132,7 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 	}
 	msg, ok := s.next()
 	switch {
-	case s.cl.ctx.Err() != nil:
+	case s.cl.ended():
 		s.finishLocked(s.cl.contextStatus())
 	case ok:
 		return msg, nil
