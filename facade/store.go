@@ -1,14 +1,23 @@
 package facade
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
-	"iter"
-	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -133,105 +142,171 @@ type writeHint struct {
 	require     presence
 }
 
-type storeOptions struct {
-	conn              grpc.ClientConnInterface
-	project, instance string
-	mappings          []*mapping.Mapping
-	now               func() time.Time
-	rand              io.Reader
-	logger            *slog.Logger
-}
-
 // store holds items in Bigtable. It is safe for concurrent use.
 type store struct {
-	o storeOptions
+	o        Options // normalized
+	data     btpb.BigtableClient
+	admin    btapb.BigtableTableAdminClient
+	mappings map[string]*mapping.Mapping // by DynamoDB table
+	cat      catalogue
+	latches  itemLatches
+	pending  pendingWork
+
+	randMu sync.Mutex
+	rand   *rand.ChaCha8 // seeded from Options.Rand; under randMu
+	owner  [8]byte       // distinguishes this store's tokens from any other's
+	tokens atomic.Uint64
+
+	life       context.Context // ends with close
+	end        context.CancelFunc
+	background sync.WaitGroup
 }
 
 // newStore opens the catalogue, creating it in an empty instance; defines the
 // tables of the mappings that the catalogue does not know yet; and finishes
-// what an earlier process left undone.
-func newStore(ctx context.Context, o storeOptions) (*store, error) {
-	return nil, errors.ErrUnsupported
+// what an earlier process left undone. o is normalized.
+func newStore(ctx context.Context, o Options) (*store, error) {
+	s := &store{
+		o:        o,
+		data:     btpb.NewBigtableClient(o.Conn),
+		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
+		mappings: map[string]*mapping.Mapping{},
+		cat:      catalogue{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
+		pending:  pendingWork{marks: map[string]*pendingMark{}},
+	}
+	s.latches.init()
+	var seed [32]byte
+	if _, err := io.ReadFull(o.Rand, seed[:]); err != nil {
+		return nil, fmt.Errorf("facade: reading Options.Rand: %w", err)
+	}
+	s.rand = rand.NewChaCha8(seed)
+	s.random(s.owner[:])
+	targets := map[string]string{}
+	for _, m := range o.Mappings {
+		source, target := m.SourceTable(), m.TargetTable()
+		if source == "" {
+			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
+		}
+		if s.mappings[source] != nil {
+			return nil, fmt.Errorf("facade: two mappings for table %s", source)
+		}
+		if other, ok := targets[target]; ok {
+			return nil, fmt.Errorf("facade: the mappings of %s and %s have the same target table %s", other, source, target)
+		}
+		s.mappings[source], targets[target] = m, source
+	}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	err := s.openCatalogue(ctx)
+	if err == nil {
+		err = s.recoverPending(ctx)
+	}
+	if err != nil {
+		s.end()
+		s.background.Wait()
+		return nil, fmt.Errorf("facade: opening the catalogue: %w", err)
+	}
+	return s, nil
 }
 
-// close waits for background work (index backfill) to stop and forgets it: it
-// resumes at the next newStore.
-func (s *store) close() error { return errors.ErrUnsupported }
-
-// createTable creates a table, indexes included, from a definition without
-// the fields that the store sets. It returns once the table is usable, with
-// status ACTIVE. Errors: errTableExists, errSchemaConflict.
-func (s *store) createTable(ctx context.Context, def *tableDef) (*tableDef, error) {
-	return nil, errors.ErrUnsupported
+// close stops background work (index backfill), which resumes at the next
+// newStore.
+func (s *store) close() error {
+	s.end()
+	s.background.Wait()
+	return s.flushMarks(context.WithoutCancel(s.life), 0)
 }
 
-// table returns a table's definition, whatever its status; errTableNotFound.
-func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
-	return nil, errors.ErrUnsupported
+// nowMicros is the clock's time in the granularity of cell timestamps.
+func (s *store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
+
+// microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
+const microsPerMilli = 1000
+
+// random fills b.
+func (s *store) random(b []byte) {
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	s.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
 }
 
-// listTables returns up to limit table names that follow after, ascending,
-// and whether there are more.
-func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
-	return nil, false, errors.ErrUnsupported
+// newToken returns 16 bytes that no other write has.
+func (s *store) newToken() []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(s.owner[:]), s.tokens.Add(1))
 }
 
-// deleteTable deletes a table with its indexes and rows. It returns the
-// definition with status DELETING, once the table is gone. It does not look
-// at DeletionProtection. Errors: errTableNotFound, errTableInUse.
-func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error) {
-	return nil, errors.ErrUnsupported
+// newUUID returns a random (version 4) UUID in text form.
+func (s *store) newUUID() string {
+	var b [16]byte
+	s.random(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
-// updateTable changes a table's definition: fn changes the copy it is given,
-// or returns an error that aborts. Indexes that fn appends to Indexes are
-// created and filled in the background (status CREATING, Backfilling, then
-// ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
-// deleted. fn may be called again when another update came first.
-// Errors: errTableNotFound, errTableInUse, fn's.
-func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef) error) (*tableDef, error) {
-	return nil, errors.ErrUnsupported
+func (s *store) instancePath() string {
+	return "projects/" + s.o.Project + "/instances/" + s.o.Instance
 }
 
-// getItem returns the item with the given key (the key attributes alone), or
-// nil. Errors: errOutsideMapping.
-func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.Item, error) {
-	return nil, errors.ErrUnsupported
+func (s *store) tablePath(id string) string { return s.instancePath() + "/tables/" + id }
+
+// checkAndMutate applies one of the lists to a row: yes if the filter passes
+// a cell of it, else no. It reports which.
+func (s *store) checkAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
+	resp, err := s.data.CheckAndMutateRow(ctx, &btpb.CheckAndMutateRowRequest{
+		TableName: s.tablePath(table), RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+	}
+	return resp.GetPredicateMatched(), nil
 }
 
-// getItems returns the items with the given keys, nil where there is none, in
-// the order of keys, by one read.
-func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]attr.Item, error) {
-	return nil, errors.ErrUnsupported
+func (s *store) mutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
+	_, err := s.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: s.tablePath(table), RowKey: row, Mutations: muts})
+	if err != nil {
+		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+	}
+	return nil
 }
 
-// writeItem replaces the item with the given key by what fn makes of it. fn
-// gets the item as it is (nil: none; never to be changed in place) and
-// returns the new one (nil: none), which must have the same key; an error
-// aborts the write and is returned as it is, together with the old item. fn may be
-// called several times. It returns once the item and its index entries are
-// written. Errors: errOutsideMapping, errContended, errIntent, fn's.
-func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
-	return nil, nil, errors.ErrUnsupported
+// readRow reads one row; its Cells are empty if there is none.
+func (s *store) readRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (mapping.Row, error) {
+	for row, err := range s.readRows(ctx, rowRead{table: table, keys: [][]byte{key}, filter: f}) {
+		return row, err
+	}
+	return mapping.Row{Key: key}, nil
 }
 
-// query yields the items of the table, or of its index ix when that is not
-// nil, that satisfy the condition, by sort key, ascending if forward, after
-// startAfter (the key attributes of the table, and of the index; nil: from
-// the start). From an index they hold the projected attributes. An error ends the
-// sequence.
-func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond mapping.KeyCondition, forward bool, startAfter attr.Item) iter.Seq2[attr.Item, error] {
-	return func(yield func(attr.Item, error) bool) { yield(nil, errors.ErrUnsupported) }
+func setCell(family string, qualifier []byte, micros int64, value []byte) *btpb.Mutation {
+	return &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+		FamilyName: family, ColumnQualifier: qualifier, TimestampMicros: micros, Value: value,
+	}}}
 }
 
-// scan yields the items of one segment of the table or index, in an order
-// that stays the same, after startAfter. total is at least 1.
-func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[attr.Item, error] {
-	return func(yield func(attr.Item, error) bool) { yield(nil, errors.ErrUnsupported) }
+// deleteColumn deletes the cells of a column with a timestamp in [min, max);
+// max 0 has no bound.
+func deleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
+	m := &btpb.Mutation_DeleteFromColumn{FamilyName: family, ColumnQualifier: qualifier}
+	if minMicros != 0 || maxMicros != 0 {
+		m.TimeRange = &btpb.TimestampRange{StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros}
+	}
+	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: m}}
 }
 
-// segmentOf returns the segment, in [0, total), that an item or key belongs to
-// in a parallel scan of the table, or of its index ix when that is not nil.
-func (s *store) segmentOf(t *tableDef, ix *indexDef, item attr.Item, total int) int {
-	return 0
+func deleteFamily(family string) *btpb.Mutation {
+	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: family}}}
+}
+
+func deleteRow() *btpb.Mutation {
+	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}
+}
+
+// isTransient reports whether a read may be tried again at once.
+func isTransient(err error) bool {
+	switch status.Code(err) { //nolint:exhaustive // all others are final
+	case codes.Unavailable, codes.Aborted:
+		return true
+	default:
+		return false
+	}
 }

@@ -1,0 +1,411 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// An index is a Bigtable table with one row an entry. A write of an item puts
+// an outbox cell into the item's row, in the same mutation: it names the index
+// rows that the item leaves. Whoever sees the cell can finish the job: what
+// the item enters follows from the item. The cell goes when all is applied.
+//
+// Index rows carry the order of the write they come from: the newest wins,
+// whoever applies it and however late. A row that an item left keeps a
+// tombstone for that reason, in a family of its own that Bigtable's garbage
+// collection empties.
+const (
+	tombstoneFamily = "_x"
+	// tombstoneAge is longer than any write can take to be applied.
+	tombstoneAge = time.Hour
+)
+
+// Qualifiers in index rows.
+var (
+	tombstoneQualifier = []byte("t")
+	revisionQualifier  = []byte("r")
+)
+
+// layout is how a table's items and index entries lie in Bigtable.
+type layout struct {
+	name    string // of the DynamoDB table
+	table   string // of the Bigtable table
+	key     mapping.KeySchema
+	base    *mapping.Mapping
+	indexes []*indexLayout // as tableDef.Indexes
+}
+
+// indexLayout is how the entries of one index lie in Bigtable.
+type indexLayout struct {
+	table string
+	x     *mapping.Index
+}
+
+// newLayout compiles a definition.
+func (s *store) newLayout(def *tableDef) (*layout, error) {
+	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key}
+	m := s.mappings[def.Name]
+	if l.base = m; m == nil {
+		var err error
+		if l.base, err = mapping.Default(def.Name, def.BigtableTable, def.Key); err != nil {
+			return nil, fmt.Errorf("layout of table %s: %w", def.Name, err)
+		}
+	}
+	for _, ix := range def.Indexes {
+		il := &indexLayout{table: ix.BigtableTable}
+		if m != nil {
+			il.x = m.Index(ix.Name)
+		}
+		if il.x == nil {
+			d := mapping.IndexDef{Name: ix.Name, Key: ix.Key, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
+			var err error
+			if il.x, err = mapping.DefaultIndex(ix.BigtableTable, def.Key, d); err != nil {
+				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
+			}
+		}
+		l.indexes = append(l.indexes, il)
+	}
+	return l, nil
+}
+
+// placeIndex chooses the Bigtable table of an index.
+func (s *store) placeIndex(def *tableDef, ix *indexDef) {
+	if m := s.mappings[def.Name]; m != nil {
+		if x := m.Index(ix.Name); x != nil {
+			ix.BigtableTable = x.TargetTable()
+			return
+		}
+	}
+	ix.BigtableTable = bigtableName(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
+}
+
+// tableOfMapping returns the table that a mapping describes.
+func tableOfMapping(m *mapping.Mapping) *tableDef {
+	def := &tableDef{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
+	define := func(k mapping.KeyAttr) {
+		if k.Name != "" && !slices.Contains(def.Attributes, k) {
+			def.Attributes = append(def.Attributes, k)
+		}
+	}
+	define(def.Key.Hash)
+	define(def.Key.Range)
+	for _, x := range m.Indexes() {
+		d := x.Def()
+		define(d.Key.Hash)
+		define(d.Key.Range)
+		ix := indexDef{Name: d.Name, Key: d.Key, Projection: projectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		switch {
+		case d.KeysOnly:
+			ix.Projection = projectKeysOnly
+		case len(d.Include) > 0:
+			ix.Projection, ix.NonKey = projectInclude, d.Include
+		}
+		def.Indexes = append(def.Indexes, ix)
+	}
+	return def
+}
+
+// families returns the families of the table's rows.
+func (l *layout) families() map[string]*btapb.GcRule {
+	f := gcRules(l.base.Families())
+	f[mapping.FamilyState] = newestVersion()
+	if _, ok := f[mapping.FamilyTypes]; !ok {
+		f[mapping.FamilyTypes] = newestVersion()
+	}
+	return f
+}
+
+// families returns the families of the index's rows.
+func (x *indexLayout) families() map[string]*btapb.GcRule {
+	f := gcRules(x.x.Families())
+	f[mapping.FamilyState] = newestVersion()
+	f[tombstoneFamily] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
+	return f
+}
+
+func newestVersion() *btapb.GcRule {
+	return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
+}
+
+func gcRules(families []mapping.Family) map[string]*btapb.GcRule {
+	rules := map[string]*btapb.GcRule{}
+	for _, f := range families {
+		var either []*btapb.GcRule
+		if f.GC.Versions > 0 {
+			either = append(either, &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(f.GC.Versions)}})
+		}
+		if f.GC.MaxAge > 0 {
+			either = append(either, &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(f.GC.MaxAge)}})
+		}
+		switch len(either) {
+		case 0:
+			rules[f.Name] = nil
+		case 1:
+			rules[f.Name] = either[0]
+		default:
+			rules[f.Name] = &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: either}}}
+		}
+	}
+	return rules
+}
+
+// indexChange is what a write does to the indexes.
+type indexChange struct {
+	puts  []indexPut
+	stale []indexRow // rows that the item leaves
+}
+
+type indexPut struct {
+	index  *indexLayout
+	placed mapping.Placed
+}
+
+type indexRow struct {
+	table string
+	row   []byte
+}
+
+func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
+
+// indexChange compares an item's entries before and after a write. With
+// unknown, what the indexes hold of the old item is not relied on.
+func (l *layout) indexChange(old, updated attr.Item, order int64, unknown bool) (indexChange, error) {
+	var change indexChange
+	for _, x := range l.indexes {
+		before, was, err := x.place(old, order)
+		if err != nil {
+			return change, err
+		}
+		after, is, err := x.place(updated, order)
+		if err != nil {
+			return change, err
+		}
+		same := was && is && bytes.Equal(before.Row, after.Row)
+		if was && !same {
+			change.stale = append(change.stale, indexRow{x.table, before.Row})
+		}
+		if is && (unknown || !same || !slices.EqualFunc(before.Cells, after.Cells, equalCells)) {
+			change.puts = append(change.puts, indexPut{x, after})
+		}
+	}
+	return change, nil
+}
+
+func equalCells(a, b mapping.Cell) bool {
+	return a.Family == b.Family && a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+}
+
+// place lays out the entry of an item; false if it has none in this index.
+func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, error) {
+	if item == nil {
+		return mapping.Placed{}, false, nil
+	}
+	placed, ok, err := x.x.Place(item, order)
+	return placed, ok, outsideMapping(err)
+}
+
+// outbox returns the value of the outbox cell: the item's key, and the index
+// rows that the item leaves.
+func (c indexChange) outbox(l *layout, key attr.Item) []byte {
+	value := appendKey(nil, l.key, key)
+	value = binary.AppendUvarint(value, uint64(len(c.stale)))
+	for _, r := range c.stale {
+		value = appendBytes(appendBytes(value, []byte(r.table)), r.row)
+	}
+	return value
+}
+
+var errOutboxText = errors.New("an outbox cell holds something else than an outbox")
+
+// parseOutbox is the inverse of outbox.
+func (l *layout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
+	key = attr.Item{}
+	for _, k := range []mapping.KeyAttr{l.key.Hash, l.key.Range} {
+		if k.Name == "" {
+			continue
+		}
+		if len(value) == 0 || attr.Type(value[0]) != k.Type {
+			return nil, nil, errOutboxText
+		}
+		text, rest, ok := cutBytes(value[1:])
+		if !ok {
+			return nil, nil, errOutboxText
+		}
+		key[k.Name], value = attr.Value{Type: k.Type, Str: string(text)}, rest
+	}
+	n, size := binary.Uvarint(value)
+	if size <= 0 || n > uint64(len(value)) {
+		return nil, nil, errOutboxText
+	}
+	value = value[size:]
+	for range n {
+		table, rest, ok := cutBytes(value)
+		if !ok {
+			return nil, nil, errOutboxText
+		}
+		row, rest, ok := cutBytes(rest)
+		if !ok {
+			return nil, nil, errOutboxText
+		}
+		stale, value = append(stale, indexRow{string(table), row}), rest
+	}
+	return key, stale, nil
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+func cutBytes(b []byte) (head, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}
+
+// applyTimeout bounds how long a committed write goes on to reach its
+// indexes after its caller has gone. It is far below tombstoneAge.
+const applyTimeout = time.Minute
+
+// apply brings a committed write of an item to the indexes and clears its
+// outbox cell. It goes on when ctx ends: the write has happened.
+func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, change indexChange) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	for _, put := range change.puts {
+		if err := s.putEntry(ctx, put, order); err != nil {
+			return err
+		}
+	}
+	for _, r := range change.stale {
+		if err := s.leaveEntry(ctx, l, r, order); err != nil {
+			return err
+		}
+	}
+	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
+		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
+	})
+}
+
+// newer passes something if the index row carries a later write.
+func newer(x *mapping.Index, order int64) *btpb.RowFilter {
+	later := ofTime(order+microsPerMilli, 0)
+	if x != nil && x.OneCell() {
+		// Every cell of such a row has the order of its write.
+		return later
+	}
+	return chain(anyOf(ofFamily(mapping.FamilyState), ofFamily(tombstoneFamily)), later)
+}
+
+// putEntry writes an index row unless a later write was there.
+func (s *store) putEntry(ctx context.Context, put indexPut, order int64) error {
+	muts := []*btpb.Mutation{deleteRow()}
+	for _, c := range put.placed.Cells {
+		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+	}
+	if !put.index.x.OneCell() {
+		muts = append(muts, setCell(mapping.FamilyState, revisionQualifier, order, nil))
+	}
+	_, err := s.checkAndMutate(ctx, put.index.table, put.placed.Row, newer(put.index.x, order), nil, muts)
+	return err
+}
+
+// leaveEntry replaces an index row by a tombstone unless a later write was
+// there. The index may be gone.
+func (s *store) leaveEntry(ctx context.Context, l *layout, r indexRow, order int64) error {
+	var x *mapping.Index
+	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
+		x = l.indexes[i].x
+	}
+	muts := []*btpb.Mutation{deleteRow(), setCell(tombstoneFamily, tombstoneQualifier, order, nil)}
+	_, err := s.checkAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
+	if x == nil && status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// drain finishes the write of which st has the outbox cell. The item is as
+// that write left it: no other may begin before.
+func (s *store) drain(ctx context.Context, l *layout, st itemState) error {
+	order := st.outbox.Timestamp
+	_, stale, err := l.parseOutbox(st.outbox.Value)
+	if err != nil {
+		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+	}
+	change := indexChange{stale: stale}
+	for _, x := range l.indexes {
+		placed, ok, err := x.place(st.item, order)
+		if err != nil {
+			return err
+		}
+		if ok {
+			change.puts = append(change.puts, indexPut{x, placed})
+		}
+	}
+	return s.apply(ctx, l, st.slot, order, change)
+}
+
+// backfill enters all items of a table into an index. Writes may go on: each
+// entry has the order of the item it was made from.
+func (s *store) backfill(ctx context.Context, l *layout, x *indexLayout) error {
+	plan := l.base.PlanScan()
+	for row, err := range s.readRows(ctx, rowRead{table: l.table, spans: plan.Spans}) {
+		if err != nil {
+			return err
+		}
+		items, err := l.base.Items(row)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+		}
+		for _, item := range items {
+			id := l.idOf(item)
+			st, err := l.stateOf(slot{row: row.Key, state: append([]byte{stateQualifier}, id[:]...)}, row, item)
+			if err != nil {
+				return err
+			}
+			placed, ok, err := x.place(item, st.order())
+			if err != nil {
+				// As on AWS, an item that an index cannot hold stays out of it.
+				s.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
+				continue
+			}
+			if ok {
+				if err := s.putEntry(ctx, indexPut{x, placed}, st.order()); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// reindex enters into the indexes of a table what a loader or another client
+// wrote natively.
+func (s *store) reindex(ctx context.Context, t *tableDef) error {
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, x := range c.layout.indexes {
+		if err := s.backfill(ctx, c.layout, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,671 @@
+package facade
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// The catalogue is one Bigtable table. Its rows are
+//
+//	t/<table name>                          a table's definition
+//	w/<owner>/<number>                      a row that may hold an outbox cell
+//
+// A definition is two cells: the JSON text, and a version that changes with
+// every write, so that a change is guarded by one short value.
+const (
+	catalogueTable   = reservedPrefix + "catalogue"
+	catalogueFamily  = "d"
+	tableRowPrefix   = "t/"
+	pendingRowPrefix = "w/"
+
+	// reservedPrefix begins the ids of all Bigtable tables that the store
+	// keeps for itself: the catalogue and the index tables.
+	reservedPrefix = "_tabletop."
+
+	// maxBigtableNameChars is the longest table id that Bigtable takes.
+	// https://cloud.google.com/bigtable/quotas
+	maxBigtableNameChars = 50
+
+	// catalogueMaxAge bounds how long a change of a definition by another
+	// process goes unnoticed.
+	catalogueMaxAge = 5 * time.Second
+)
+
+var (
+	definitionQualifier = []byte("definition")
+	versionQualifier    = []byte("version")
+)
+
+// cachedTable is a definition with what the store derives from it.
+type cachedTable struct {
+	def     *tableDef
+	version []byte
+	fetched time.Time
+	layout  *layout
+}
+
+// catalogue is the store's view of the definitions.
+type catalogue struct {
+	mu     sync.RWMutex
+	tables map[string]*cachedTable // by name
+
+	// ddl serialises the changes of definitions in this process. It is taken
+	// before a table's schema latch and before mu.
+	ddl sync.Mutex
+	// latches hold off item writes while a definition changes, so that after
+	// the change no write is under way that does not know it. By name; under
+	// mu.
+	latches map[string]*sync.RWMutex
+}
+
+// lookup returns a table's definition, from the cache while it is fresh.
+func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
+	now := s.o.Now()
+	s.cat.mu.RLock()
+	c := s.cat.tables[name]
+	s.cat.mu.RUnlock()
+	if c != nil && now.Sub(c.fetched) < catalogueMaxAge {
+		return c, nil
+	}
+	return s.refresh(ctx, name)
+}
+
+// refresh reads a table's definition into the cache.
+func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
+	fetched := s.o.Now()
+	row, err := s.readRow(ctx, catalogueTable, tableRow(name), newestOnly())
+	if err != nil {
+		return nil, err
+	}
+	var def *tableDef
+	var version []byte
+	for _, c := range row.Cells {
+		switch string(c.Qualifier) {
+		case string(definitionQualifier):
+			if def, err = decodeTable(c.Value); err != nil {
+				return nil, fmt.Errorf("definition of table %s: %w", name, err)
+			}
+		case string(versionQualifier):
+			version = c.Value
+		}
+	}
+	if def == nil {
+		s.forget(name)
+		return nil, fmt.Errorf("%w: %s", errTableNotFound, name)
+	}
+	return s.remember(def, version, fetched)
+}
+
+// remember puts a definition into the cache.
+func (s *store) remember(def *tableDef, version []byte, fetched time.Time) (*cachedTable, error) {
+	s.cat.mu.Lock()
+	defer s.cat.mu.Unlock()
+	old := s.cat.tables[def.Name]
+	if old != nil && string(old.version) == string(version) {
+		c := *old
+		c.fetched = fetched
+		s.cat.tables[def.Name] = &c
+		return &c, nil
+	}
+	l, err := s.newLayout(def)
+	if err != nil {
+		return nil, err
+	}
+	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
+	s.cat.tables[def.Name] = c
+	return c, nil
+}
+
+func (s *store) forget(name string) {
+	s.cat.mu.Lock()
+	defer s.cat.mu.Unlock()
+	delete(s.cat.tables, name)
+}
+
+// latchOf returns the latch that a table's writes share and a change of its
+// definition takes alone.
+func (s *store) latchOf(name string) *sync.RWMutex {
+	s.cat.mu.RLock()
+	l := s.cat.latches[name]
+	s.cat.mu.RUnlock()
+	if l != nil {
+		return l
+	}
+	s.cat.mu.Lock()
+	defer s.cat.mu.Unlock()
+	if l = s.cat.latches[name]; l == nil {
+		l = new(sync.RWMutex)
+		s.cat.latches[name] = l
+	}
+	return l
+}
+
+// current returns the definition of the table that t was, when t was looked
+// up: its indexes may have changed since.
+func (s *store) current(ctx context.Context, t *tableDef) (*cachedTable, error) {
+	c, err := s.lookup(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	if c.def.ID != t.ID {
+		return nil, fmt.Errorf("%w: %s was deleted and created again", errTableNotFound, t.Name)
+	}
+	return c, nil
+}
+
+// table returns a table's definition, whatever its status; errTableNotFound.
+func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
+	c, err := s.lookup(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+// listTables returns up to limit table names that follow after, ascending,
+// and whether there are more.
+func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
+	span := mapping.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
+	rows := s.readRows(ctx, rowRead{
+		table:  catalogueTable,
+		spans:  []mapping.Span{span},
+		filter: chain(ofColumn(catalogueFamily, versionQualifier), newestOnly()),
+		limit:  int64(limit) + 1,
+	})
+	for row, err := range rows {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(names) == limit {
+			return names, true, nil
+		}
+		names = append(names, strings.TrimPrefix(string(row.Key), tableRowPrefix))
+	}
+	return names, false, nil
+}
+
+// createTable creates a table, indexes included, from a definition without
+// the fields that the store sets. It returns once the table is usable, with
+// status ACTIVE. Errors: errTableExists, errSchemaConflict.
+func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, error) {
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	switch _, err := s.refresh(ctx, spec.Name); {
+	case err == nil:
+		return nil, fmt.Errorf("%w: %s", errTableExists, spec.Name)
+	case !errors.Is(err, errTableNotFound):
+		return nil, err
+	}
+	def, err := spec.clone()
+	if err != nil {
+		return nil, err
+	}
+	def.ID = s.newUUID()
+	def.Created, def.Status = s.o.Now(), statusCreating
+	def.BigtableTable = bigtableName("ddb.", def.Name, def.ID)
+	if m := s.mappings[def.Name]; m != nil {
+		if m.Key() != def.Key {
+			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", errSchemaConflict, def.Name, def.Key, m.Key())
+		}
+		def.BigtableTable = m.TargetTable()
+	}
+	for i := range def.Indexes {
+		s.placeIndex(def, &def.Indexes[i])
+		def.Indexes[i].Status = statusCreating
+	}
+	version, ok, err := s.writeTable(ctx, def, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", errTableExists, def.Name)
+	}
+	c, err := s.finishCreate(ctx, def, version)
+	if err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+// finishCreate makes the Bigtable tables of a definition in status CREATING,
+// those that are there already excepted, and the table ACTIVE. A table that
+// adopts rows has its indexes filled first.
+func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte) (*cachedTable, error) {
+	l, err := s.newLayout(def)
+	if err != nil {
+		return nil, err
+	}
+	adopted, err := s.ensureTable(ctx, def.BigtableTable, l.families())
+	if err != nil {
+		return nil, err
+	}
+	for i := range def.Indexes {
+		if _, err := s.ensureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families()); err != nil {
+			return nil, err
+		}
+		if adopted {
+			if err := s.backfill(ctx, l, l.indexes[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	next, err := def.clone()
+	if err != nil {
+		return nil, err
+	}
+	next.Status = statusActive
+	for i := range next.Indexes {
+		next.Indexes[i].Status, next.Indexes[i].Backfilling = statusActive, false
+	}
+	return s.replaceTable(ctx, next, version)
+}
+
+// deleteTable deletes a table with its indexes and rows. It returns the
+// definition with status DELETING, once the table is gone. It does not look
+// at DeletionProtection. Errors: errTableNotFound, errTableInUse.
+func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error) {
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	c, err := s.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.def.Status != statusActive {
+		return nil, fmt.Errorf("%w: %s is %s", errTableInUse, name, c.def.Status)
+	}
+	def, err := c.def.clone()
+	if err != nil {
+		return nil, err
+	}
+	def.Status = statusDeleting
+	latch := s.latchOf(name)
+	latch.Lock()
+	c, err = s.replaceTable(ctx, def, c.version)
+	latch.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return c.def, s.finishDelete(ctx, c.def)
+}
+
+// finishDelete removes the Bigtable tables of a definition in status
+// DELETING, and then the definition.
+func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
+	for _, ix := range def.Indexes {
+		if err := s.dropTable(ctx, ix.BigtableTable); err != nil {
+			return err
+		}
+	}
+	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
+		return err
+	}
+	err := s.mutateRow(ctx, catalogueTable, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
+	s.forget(def.Name)
+	return err
+}
+
+// updateTable changes a table's definition: fn changes the copy it is given,
+// or returns an error that aborts. Indexes that fn appends to Indexes are
+// created and filled in the background (status CREATING, Backfilling, then
+// ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
+// deleted. fn may be called again when another update came first.
+// Errors: errTableNotFound, errTableInUse, fn's.
+func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef) error) (*tableDef, error) {
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	c, err := s.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.def.Status != statusActive {
+		return nil, fmt.Errorf("%w: %s is %s", errTableInUse, name, c.def.Status)
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return nil, err
+	}
+	if err := fn(next); err != nil {
+		return nil, err
+	}
+	var dropped []string
+	for _, ix := range c.def.Indexes {
+		if next.index(ix.Name) == nil {
+			dropped = append(dropped, ix.BigtableTable)
+		}
+	}
+	added := false
+	for i := range next.Indexes {
+		if ix := &next.Indexes[i]; c.def.index(ix.Name) == nil {
+			s.placeIndex(next, ix)
+			ix.Status, ix.Backfilling, added = statusCreating, true, true
+			l, err := s.newLayout(next)
+			if err != nil {
+				return nil, err
+			}
+			// The table is there before any writer knows the index.
+			if _, err := s.ensureTable(ctx, ix.BigtableTable, l.indexes[i].families()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if added {
+		next.Status = statusUpdating
+	}
+	latch := s.latchOf(name)
+	latch.Lock()
+	c, err = s.replaceTable(ctx, next, c.version)
+	latch.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range dropped {
+		if err := s.dropTable(ctx, table); err != nil {
+			return nil, err
+		}
+	}
+	if added {
+		s.fillIndexes(c)
+	}
+	return c.def, nil
+}
+
+// fillIndexes fills, in the background, the indexes that are backfilling, and
+// makes the table ACTIVE. What close interrupts goes on at the next start.
+func (s *store) fillIndexes(c *cachedTable) {
+	s.background.Go(func() {
+		ctx := s.life
+		err := s.fillAndActivate(ctx, c)
+		if err != nil && ctx.Err() == nil {
+			s.o.Logger.Error("filling the indexes of a table", "table", c.def.Name, "error", err)
+		}
+	})
+}
+
+func (s *store) fillAndActivate(ctx context.Context, c *cachedTable) error {
+	for i, ix := range c.def.Indexes {
+		if ix.Backfilling {
+			if err := s.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	c, err := s.refresh(ctx, c.def.Name)
+	if err != nil {
+		return err
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	next.Status = statusActive
+	for i := range next.Indexes {
+		next.Indexes[i].Status, next.Indexes[i].Backfilling = statusActive, false
+	}
+	_, err = s.replaceTable(ctx, next, c.version)
+	return err
+}
+
+// replaceTable writes a changed definition over the version it was made from.
+func (s *store) replaceTable(ctx context.Context, def *tableDef, version []byte) (*cachedTable, error) {
+	next, ok, err := s.writeTable(ctx, def, version)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		s.forget(def.Name)
+		return nil, fmt.Errorf("%w: %s was changed by another process", errTableInUse, def.Name)
+	}
+	return s.remember(def, next, s.o.Now())
+}
+
+// writeTable writes a definition if its row still has the given version (nil:
+// if there is no such row). It returns the new version and whether it wrote.
+func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (next []byte, ok bool, err error) {
+	text, err := encodeTable(def)
+	if err != nil {
+		return nil, false, err
+	}
+	next = s.newToken()
+	ts := s.nowMicros()
+	write := []*btpb.Mutation{
+		deleteRow(),
+		setCell(catalogueFamily, definitionQualifier, ts, text),
+		setCell(catalogueFamily, versionQualifier, ts, next),
+	}
+	guard := ofColumn(catalogueFamily, versionQualifier)
+	if version == nil {
+		ok, err = s.checkAndMutate(ctx, catalogueTable, tableRow(def.Name), guard, nil, write)
+		return next, !ok, err
+	}
+	ok, err = s.checkAndMutate(ctx, catalogueTable, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
+	return next, ok, err
+}
+
+// openCatalogue creates the catalogue in an empty instance, finishes what was
+// under way when an earlier process ended, and defines the tables of the
+// mappings that it does not know.
+func (s *store) openCatalogue(ctx context.Context) error {
+	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
+	if _, err := s.ensureTable(ctx, catalogueTable, map[string]*btapb.GcRule{catalogueFamily: versions}); err != nil {
+		return err
+	}
+	names, _, err := s.listTables(ctx, "", maxCatalogueTables)
+	if err != nil {
+		return err
+	}
+	var unfilled []*cachedTable
+	for _, name := range names {
+		c, err := s.refresh(ctx, name)
+		if err != nil {
+			return err
+		}
+		switch c.def.Status {
+		case statusCreating:
+			_, err = s.finishCreate(ctx, c.def, c.version)
+		case statusDeleting:
+			err = s.finishDelete(ctx, c.def)
+		case statusUpdating:
+			unfilled = append(unfilled, c)
+		}
+		if err != nil {
+			return err
+		}
+		if m := s.mappings[name]; m != nil && c.def.BigtableTable != m.TargetTable() {
+			return fmt.Errorf("table %s is stored in %s, but its mapping names %s: delete the table, or take the mapping away",
+				name, c.def.BigtableTable, m.TargetTable())
+		}
+	}
+	for _, m := range s.o.Mappings {
+		if slices.Contains(names, m.SourceTable()) {
+			continue
+		}
+		if _, err := s.createTable(ctx, tableOfMapping(m)); err != nil && !errors.Is(err, errTableExists) {
+			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
+		}
+	}
+	for _, c := range unfilled {
+		s.fillIndexes(c)
+	}
+	return nil
+}
+
+// maxCatalogueTables is the most tables that a start looks at: as many as a
+// Bigtable instance can hold and more.
+const maxCatalogueTables = 1 << 20
+
+// ensureTable creates a Bigtable table, or adds the families that it lacks.
+// It reports whether the table was there before.
+func (s *store) ensureTable(ctx context.Context, id string, families map[string]*btapb.GcRule) (existed bool, err error) {
+	t := &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}}
+	for name, gc := range families {
+		t.ColumnFamilies[name] = &btapb.ColumnFamily{GcRule: gc}
+	}
+	_, err = s.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: s.instancePath(), TableId: id, Table: t})
+	if err == nil {
+		return false, nil
+	}
+	if status.Code(err) != codes.AlreadyExists {
+		return false, fmt.Errorf("creating table %s: %w", id, err)
+	}
+	have, err := s.admin.GetTable(ctx, &btapb.GetTableRequest{Name: s.tablePath(id), View: btapb.Table_SCHEMA_VIEW})
+	if err != nil {
+		return true, fmt.Errorf("looking at table %s: %w", id, err)
+	}
+	change := &btapb.ModifyColumnFamiliesRequest{Name: s.tablePath(id)}
+	for name, family := range t.GetColumnFamilies() {
+		if _, ok := have.GetColumnFamilies()[name]; !ok {
+			change.Modifications = append(change.Modifications, &btapb.ModifyColumnFamiliesRequest_Modification{
+				Id:  name,
+				Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: family},
+			})
+		}
+	}
+	if len(change.GetModifications()) == 0 {
+		return true, nil
+	}
+	slices.SortFunc(change.Modifications, func(a, b *btapb.ModifyColumnFamiliesRequest_Modification) int {
+		return strings.Compare(a.GetId(), b.GetId())
+	})
+	if _, err := s.admin.ModifyColumnFamilies(ctx, change); err != nil {
+		return true, fmt.Errorf("adding families to table %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// dropTable deletes a Bigtable table that may be gone already.
+func (s *store) dropTable(ctx context.Context, id string) error {
+	_, err := s.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: s.tablePath(id)})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return fmt.Errorf("deleting table %s: %w", id, err)
+	}
+	return nil
+}
+
+func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
+
+// bigtableName makes a Bigtable table id of a DynamoDB name, which may be
+// longer: as much of the name as fits and a hash of all parts.
+func bigtableName(prefix, name string, parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
+	tail := "-" + hex.EncodeToString(sum[:6])
+	if room := maxBigtableNameChars - len(prefix) - len(tail); len(name) > room {
+		name = name[:room]
+	}
+	return prefix + name + tail
+}
+
+// The stored form of a definition: types are written as their wire tags.
+type (
+	storedTable struct {
+		*plainTable
+		Key        storedKey     `json:"key"`
+		Attributes []storedAttr  `json:"attributes"`
+		Indexes    []storedIndex `json:"indexes,omitempty"`
+	}
+	storedIndex struct {
+		*plainIndex
+		Key storedKey `json:"key"`
+	}
+	storedKey struct {
+		Hash  storedAttr  `json:"hash"`
+		Range *storedAttr `json:"range,omitempty"`
+	}
+	storedAttr struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+	}
+	plainTable tableDef
+	plainIndex indexDef
+)
+
+func encodeTable(def *tableDef) ([]byte, error) {
+	t := storedTable{plainTable: (*plainTable)(def), Key: storeKey(def.Key)}
+	for _, a := range def.Attributes {
+		t.Attributes = append(t.Attributes, storeAttr(a))
+	}
+	for i := range def.Indexes {
+		t.Indexes = append(t.Indexes, storedIndex{plainIndex: (*plainIndex)(&def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
+	}
+	return json.Marshal(t)
+}
+
+func decodeTable(text []byte) (*tableDef, error) {
+	def := new(tableDef)
+	t := storedTable{plainTable: (*plainTable)(def)}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, err
+	}
+	var err error
+	if def.Key, err = t.Key.key(); err != nil {
+		return nil, err
+	}
+	for _, a := range t.Attributes {
+		k, err := a.attr()
+		if err != nil {
+			return nil, err
+		}
+		def.Attributes = append(def.Attributes, k)
+	}
+	for _, x := range t.Indexes {
+		ix := indexDef(*x.plainIndex)
+		if ix.Key, err = x.Key.key(); err != nil {
+			return nil, err
+		}
+		def.Indexes = append(def.Indexes, ix)
+	}
+	return def, nil
+}
+
+// clone returns a deep copy, by way of the stored form: so a definition never
+// holds what the catalogue would lose.
+func (t *tableDef) clone() (*tableDef, error) {
+	text, err := encodeTable(t)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTable(text)
+}
+
+func storeKey(k mapping.KeySchema) storedKey {
+	stored := storedKey{Hash: storeAttr(k.Hash)}
+	if k.Range.Name != "" {
+		r := storeAttr(k.Range)
+		stored.Range = &r
+	}
+	return stored
+}
+
+func storeAttr(a mapping.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+
+func (k storedKey) key() (schema mapping.KeySchema, err error) {
+	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
+		schema.Range, err = k.Range.attr()
+	}
+	return schema, err
+}
+
+func (a storedAttr) attr() (mapping.KeyAttr, error) {
+	t, ok := attr.ParseType(a.Type)
+	if !ok {
+		return mapping.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+	}
+	return mapping.KeyAttr{Name: a.Name, Type: t}, nil
+}

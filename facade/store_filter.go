@@ -1,0 +1,199 @@
+package facade
+
+import (
+	"bytes"
+	"regexp"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// chain passes what all filters pass, one after the other.
+func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	if len(filters) == 1 {
+		return filters[0]
+	}
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
+}
+
+// anyOf passes what one of the filters passes.
+func anyOf(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	switch len(filters) {
+	case 0:
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_BlockAllFilter{BlockAllFilter: true}}
+	case 1:
+		return filters[0]
+	}
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: filters}}}
+}
+
+// unless passes what then passes, in rows of which cond passes nothing.
+func unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{
+		PredicateFilter: cond,
+		TrueFilter:      &btpb.RowFilter{Filter: &btpb.RowFilter_BlockAllFilter{BlockAllFilter: true}},
+		FalseFilter:     then,
+	}}}
+}
+
+// newestOnly passes the newest cell of each column.
+func newestOnly() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+}
+
+// oneCell passes the first cell of a row: enough for a predicate.
+func oneCell() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}}
+}
+
+// ofFamily passes the cells of one family.
+func ofFamily(family string) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: regexp.QuoteMeta(family)}}
+}
+
+// ofColumn passes the cells of one column.
+func ofColumn(family string, qualifier []byte) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+		FamilyName:     family,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: qualifier},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: qualifier},
+	}}}
+}
+
+// ofColumnPrefix passes the cells of the columns that begin with prefix.
+func ofColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
+	if len(prefix) == 0 {
+		return ofFamily(family)
+	}
+	r := &btpb.ColumnRange{
+		FamilyName:     family,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: prefix},
+	}
+	if end := prefixEnd(prefix); end != nil {
+		r.EndQualifier = &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: end}
+	}
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: r}}
+}
+
+// ofTime passes the cells with a timestamp in [min, max); max 0 has no bound.
+func ofTime(minMicros, maxMicros int64) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
+		StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros,
+	}}}
+}
+
+// ofValue passes the cells with exactly this value.
+func ofValue(value []byte) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
+		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: value},
+		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: value},
+	}}}
+}
+
+// ofValuePrefix passes the cells whose value begins with the byte.
+func ofValuePrefix(first byte) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
+		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: []byte{first}},
+		EndValue:   &btpb.ValueRange_EndValueOpen{EndValueOpen: []byte{first + 1}},
+	}}}
+}
+
+// ofExtent passes the cells of an extent.
+func ofExtent(e mapping.Extent) *btpb.RowFilter {
+	f := ofColumn(e.Family, e.Qualifier)
+	if e.Prefix {
+		f = ofColumnPrefix(e.Family, e.Qualifier)
+	}
+	if e.MinTime != 0 || e.MaxTime != 0 {
+		f = chain(f, ofTime(e.MinTime, e.MaxTime))
+	}
+	return f
+}
+
+// wholeFamily reports whether e holds all cells of its family in the row.
+func wholeFamily(e mapping.Extent) bool {
+	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
+}
+
+// inExtent reports whether c is one of the cells of e.
+func inExtent(e mapping.Extent, c mapping.Cell) bool {
+	if c.Family != e.Family || c.Timestamp < e.MinTime || e.MaxTime != 0 && c.Timestamp >= e.MaxTime {
+		return false
+	}
+	if e.Prefix {
+		return bytes.HasPrefix(c.Qualifier, e.Qualifier)
+	}
+	return bytes.Equal(c.Qualifier, e.Qualifier)
+}
+
+// contains reports whether all cells of b are cells of a.
+func contains(a, b mapping.Extent) bool {
+	if a.Family != b.Family || b.MinTime < a.MinTime {
+		return false
+	}
+	if a.MaxTime != 0 && (b.MaxTime == 0 || b.MaxTime > a.MaxTime) {
+		return false
+	}
+	if a.Prefix {
+		return bytes.HasPrefix(b.Qualifier, a.Qualifier)
+	}
+	return !b.Prefix && bytes.Equal(a.Qualifier, b.Qualifier)
+}
+
+// distinctExtents drops the extents that another one contains, so that no
+// cell passes an interleave of them twice.
+func distinctExtents(extents []mapping.Extent) []mapping.Extent {
+	var out []mapping.Extent
+next:
+	for i, e := range extents {
+		for j, other := range extents {
+			// Of two that are equal the first stays.
+			if i != j && contains(other, e) && (j < i || !contains(e, other)) {
+				continue next
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// intersectExtents returns the cells that are in both lists; nil stands for
+// whole rows.
+func intersectExtents(a, b []mapping.Extent) []mapping.Extent {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	both := []mapping.Extent{}
+	for _, x := range a {
+		for _, y := range b {
+			if e, ok := intersectExtent(x, y); ok {
+				both = append(both, e)
+			}
+		}
+	}
+	return distinctExtents(both)
+}
+
+func intersectExtent(x, y mapping.Extent) (mapping.Extent, bool) {
+	if x.Family != y.Family {
+		return x, false
+	}
+	// The narrower column range of the two, if one lies in the other.
+	narrow, wide := x, y
+	if !wide.Prefix || narrow.Prefix && len(wide.Qualifier) > len(narrow.Qualifier) {
+		narrow, wide = wide, narrow
+	}
+	if wide.Prefix && !bytes.HasPrefix(narrow.Qualifier, wide.Qualifier) ||
+		!wide.Prefix && !bytes.Equal(narrow.Qualifier, wide.Qualifier) {
+		return x, false
+	}
+	narrow.MinTime = max(x.MinTime, y.MinTime)
+	if narrow.MaxTime = x.MaxTime; x.MaxTime == 0 || y.MaxTime != 0 && y.MaxTime < x.MaxTime {
+		narrow.MaxTime = y.MaxTime
+	}
+	return narrow, narrow.MaxTime == 0 || narrow.MinTime < narrow.MaxTime
+}

@@ -1,0 +1,259 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// A mark is a catalogue row that says: this row of that table may hold an
+// outbox cell. It is written before the first such cell, and removed some
+// time after the last was cleared, with others: so a start after a crash
+// reads a short list, not the tables, and a row that is written often is
+// marked once.
+const (
+	// maxIdleMarks is how many marks without a write under way are kept.
+	maxIdleMarks = 64
+
+	// markLease is how long a mark belongs to the process that wrote it: a
+	// start in that time works it off and leaves it.
+	markLease = 10 * time.Minute
+)
+
+var markQualifier = []byte("row")
+
+// pendingWork is this process's marks.
+type pendingWork struct {
+	mu    sync.Mutex
+	marks map[string]*pendingMark // by table and row
+	idle  int                     // marks without users that are not dirty
+	dirty int                     // marks whose row may hold an outbox cell that no write works on
+}
+
+// pendingMark is one mark. The fields below ready are under pendingWork.mu.
+type pendingMark struct {
+	id    string // key of pendingWork.marks
+	key   []byte // row of the catalogue
+	table string // DynamoDB table
+	row   []byte
+	ready chan struct{} // closed once the mark is written, or err is set
+	err   error
+
+	users int
+	dirty bool
+}
+
+// mark says, durably, that a row is about to get an outbox cell. unmark ends
+// it.
+func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
+	id := table + "\x00" + string(row)
+	w := &s.pending
+	w.mu.Lock()
+	if m := w.marks[id]; m != nil {
+		if m.users == 0 && !m.dirty {
+			w.idle--
+		}
+		m.users++
+		w.mu.Unlock()
+		<-m.ready
+		return m, m.err
+	}
+	m := &pendingMark{
+		id: id, key: append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...),
+		table: table, row: row, ready: make(chan struct{}), users: 1,
+	}
+	w.marks[id] = m
+	w.mu.Unlock()
+
+	m.err = s.mutateRow(ctx, catalogueTable, m.key, []*btpb.Mutation{
+		setCell(catalogueFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(table)), row...)),
+	})
+	if m.err != nil {
+		w.mu.Lock()
+		delete(w.marks, id)
+		w.mu.Unlock()
+	}
+	close(m.ready)
+	return m, m.err
+}
+
+// unmark ends a use of a mark. clean is false when the row may be left with
+// an outbox cell.
+func (s *store) unmark(m *pendingMark, clean bool) {
+	w := &s.pending
+	w.mu.Lock()
+	m.users--
+	if !clean && !m.dirty {
+		m.dirty = true
+		w.dirty++
+	}
+	if m.users == 0 && !m.dirty {
+		w.idle++
+	}
+	full := w.idle > maxIdleMarks
+	w.mu.Unlock()
+	if full {
+		if err := s.flushMarks(s.life, maxIdleMarks); err != nil {
+			s.o.Logger.Warn("removing marks of finished writes", "error", err)
+		}
+	}
+}
+
+// flushMarks removes the idle marks when there are more than keep. A mark
+// that is not removed does no harm: the next start finds nothing to do there.
+func (s *store) flushMarks(ctx context.Context, keep int) error {
+	w := &s.pending
+	w.mu.Lock()
+	if w.idle <= keep {
+		w.mu.Unlock()
+		return nil
+	}
+	var keys [][]byte
+	for id, m := range w.marks {
+		if m.users == 0 && !m.dirty {
+			keys = append(keys, m.key)
+			delete(w.marks, id)
+		}
+	}
+	w.idle = 0
+	w.mu.Unlock()
+	return s.deleteRows(ctx, catalogueTable, keys)
+}
+
+// deleteRows deletes rows by key.
+func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
+	req := &btpb.MutateRowsRequest{TableName: s.tablePath(table)}
+	for _, key := range keys {
+		req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{deleteRow()}})
+	}
+	stream, err := s.data.MutateRows(ctx, req)
+	for err == nil {
+		var resp *btpb.MutateRowsResponse
+		if resp, err = stream.Recv(); err != nil {
+			break
+		}
+		for _, e := range resp.GetEntries() {
+			if st := e.GetStatus(); st.GetCode() != int32(codes.OK) {
+				err = status.ErrorProto(st)
+			}
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("deleting %d rows of table %s: %w", len(keys), table, err)
+	}
+	return nil
+}
+
+// settle finishes the writes of this process to a table that were committed
+// but could not reach the indexes.
+func (s *store) settle(ctx context.Context, table string) error {
+	w := &s.pending
+	w.mu.Lock()
+	var marks []*pendingMark
+	if w.dirty > 0 {
+		for _, m := range w.marks {
+			if m.dirty && m.table == table {
+				marks = append(marks, m)
+			}
+		}
+	}
+	w.mu.Unlock()
+	for _, m := range marks {
+		if err := s.recoverRow(ctx, m.table, m.row); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		if m.dirty {
+			m.dirty = false
+			w.dirty--
+			if m.users == 0 {
+				w.idle++
+			}
+		}
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// recoverPending finishes what the marks of earlier processes tell of.
+func (s *store) recoverPending(ctx context.Context) error {
+	var done [][]byte
+	expired := s.o.Now().Add(-markLease).UnixMicro()
+	prefix := []byte(pendingRowPrefix)
+	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
+	for row, err := range s.readRows(ctx, rowRead{table: catalogueTable, spans: spans, filter: newestOnly()}) {
+		if err != nil {
+			return err
+		}
+		for _, c := range row.Cells {
+			table, marked, ok := cutBytes(c.Value)
+			if !ok || !bytes.Equal(c.Qualifier, markQualifier) {
+				continue
+			}
+			if err := s.recoverRow(ctx, string(table), marked); err != nil {
+				return err
+			}
+			if c.Timestamp < expired {
+				done = append(done, row.Key)
+			}
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return s.deleteRows(ctx, catalogueTable, done)
+}
+
+// recoverRow finishes the writes of which a row holds outbox cells. The table
+// may be gone.
+func (s *store) recoverRow(ctx context.Context, table string, key []byte) error {
+	c, err := s.lookup(ctx, table)
+	if errors.Is(err, errTableNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l := c.layout
+	row, err := s.readRow(ctx, l.table, key, ofColumnPrefix(mapping.FamilyState, []byte{outboxQualifier}))
+	if err != nil {
+		return err
+	}
+	for _, cell := range row.Cells {
+		item, _, err := l.parseOutbox(cell.Value)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
+		}
+		slots, err := l.slots(item)
+		if err != nil {
+			return err
+		}
+		for _, p := range slots {
+			if !bytes.Equal(p.row, key) {
+				continue
+			}
+			st, err := s.readState(ctx, l, []slot{p}, item)
+			if err != nil {
+				return err
+			}
+			if st.outbox == nil {
+				continue
+			}
+			if err := s.drain(ctx, l, st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,472 @@
+package facade
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"slices"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// maxFilterBytes bounds the filter of one read. Bigtable takes 20 KB.
+// https://cloud.google.com/bigtable/quotas
+const maxFilterBytes = 16 << 10
+
+// getItem returns the item with the given key (the key attributes alone), or
+// nil. Errors: errOutsideMapping.
+func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.Item, error) {
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := c.layout.slots(key)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.readState(ctx, c.layout, slots, key)
+	return st.item, err
+}
+
+// getItems returns the items with the given keys, nil where there is none, in
+// the order of keys, by one read.
+func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]attr.Item, error) {
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	l := c.layout
+	wanted := map[string][]int{} // row to indexes of keys
+	var extents []mapping.Extent
+	read := rowRead{table: l.table}
+	for i, key := range keys {
+		slots, err := l.slots(key)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range slots {
+			if wanted[string(p.row)] == nil {
+				read.keys = append(read.keys, p.row)
+			}
+			wanted[string(p.row)] = append(wanted[string(p.row)], i)
+			extents = append(extents, p.own...)
+		}
+	}
+	slices.SortFunc(read.keys, bytes.Compare)
+	read.filter = extentsFilter(distinctExtents(extents))
+	items := make([]attr.Item, len(keys))
+	for row, err := range s.readRows(ctx, read) {
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range wanted[string(row.Key)] {
+			item, err := l.base.Item(row, keys[i])
+			if err != nil {
+				return nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+			}
+			if item != nil {
+				items[i] = item
+			}
+		}
+	}
+	return items, nil
+}
+
+// extentsFilter passes the cells of the extents, and perhaps others: nil,
+// everything, where they are whole families or too many to name.
+func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
+	if extents == nil || !slices.ContainsFunc(extents, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
+		return nil
+	}
+	size := 0
+	filters := make([]*btpb.RowFilter, len(extents))
+	for i, e := range extents {
+		filters[i] = ofExtent(e)
+		size += 2*len(e.Qualifier) + len(e.Family) + 32
+	}
+	if size > maxFilterBytes {
+		return nil
+	}
+	return anyOf(filters...)
+}
+
+// query yields the items of the table, or of its index ix when that is not
+// nil, that satisfy the condition, by sort key, ascending if forward, after
+// startAfter (the key attributes of the table, and of the index; nil: from
+// the start). From an index they hold the projected attributes. An error ends
+// the sequence.
+func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond mapping.KeyCondition, forward bool, startAfter attr.Item) iter.Seq2[attr.Item, error] {
+	return func(yield func(attr.Item, error) bool) {
+		c, err := s.current(ctx, t)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if ix != nil {
+			s.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
+			return
+		}
+		q := baseQuery{s: s, l: c.layout, cond: cond, forward: forward, startAfter: startAfter}
+		q.run(ctx, yield)
+	}
+}
+
+// baseQuery is a query of a table's own rows.
+type baseQuery struct {
+	s          *store
+	l          *layout
+	cond       mapping.KeyCondition
+	forward    bool
+	startAfter attr.Item
+}
+
+func (q *baseQuery) run(ctx context.Context, yield func(attr.Item, error) bool) {
+	plan, err := q.plan()
+	if err != nil {
+		yield(nil, outsideMapping(err))
+		return
+	}
+	switch plan.Order {
+	case mapping.SameOrder, mapping.ReversedOrder:
+		q.items(ctx, plan, plan.Spans, (plan.Order == mapping.SameOrder) != q.forward)(yield)
+	case mapping.MergeOrder:
+		q.merge(ctx, plan, yield)
+	case mapping.SortOrder:
+		var all []attr.Item
+		for item, err := range q.items(ctx, plan, plan.Spans, false) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, item)
+		}
+		slices.SortFunc(all, q.compare)
+		for _, item := range all {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// plan returns what of the table is read: what can satisfy the condition and
+// comes after startAfter.
+func (q *baseQuery) plan() (mapping.Plan, error) {
+	plan, err := q.l.base.PlanQuery(q.cond)
+	if err != nil || q.startAfter == nil {
+		return plan, err
+	}
+	if q.l.key.Range.Name == "" {
+		// The partition's only item is the one to start after.
+		return mapping.Plan{}, nil
+	}
+	rest := mapping.KeyCondition{Hash: q.cond.Hash, Op: mapping.Greater, A: q.startAfter[q.l.key.Range.Name]}
+	if !q.forward {
+		rest.Op = mapping.Less
+	}
+	behind, err := q.l.base.PlanQuery(rest)
+	plan.Spans = intersectSpans(plan.Spans, behind.Spans)
+	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
+	return plan, err
+}
+
+// compare orders items of the partition in the query's direction.
+func (q *baseQuery) compare(a, b attr.Item) int {
+	c := compareAttr(a, b, q.l.key.Range.Name)
+	if !q.forward {
+		return -c
+	}
+	return c
+}
+
+// matches reports whether an item is part of the answer.
+func (q *baseQuery) matches(item attr.Item) bool {
+	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, q.startAfter) > 0)
+}
+
+// items yields the matching items of some spans of the plan, those of each
+// row in the query's direction.
+func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+	return func(yield func(attr.Item, error) bool) {
+		read := rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}
+		for row, err := range q.s.readRows(ctx, read) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			items, err := q.l.base.Items(row)
+			if err != nil {
+				yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, q.l.table, err))
+				return
+			}
+			items = slices.DeleteFunc(items, func(item attr.Item) bool { return !q.matches(item) })
+			slices.SortFunc(items, q.compare)
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// merge yields the items of spans that are each in order.
+func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, yield func(attr.Item, error) bool) {
+	type stream struct {
+		head attr.Item
+		next func() (attr.Item, error, bool)
+	}
+	var streams []*stream
+	advance := func(st *stream) (bool, error) {
+		item, err, ok := st.next()
+		st.head = item
+		return ok && err == nil, err
+	}
+	for _, span := range plan.Spans {
+		next, stop := iter.Pull2(q.items(ctx, plan, []mapping.Span{span}, !q.forward))
+		defer stop()
+		st := &stream{next: next}
+		switch ok, err := advance(st); {
+		case err != nil:
+			yield(nil, err)
+			return
+		case ok:
+			streams = append(streams, st)
+		}
+	}
+	for len(streams) > 0 {
+		least := slices.MinFunc(streams, func(a, b *stream) int { return q.compare(a.head, b.head) })
+		if !yield(least.head, nil) {
+			return
+		}
+		switch ok, err := advance(least); {
+		case err != nil:
+			yield(nil, err)
+			return
+		case !ok:
+			streams = slices.DeleteFunc(streams, func(st *stream) bool { return st == least })
+		}
+	}
+}
+
+// queryIndex is query of an index. Its rows are in the order of the index
+// key, and of the base key among equal ones.
+func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond mapping.KeyCondition, forward bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
+	x, err := c.index(name)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	plan, err := x.x.PlanQuery(cond)
+	if err != nil {
+		yield(nil, outsideMapping(err))
+		return
+	}
+	key := x.x.Def().Key
+	keep := func(item attr.Item) bool { return matchesKey(cond, key, item) }
+	s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
+}
+
+// index returns the layout of an index by name.
+func (c *cachedTable) index(name string) (*indexLayout, error) {
+	for i := range c.def.Indexes {
+		if c.def.Indexes[i].Name == name {
+			return c.layout.indexes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("table %s has no index %s", c.def.Name, name)
+}
+
+// indexItems yields the entries of an index that keep accepts, in row order or
+// against it, after startAfter.
+func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(attr.Item) bool, yield func(attr.Item, error) bool) {
+	if err := s.settle(ctx, c.def.Name); err != nil {
+		yield(nil, err)
+		return
+	}
+	if startAfter != nil {
+		at, err := x.x.Locate(startAfter)
+		if err != nil {
+			yield(nil, outsideMapping(err))
+			return
+		}
+		behind := mapping.Span{Start: append(bytes.Clone(at.Row), 0)}
+		if reverse {
+			behind = mapping.Span{End: at.Row}
+		}
+		spans = intersectSpans(spans, []mapping.Span{behind})
+	}
+	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: spans, reverse: reverse}) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
+			return c.Family == tombstoneFamily || c.Family == mapping.FamilyState
+		})
+		if len(row.Cells) == 0 {
+			continue
+		}
+		items, err := x.x.Items(row)
+		if err != nil {
+			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err))
+			return
+		}
+		for _, item := range items {
+			if keep(item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// scan yields the items of one segment of the table or index, in an order
+// that stays the same, after startAfter. total is at least 1.
+func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[attr.Item, error] {
+	return func(yield func(attr.Item, error) bool) {
+		c, err := s.current(ctx, t)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		keep := func(item attr.Item) bool { return total <= 1 || s.segmentOf(t, ix, item, total) == segment }
+		if ix == nil {
+			s.scanBase(ctx, c.layout, keep, startAfter, yield)
+			return
+		}
+		x, err := c.index(ix.Name)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.indexItems(ctx, c, x, x.x.PlanScan().Spans, false, startAfter, keep, yield)
+	}
+}
+
+// scanBase yields the items of a table by row, those of a row by key.
+func (s *store) scanBase(ctx context.Context, l *layout, keep func(attr.Item) bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
+	plan := l.base.PlanScan()
+	var from []byte // row of startAfter
+	if startAfter != nil {
+		var err error
+		if from, err = s.rowOf(ctx, l, startAfter); err != nil {
+			yield(nil, err)
+			return
+		}
+		plan.Spans = intersectSpans(plan.Spans, []mapping.Span{{Start: from}})
+	}
+	for row, err := range s.readRows(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		items, err := l.base.Items(row)
+		if err != nil {
+			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err))
+			return
+		}
+		slices.SortFunc(items, l.compareKeys)
+		for _, item := range items {
+			if from != nil && bytes.Equal(row.Key, from) && l.compareKeys(item, startAfter) <= 0 {
+				continue
+			}
+			if keep(item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// rowOf returns the row that a scan has reached with the item of the given
+// key. Where its rules could have put it into several, it is the one that has
+// it, or the first: so a scan whose last item has gone may repeat some items,
+// but never misses one.
+func (s *store) rowOf(ctx context.Context, l *layout, key attr.Item) ([]byte, error) {
+	slots, err := l.slots(key)
+	if err != nil {
+		return nil, err
+	}
+	if len(slots) == 0 {
+		return nil, fmt.Errorf("%w: no rule takes the key %s", errOutsideMapping, attr.AppendItemJSON(nil, key))
+	}
+	if len(slots) > 1 {
+		st, err := s.readState(ctx, l, slots, key)
+		if err != nil {
+			return nil, err
+		}
+		if st.item != nil {
+			return st.slot.row, nil
+		}
+		slices.SortFunc(slots, func(a, b slot) int { return bytes.Compare(a.row, b.row) })
+	}
+	return slots[0].row, nil
+}
+
+// compareKeys orders items of the table by partition and sort key.
+func (l *layout) compareKeys(a, b attr.Item) int {
+	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
+}
+
+// compareAttr orders items by a key attribute; name "" orders nothing.
+func compareAttr(a, b attr.Item, name string) int {
+	if name == "" {
+		return 0
+	}
+	c, _ := attr.Compare(a[name], b[name]) // a key attribute has one type
+	return c
+}
+
+// matchesKey reports whether an item satisfies a condition on the key.
+func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item attr.Item) bool {
+	if !attr.Equal(item[key.Hash.Name], cond.Hash) {
+		return false
+	}
+	if cond.Op == mapping.NoRange {
+		return true
+	}
+	v := item[key.Range.Name]
+	c, ok := attr.Compare(v, cond.A)
+	if !ok {
+		return false
+	}
+	switch cond.Op {
+	case mapping.NoRange:
+		return true
+	case mapping.Equal:
+		return c == 0
+	case mapping.Less:
+		return c < 0
+	case mapping.LessEqual:
+		return c <= 0
+	case mapping.Greater:
+		return c > 0
+	case mapping.GreaterEqual:
+		return c >= 0
+	case mapping.Between:
+		d, ok := attr.Compare(v, cond.B)
+		return ok && c >= 0 && d <= 0
+	case mapping.BeginsWith:
+		return v.Type != attr.N && strings.HasPrefix(v.Str, cond.A.Str)
+	}
+	return false
+}
+
+// segmentOf returns the segment, in [0, total), that an item or key belongs to
+// in a parallel scan of the table, or of its index ix when that is not nil.
+// As on AWS the items of a partition are in one segment.
+func (s *store) segmentOf(t *tableDef, ix *indexDef, item attr.Item, total int) int {
+	name := t.Key.Hash.Name
+	if ix != nil {
+		name = ix.Key.Hash.Name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(item[name].Str)) //nolint:errcheck // a hash never fails
+	return int(h.Sum32() % uint32(total))
+}

@@ -1,0 +1,469 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// Every item that the facade wrote has one state cell, in the family
+// mapping.FamilyState of its row. Its value begins with one of these bytes,
+// its timestamp is the order of the item's last write: it grows from write to
+// write of one item, and stays close to the clock.
+//
+// An item without a state cell came from a loader or another client.
+const (
+	stateLive   = 'R' // and 16 bytes that no other write has
+	stateIntent = 'T' // held by a transaction
+)
+
+// A row may hold several items: the qualifiers of their bookkeeping end in a
+// hash of the item's key.
+const (
+	stateQualifier  = 's'
+	outboxQualifier = 'o'
+)
+
+// adoptedOrder is the order of an item that the facade took over from another
+// writer: nothing is known about its index entries.
+const adoptedOrder = 0
+
+// maxWriteAttempts bounds the attempts of one write that other processes keep
+// overtaking.
+const maxWriteAttempts = 64
+
+// itemID identifies an item of a table.
+type itemID [16]byte
+
+// slot is a row that an item can be in.
+type slot struct {
+	row           []byte
+	own           []mapping.Extent // the item's cells, by whichever rule
+	state, outbox []byte           // qualifiers
+}
+
+// itemState is what a row says of an item at one moment.
+type itemState struct {
+	slot   slot
+	row    mapping.Row
+	item   attr.Item
+	state  *mapping.Cell
+	outbox *mapping.Cell
+}
+
+// order is the order of the item's last write.
+func (st *itemState) order() int64 {
+	if st.state == nil {
+		return adoptedOrder
+	}
+	return st.state.Timestamp
+}
+
+// idOf returns the id of the item with the given key attributes.
+func (l *layout) idOf(key attr.Item) itemID {
+	h := sha256.Sum256(appendKey(nil, l.key, key))
+	return itemID(h[:16])
+}
+
+// appendKey appends the key attributes of item, injectively.
+func appendKey(dst []byte, schema mapping.KeySchema, item attr.Item) []byte {
+	for _, k := range []mapping.KeyAttr{schema.Hash, schema.Range} {
+		if k.Name == "" {
+			continue
+		}
+		v := item[k.Name]
+		dst = append(dst, byte(v.Type))
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		dst = append(dst, v.Str...)
+	}
+	return dst
+}
+
+// slots returns the rows that the item of the given key can be in: one, but
+// for mappings whose rules send one key to different rows.
+func (l *layout) slots(key attr.Item) ([]slot, error) {
+	locations, err := l.base.Locate(key)
+	if err != nil {
+		return nil, outsideMapping(err)
+	}
+	id := l.idOf(key)
+	var slots []slot
+	for _, loc := range locations {
+		i := slices.IndexFunc(slots, func(s slot) bool { return bytes.Equal(s.row, loc.Row) })
+		if i < 0 {
+			i = len(slots)
+			slots = append(slots, slot{
+				row:    loc.Row,
+				state:  append([]byte{stateQualifier}, id[:]...),
+				outbox: append([]byte{outboxQualifier}, id[:]...),
+			})
+		}
+		slots[i].own = append(slots[i].own, loc.Own...)
+	}
+	for i := range slots {
+		slots[i].own = distinctExtents(slots[i].own)
+	}
+	return slots, nil
+}
+
+// outsideMapping marks an error of the mapping as the request's fault.
+func outsideMapping(err error) error {
+	var e *mapping.Error
+	if errors.As(err, &e) && e.Code != mapping.CodeCorrupt {
+		return fmt.Errorf("%w: %w", errOutsideMapping, err)
+	}
+	return err
+}
+
+// filter passes the item's cells and its bookkeeping; nil, all cells, where
+// the item's own cells are whole families.
+func (p slot) filter() *btpb.RowFilter {
+	if !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
+		return nil
+	}
+	filters := []*btpb.RowFilter{ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox)}
+	return anyOf(append(filters, p.ownFilters()...)...)
+}
+
+func (p slot) ownFilters() []*btpb.RowFilter {
+	filters := make([]*btpb.RowFilter, len(p.own))
+	for i, e := range p.own {
+		filters[i] = ofExtent(e)
+	}
+	return filters
+}
+
+// clear returns the mutations that remove the item's cells. Columns that are
+// known by a prefix only are taken from row, as read; without row (nil) ok
+// is false for them.
+func (p slot) clear(row *mapping.Row) (muts []*btpb.Mutation, ok bool) {
+	for _, e := range p.own {
+		switch {
+		case wholeFamily(e):
+			muts = append(muts, deleteFamily(e.Family))
+		case !e.Prefix:
+			muts = append(muts, deleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
+		case row == nil:
+			return nil, false
+		default:
+			var last []byte
+			for _, c := range row.Cells {
+				if inExtent(e, c) && (last == nil || !bytes.Equal(last, c.Qualifier)) {
+					muts = append(muts, deleteColumn(e.Family, c.Qualifier, e.MinTime, e.MaxTime))
+					last = c.Qualifier
+				}
+			}
+		}
+	}
+	return muts, true
+}
+
+// setState returns the mutations that give the item a new state, live with a
+// new token, or none.
+func (s *store) setState(p slot, live bool, order int64) []*btpb.Mutation {
+	muts := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.state, 0, 0)}
+	if live {
+		muts = append(muts, setCell(mapping.FamilyState, p.state, order, append([]byte{stateLive}, s.newToken()...)))
+	}
+	return muts
+}
+
+// stateOf picks an item and its bookkeeping out of a row.
+func (l *layout) stateOf(p slot, row mapping.Row, key attr.Item) (itemState, error) {
+	st := itemState{slot: p, row: row}
+	for i := range row.Cells {
+		c := &row.Cells[i]
+		if c.Family != mapping.FamilyState {
+			continue
+		}
+		// Only the newest cell of a column counts: it comes first.
+		if st.state == nil && bytes.Equal(c.Qualifier, p.state) {
+			st.state = c
+		}
+		if st.outbox == nil && bytes.Equal(c.Qualifier, p.outbox) {
+			st.outbox = c
+		}
+	}
+	var err error
+	if len(row.Cells) > 0 {
+		st.item, err = l.base.Item(row, key)
+	}
+	return st, err
+}
+
+// readState reads an item with its bookkeeping. Of the rows that it can be in
+// it is the one that holds it, or some bookkeeping of it, or else the first.
+func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr.Item) (itemState, error) {
+	var found itemState
+	for i, p := range slots {
+		row, err := s.readRow(ctx, l.table, p.row, p.filter())
+		if err != nil {
+			return itemState{}, err
+		}
+		st, err := l.stateOf(p, row, key)
+		if err != nil {
+			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+		}
+		if i == 0 || st.item != nil || found.item == nil && st.state != nil {
+			found = st
+		}
+	}
+	return found, nil
+}
+
+// writeItem replaces the item with the given key by what fn makes of it. fn
+// gets the item as it is (nil: none; never to be changed in place) and
+// returns the new one (nil: none), which must have the same key; an error
+// aborts the write and is returned as it is, together with the old item. fn
+// may be called several times. It returns once the item and its index entries
+// are written. Errors: errOutsideMapping, errContended, errIntent, fn's.
+func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
+	schema := s.latchOf(t.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.def.Status == statusDeleting {
+		return nil, nil, fmt.Errorf("%w: %s is being deleted", errTableNotFound, t.Name)
+	}
+	w := itemWrite{s: s, l: c.layout, key: key, fn: fn}
+	if w.slots, err = w.l.slots(key); err != nil {
+		return nil, nil, err
+	}
+	w.id = w.l.idOf(key)
+	if err := s.latches.lock(ctx, w.id); err != nil {
+		return nil, nil, err
+	}
+	defer s.latches.unlock(w.id)
+
+	if hint.blind && len(w.l.indexes) == 0 && len(w.slots) == 1 {
+		if ok, err := w.blind(ctx, hint); ok || err != nil {
+			return nil, hint.replacement, err
+		}
+	}
+	for range maxWriteAttempts {
+		old, updated, done, err := w.guarded(ctx)
+		if done || err != nil {
+			return old, updated, err
+		}
+		runtime.Gosched()
+	}
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), t.Name)
+}
+
+// itemWrite is one write of an item. Its latch is held.
+type itemWrite struct {
+	s     *store
+	l     *layout
+	key   attr.Item
+	id    itemID
+	slots []slot
+	fn    func(attr.Item) (attr.Item, error)
+}
+
+// place lays out the new item and finds its slot.
+func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
+	placed, err := w.l.base.Place(item, w.s.nowMicros())
+	if err != nil {
+		return slot{}, nil, outsideMapping(err)
+	}
+	for _, p := range w.slots {
+		if bytes.Equal(p.row, placed.Row) {
+			muts := make([]*btpb.Mutation, len(placed.Cells))
+			for i, c := range placed.Cells {
+				muts[i] = setCell(c.Family, c.Qualifier, c.Timestamp, c.Value)
+			}
+			return p, muts, nil
+		}
+	}
+	return slot{}, nil, fmt.Errorf("the item is placed in row %q of table %s, which its key does not lead to", placed.Row, w.l.table)
+}
+
+// blind writes without reading: the whole condition is the predicate. It
+// reports false, having written nothing, if the predicate did not hold or the
+// item's cells cannot be named without reading.
+func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
+	p := w.slots[0]
+	var sets []*btpb.Mutation
+	var err error
+	if hint.replacement != nil {
+		if p, sets, err = w.place(hint.replacement); err != nil {
+			return false, err
+		}
+	}
+	muts, ok := p.clear(nil)
+	if !ok {
+		return false, nil
+	}
+	muts = append(muts, sets...)
+	muts = append(muts, w.s.setState(p, hint.replacement != nil, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
+
+	state := ofColumn(mapping.FamilyState, p.state)
+	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
+	switch hint.require {
+	case mustExist:
+		return w.s.checkAndMutate(ctx, w.l.table, p.row, unless(intent, anyOf(p.ownFilters()...)), muts, nil)
+	case mustNotExist:
+		there := anyOf(append(p.ownFilters(), state)...)
+		matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, there, nil, muts)
+		return !matched && err == nil, err
+	case anyPresence:
+	}
+	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, intent, nil, muts)
+	return !matched && err == nil, err
+}
+
+// guarded reads the item, asks fn, and writes if the item is still as it was
+// read. done is false when it was not.
+func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
+	st, err := w.s.readState(ctx, w.l, w.slots, w.key)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if st.outbox != nil {
+		// An earlier write is not in the indexes yet: bring it there first, so
+		// that an item never has two such writes.
+		return nil, nil, false, w.s.drain(ctx, w.l, st)
+	}
+	if st.state != nil && len(st.state.Value) > 0 && st.state.Value[0] == stateIntent {
+		return nil, nil, false, fmt.Errorf("%w: item %s", errIntent, attr.AppendItemJSON(nil, w.key))
+	}
+	old = st.item
+	if updated, err = w.fn(old); err != nil {
+		return old, nil, false, err
+	}
+	if updated == nil && old == nil && st.state == nil {
+		return nil, nil, true, nil
+	}
+	p, sets := st.slot, []*btpb.Mutation(nil)
+	if updated != nil {
+		if w.l.idOf(updated) != w.id {
+			return old, nil, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
+		}
+		if p, sets, err = w.place(updated); err != nil {
+			return old, nil, false, err
+		}
+		if old != nil && !bytes.Equal(p.row, st.slot.row) {
+			return old, nil, false, fmt.Errorf("%w: the write would move item %s from row %q to row %q of table %s",
+				errOutsideMapping, attr.AppendItemJSON(nil, w.key), st.slot.row, p.row, w.l.table)
+		}
+		if !bytes.Equal(p.row, st.slot.row) {
+			st = itemState{slot: p, row: mapping.Row{Key: p.row}}
+		}
+	}
+	if old != nil && st.state == nil {
+		return nil, nil, false, w.adopt(ctx, st)
+	}
+
+	order := w.s.latches.order(w.id, w.s.nowMicros(), st.order())
+	change, err := w.l.indexChange(old, updated, order, st.order() == adoptedOrder)
+	if err != nil {
+		return old, nil, false, err
+	}
+	muts, _ := p.clear(&st.row)
+	muts = append(muts, sets...)
+	muts = append(muts, w.s.setState(p, updated != nil, order)...)
+	if !change.empty() {
+		muts = append(muts, setCell(mapping.FamilyState, p.outbox, order, change.outbox(w.l, w.key)))
+		mark, err := w.s.mark(ctx, w.l.name, p.row)
+		if err != nil {
+			return old, nil, false, err
+		}
+		clean := true
+		defer func() { w.s.unmark(mark, clean) }()
+		if done, err = w.commit(ctx, st, muts); err != nil || !done {
+			// After an error the write may still have happened.
+			clean = err == nil
+			return old, updated, done, err
+		}
+		if err := w.s.apply(ctx, w.l, p, order, change); err != nil {
+			clean = false
+			return old, updated, true, fmt.Errorf("the item is written, its indexes are not yet: %w", err)
+		}
+		return old, updated, true, nil
+	}
+	done, err = w.commit(ctx, st, muts)
+	return old, updated, done, err
+}
+
+// commit writes the row if the item is still in the state that was read.
+func (w *itemWrite) commit(ctx context.Context, st itemState, muts []*btpb.Mutation) (bool, error) {
+	p := st.slot
+	state := ofColumn(mapping.FamilyState, p.state)
+	if st.state != nil {
+		return w.s.checkAndMutate(ctx, w.l.table, p.row, chain(state, newestOnly(), ofValue(st.state.Value)), muts, nil)
+	}
+	// There was no item. Its cells are part of the guard, since a loader
+	// writes no state.
+	there := []*btpb.RowFilter{state, ofColumn(mapping.FamilyState, p.outbox)}
+	if !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
+		there = append(there, p.ownFilters()...)
+	}
+	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, anyOf(there...), nil, muts)
+	return !matched && err == nil, err
+}
+
+// adopt gives a state cell to an item that has none, so that the write that
+// follows has one short value as its guard. The cells themselves would need a
+// filter as large as the item, beyond the 20 KB that Bigtable allows, and the
+// same cells can come back.
+func (w *itemWrite) adopt(ctx context.Context, st itemState) error {
+	state := ofColumn(mapping.FamilyState, st.slot.state)
+	muts := []*btpb.Mutation{setCell(mapping.FamilyState, st.slot.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
+	// The item may have gone since: then nothing is to be left in its row.
+	there := unless(state, anyOf(st.slot.ownFilters()...))
+	_, err := w.s.checkAndMutate(ctx, w.l.table, st.slot.row, there, muts, nil)
+	return err
+}
+
+// itemLatches keep this process's writers of one item in line, so that they
+// do not lose races against each other; nothing depends on it but speed. They
+// also remember the orders given out, so that they grow when the clock does
+// not.
+type itemLatches struct {
+	stripes [512]struct {
+		held chan struct{}
+		last int64 // under held
+	}
+}
+
+func (l *itemLatches) init() {
+	for i := range l.stripes {
+		l.stripes[i].held = make(chan struct{}, 1)
+	}
+}
+
+func (l *itemLatches) stripe(id itemID) int {
+	return int(binary.BigEndian.Uint16(id[:2])) % len(l.stripes)
+}
+
+func (l *itemLatches) lock(ctx context.Context, id itemID) error {
+	select {
+	case l.stripes[l.stripe(id)].held <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another write of the item: %w", ctx.Err())
+	}
+}
+
+func (l *itemLatches) unlock(id itemID) { <-l.stripes[l.stripe(id)].held }
+
+// order returns the order of the next write of an item. The latch is held.
+func (l *itemLatches) order(id itemID, nowMicros, previous int64) int64 {
+	last := &l.stripes[l.stripe(id)].last
+	order := max(nowMicros, previous+microsPerMilli, *last+microsPerMilli)
+	*last = order
+	return order
+}
