@@ -6,16 +6,37 @@
 // One Pebble key holds one cell, so that a read costs what it returns and
 // never what the row holds.
 //
+// It promises: a row's mutations apply all or none, also over a crash; a Scan
+// is a consistent view; with a directory, what a call acknowledged is on disk
+// unless Options.NoSync says otherwise; no argument makes it panic. It does not
+// check Bigtable's limits (key and value sizes, names, a table's timestamp
+// granularity): those belong to the API above it.
+//
+// Lock order: DB.gcMu, DB.catalogMu, row latches by ascending stripe. Changes
+// of the catalogue that rows depend on hold all latches, so that whoever holds
+// one sees a catalogue that stands still.
+//
 // The package is exported so that the module's own layers can use it; its API
 // carries no promise of stability.
 package engine
 
 import (
-	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // ServerTimestamp as the timestamp of a SetCell asks the engine to assign its
@@ -75,8 +96,8 @@ type Family struct {
 	Meta    []byte // opaque to the engine
 }
 
-// Table is the definition of a table. Values returned by the engine are
-// copies that no one changes.
+// Table is the definition of a table. The values that the engine returns are
+// shared and never change: neither the engine nor its callers write to them.
 type Table struct {
 	Name        string   // full resource name; the engine only compares it
 	ID          uint32   // never reused
@@ -142,27 +163,13 @@ type Span struct {
 
 // ScanOptions say which rows a Scan visits.
 type ScanOptions struct {
-	// Spans are sorted, disjoint, and not empty; nil is the whole table.
+	// Spans are sorted, disjoint, and not empty; nil is the whole table. They
+	// are read until the scan is closed.
 	Spans []Span
 	// Reverse visits rows in descending order; cells inside a row keep their
 	// order.
 	Reverse bool
 }
-
-// Scan is a consistent view of the rows of one table, visited row by row and
-// cell by cell in storage order: family by creation, qualifier bytewise,
-// timestamp descending. It is for one goroutine.
-//
-//	for s.NextRow() {
-//		for s.NextCell() {
-//			use(s.Row(), s.Cell())
-//		}
-//	}
-//	err := s.Close()
-type Scan struct{ scan }
-
-// RowTx is a locked row, inside Update.
-type RowTx struct{ rowTx }
 
 // Sample is a split point of a table and the approximate number of bytes
 // stored before it.
@@ -176,29 +183,325 @@ type GCStats struct {
 	CellsScanned, CellsDeleted int64
 }
 
-// API lists what DB offers, as the contract between this package and emu.
-type api interface {
-	Close() error
+// latches is the number of row latches. Rows share them by hash.
+const latches = 256
 
-	// Tables and families. Errors: ErrTableExists, ErrTableNotFound,
-	// ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
-	CreateTable(ctx context.Context, t Table) (*Table, error)
-	Table(name string) (*Table, error)
-	Tables(prefix string) []*Table // sorted by name
-	UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error)
-	ModifyFamilies(ctx context.Context, name string, changes []FamilyChange) (*Table, error) // all or none
-	DeleteTable(ctx context.Context, name string) error
-	DropRows(ctx context.Context, table string, span Span) error
+// latch serialises the writers of the rows that hash to it.
+type latch struct {
+	mu sync.Mutex
+	// deletes counts the commits under this latch that removed cells: what the
+	// garbage collector found stays garbage as long as it has not moved.
+	// Guarded by mu.
+	deletes uint64
+	_       [40]byte // keeps neighbours off each other's cache line
+}
 
-	// Rows.
-	Mutate(ctx context.Context, table string, row []byte, muts []Mutation) error
-	ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error)
-	// Update locks the row and runs fn, which may read it (tx.Scan), and call
-	// tx.Mutate once; what fn mutated is committed if it returns nil.
-	Update(ctx context.Context, table string, row []byte, fn func(tx *RowTx) error) error
-	Scan(ctx context.Context, table string, o ScanOptions) (*Scan, error)
-	SampleRowKeys(ctx context.Context, table string) ([]Sample, error)
+// DB is an open store. It is safe for concurrent use.
+type DB struct {
+	pebble  *pebble.DB
+	mem     *memFS // what a private in-memory store lives in, else nil
+	write   *pebble.WriteOptions
+	now     func() time.Time
+	seed    maphash.Seed
+	latches [latches]latch
 
-	// RunGC applies every family's rule once, at the clock's time.
-	RunGC(ctx context.Context) (GCStats, error)
+	// overwritten says, by latch, how many more walks through a row are to
+	// seek instead of stepping; see walk.
+	overwritten [latches]atomic.Int32
+
+	catalogMu sync.Mutex // serialises changes of the catalogue
+	// catalog is replaced, never changed: by holders of catalogMu, and where a
+	// table or family goes or a rule changes, of all latches too.
+	catalog atomic.Pointer[catalog]
+
+	gcMu sync.Mutex // serialises RunGC
+
+	// failure is the first error after which the store cannot be trusted to
+	// write: it refuses everything from then on.
+	failure atomic.Pointer[error]
+
+	// closed is set once; afterwards no call begins and open scans stop. The
+	// Pebble store goes when the calls under way and the open scans are done.
+	closed      atomic.Bool
+	calls       atomic.Int64
+	scans       atomic.Int64
+	idleOnce    sync.Once
+	idle        chan struct{} // closed when DB is closed and no call is under way
+	releaseOnce sync.Once
+	releaseErr  error // of the release; written inside releaseOnce
+}
+
+// Open opens the store that o describes, creating it if there is none. Errors:
+// ErrLocked when another store has the directory open, ErrFormatVersion when
+// it was written by a newer version of the program or by something else.
+func Open(o Options) (*DB, error) {
+	now := o.Now
+	if now == nil {
+		now = clock.New().Now
+	}
+	d := &DB{now: now, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync}
+	po := &pebble.Options{
+		FormatMajorVersion:    pebble.FormatNewest,
+		MemTableSize:          memTableBytes,
+		CacheSize:             cacheBytes,
+		L0CompactionThreshold: 8,
+		L0StopWritesThreshold: 40,
+		Logger:                storeLogger{d: d, out: o.Logger},
+	}
+	for i := range po.Levels {
+		po.Levels[i].BlockSize = blockBytes
+		po.Levels[i].IndexBlockSize = blockBytes
+	}
+	dir := o.Dir
+	if dir == "" {
+		dir = "/store"
+		po.DisableWAL = true
+		po.NoSyncOnClose = true
+		po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+		if po.FS = o.FS; po.FS == nil {
+			d.mem = newMemFS(now)
+			po.FS = d.mem
+		}
+	} else {
+		po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+		if !o.NoSync {
+			d.write = pebble.Sync
+		}
+		if po.FS = o.FS; po.FS == nil {
+			po.FS = vfs.Default
+			var err error
+			if dir, err = diskDir(dir); err != nil {
+				return nil, fmt.Errorf("engine: open %s: %w", o.Dir, err)
+			}
+		}
+	}
+	po.FS = lockingFS{po.FS}
+
+	p, err := pebble.Open(dir, po)
+	if err != nil {
+		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), openError(err, dir, po.FS)))
+	}
+	d.pebble = p
+	c, err := d.loadCatalog()
+	if err != nil {
+		_ = p.Close()
+		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
+	}
+	d.catalog.Store(c)
+	return d, nil
+}
+
+// The sizes below were measured together. The cache is charged for two
+// memtables, so that a cache no larger than them caches nothing.
+const (
+	memTableBytes = 16 << 20
+	cacheBytes    = 2*memTableBytes + 4<<20
+	blockBytes    = 8 << 10
+)
+
+func storeName(dir string) string {
+	if dir == "" {
+		return "the in-memory store"
+	}
+	return dir
+}
+
+// diskDir makes the directory and returns its one true name, so that two ways
+// of writing it meet the same lock.
+func diskDir(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// openError finds out what kept Pebble from opening dir.
+func openError(err error, dir string, fs vfs.FS) error {
+	if errors.Is(err, ErrLocked) {
+		return err
+	}
+	names, listErr := fs.List(dir)
+	if listErr != nil {
+		return err
+	}
+	for _, name := range names {
+		var format uint64
+		if n, _ := fmt.Sscanf(name, "marker.format-version.%d.%d", new(uint64), &format); n == 2 &&
+			format > uint64(pebble.FormatNewest) {
+			return fmt.Errorf("%w: files of format %d, this program reads up to %d: open it with a newer version",
+				ErrFormatVersion, format, uint64(pebble.FormatNewest))
+		}
+	}
+	return err
+}
+
+// abandon frees what a failed Open holds and returns err.
+func (d *DB) abandon(err error) error {
+	if d.mem != nil {
+		d.mem.release()
+	}
+	return err
+}
+
+// lockingFS names the error of a lock that is taken.
+type lockingFS struct{ vfs.FS }
+
+// Lock implements vfs.FS.
+func (f lockingFS) Lock(name string) (io.Closer, error) {
+	l, err := f.FS.Lock(name)
+	if err == nil || errors.Is(err, ErrLocked) {
+		return l, err
+	}
+	// A file that cannot be created is a *PathError; what is left is the lock
+	// itself, which says so by an errno (another process) or a text (this one).
+	var path *os.PathError
+	var errno syscall.Errno
+	if !errors.As(err, &path) && (errors.As(err, &errno) || err.Error() == "lock held by current process") {
+		return nil, fmt.Errorf("%w: stop the other program that has it open, or choose another directory (%w)", ErrLocked, err)
+	}
+	return nil, err
+}
+
+// storeLogger passes Pebble's messages on.
+type storeLogger struct {
+	d   *DB
+	out *slog.Logger
+}
+
+// Infof implements pebble.Logger; what Pebble does all day is not of interest.
+func (storeLogger) Infof(string, ...any) {}
+
+// Errorf implements pebble.Logger.
+func (l storeLogger) Errorf(format string, args ...any) {
+	if l.out != nil {
+		l.out.Warn("store: " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Fatalf implements pebble.Logger. Where Pebble would end the process, the
+// store stops taking calls instead.
+func (l storeLogger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("engine: store has failed and takes no more calls: "+format, args...)
+	if l.d.failure.CompareAndSwap(nil, &err) && l.out != nil {
+		l.out.Error(err.Error())
+	}
+}
+
+// failed returns the error of a store that can no longer be trusted.
+func (d *DB) failed() error {
+	if p := d.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// enter begins a call; leave ends it if it returned nil.
+func (d *DB) enter() error {
+	d.calls.Add(1)
+	if d.closed.Load() {
+		d.leave()
+		return ErrClosed
+	}
+	if err := d.failed(); err != nil {
+		d.leave()
+		return err
+	}
+	return nil
+}
+
+// leave ends a call.
+func (d *DB) leave() {
+	if d.calls.Add(-1) == 0 && d.closed.Load() && d.calls.Load() == 0 {
+		// A call that counted itself before closed was set would be seen here.
+		d.idleOnce.Do(func() { close(d.idle) })
+	}
+}
+
+// Close waits for the calls under way, stops open scans with ErrClosed, and
+// releases the store. Scans still open are an error that says so: the store
+// is then released with the last of them. Later calls do nothing and return
+// nil. It must not be called from inside Update.
+func (d *DB) Close() error {
+	if d.closed.Swap(true) {
+		<-d.idle
+		return nil
+	}
+	d.calls.Add(1)
+	d.leave()
+	<-d.idle
+	if n := d.scans.Load(); n > 0 {
+		// The last of them may be gone by now; releasing is done once.
+		if d.scansDone() {
+			return d.releaseErr
+		}
+		return fmt.Errorf("engine: close: %d scans are still open", n)
+	}
+	d.scansDone()
+	return d.releaseErr
+}
+
+// scansDone releases the store if it is closed, no call is under way and no
+// scan is open; it tells whether the store is released.
+func (d *DB) scansDone() bool {
+	if !d.closed.Load() {
+		return false
+	}
+	select {
+	case <-d.idle:
+	default:
+		return false // Close is still waiting and will look again
+	}
+	if d.scans.Load() != 0 {
+		return false
+	}
+	d.releaseOnce.Do(func() {
+		if err := d.pebble.Close(); err != nil {
+			d.releaseErr = fmt.Errorf("engine: close: %w", err)
+		}
+		if d.mem != nil {
+			d.mem.release()
+		}
+	})
+	return true
+}
+
+// latchOf returns the index of the latch of a row.
+func (d *DB) latchOf(id uint32, row []byte) int {
+	return int((maphash.Bytes(d.seed, row) + uint64(id)*0x9E3779B97F4A7C15) % latches)
+}
+
+// lockAll takes all row latches and returns what gives them back. deletes
+// tells that the caller is going to remove cells of any row.
+func (d *DB) lockAll(deletes bool) (unlock func()) {
+	for i := range d.latches {
+		d.latches[i].mu.Lock()
+		if deletes {
+			d.latches[i].deletes++
+		}
+	}
+	return func() {
+		for i := range d.latches {
+			d.latches[i].mu.Unlock()
+		}
+	}
+}
+
+// commit applies b and closes it.
+func (d *DB) commit(b *pebble.Batch) error {
+	if err := d.failed(); err != nil {
+		_ = b.Close()
+		return err
+	}
+	if err := b.Commit(d.write); err != nil {
+		return fmt.Errorf("engine: commit: %w", err)
+	}
+	// Pebble reports a commit that failed for good to its logger alone.
+	if err := d.failed(); err != nil {
+		return err
+	}
+	return b.Close()
 }

@@ -1,0 +1,341 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+const (
+	// gcBatchCells is the number of cells deleted at once. Small batches and a
+	// pause between them keep the sweep from holding up writers.
+	gcBatchCells = 256
+	gcPause      = 500 * time.Microsecond
+	// gcViewBatches is the number of batches after which the sweep takes a new
+	// view of the store, so that it pins no memtables.
+	gcViewBatches = 256
+)
+
+// collects tells whether the rule collects the version-th newest cell of a
+// column, counted from 0, with that timestamp.
+func (r *GCRule) collects(version int, micros int64, now time.Time) bool {
+	switch r.Kind {
+	case NoGC:
+		return false
+	case MaxVersions:
+		return version >= r.Versions
+	case MaxAge:
+		return micros < now.Add(-r.Age).UnixMicro()
+	case Union:
+		return slices.ContainsFunc(r.Rules, func(s GCRule) bool { return s.collects(version, micros, now) })
+	case Intersection:
+		return len(r.Rules) > 0 &&
+			!slices.ContainsFunc(r.Rules, func(s GCRule) bool { return !s.collects(version, micros, now) })
+	}
+	return false
+}
+
+// RunGC applies every family's rule once, at the clock's time, and removes
+// what is left of dropped families. Cells that the rules let go are deleted in
+// small batches beside other calls; each of them was garbage, by the rules and
+// the cells of its row, at the moment it was deleted.
+func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
+	var stats GCStats
+	if err := d.enter(); err != nil {
+		return stats, err
+	}
+	defer d.leave()
+	d.gcMu.Lock()
+	defer d.gcMu.Unlock()
+	now := d.now()
+	for _, name := range slices.Sorted(maps.Keys(d.catalog.Load().tables)) {
+		if err := d.sweep(ctx, name, now, &stats); err != nil {
+			return stats, fmt.Errorf("engine: gc of table %q: %w", name, err)
+		}
+	}
+	return stats, nil
+}
+
+// sweep collects the garbage of one table, from the beginning again whenever
+// the table is changed meanwhile.
+func (d *DB) sweep(ctx context.Context, name string, now time.Time, stats *GCStats) error {
+	for {
+		t, ok := d.catalog.Load().tables[name]
+		if !ok {
+			return nil // deleted meanwhile
+		}
+		if !t.needsGC() {
+			return nil
+		}
+		s := &sweeper{d: d, ctx: ctx, t: t, now: now, stats: stats}
+		done, err := s.run()
+		if err != nil {
+			return err
+		}
+		if done && len(t.dropped) > 0 {
+			if done, err = d.forgetDropped(t); err != nil {
+				return err
+			}
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// needsGC tells whether a sweep could find anything.
+func (t *table) needsGC() bool {
+	return len(t.dropped) > 0 ||
+		slices.ContainsFunc(t.def.Families, func(f Family) bool { return f.GC.Kind != NoGC })
+}
+
+// forgetDropped notes that no cells are left of the dropped families of t; it
+// returns false if t is no longer the table.
+func (d *DB) forgetDropped(t *table) (bool, error) {
+	d.catalogMu.Lock()
+	defer d.catalogMu.Unlock()
+	c := d.catalog.Load()
+	if c.tables[t.def.Name] != t {
+		return false, nil
+	}
+	n := newTable(t.def, t.nextOrdinal, nil)
+	b := d.pebble.NewBatch()
+	if err := setTable(b, n); err != nil {
+		_ = b.Close()
+		return false, err
+	}
+	if err := d.commit(b); err != nil {
+		return false, err
+	}
+	d.catalog.Store(c.with(n))
+	return true, nil
+}
+
+// sweeper is one pass over a table.
+type sweeper struct {
+	d     *DB
+	ctx   context.Context //nolint:containedctx // that of the RunGC it serves
+	t     *table
+	now   time.Time
+	stats *GCStats
+
+	// seen are the delete counts of all latches when the view was taken. A
+	// cell found to be garbage stays so while its row only gains cells: newer
+	// ones push it further back, and it gets no younger.
+	seen    [latches]uint64
+	garbage []garbageCell
+}
+
+// garbageCell is a key to delete and the length of its row's prefix.
+type garbageCell struct {
+	key    []byte
+	rowLen int
+	latch  int
+}
+
+// run sweeps the table; it returns false if the table has changed and the
+// sweep is to begin again.
+func (s *sweeper) run() (bool, error) {
+	from := appendTablePrefix(nil, s.t.def.ID)
+	end := prefixEnd(bytes.Clone(from))
+	for from != nil {
+		for i := range s.seen {
+			l := &s.d.latches[i]
+			l.mu.Lock()
+			s.seen[i] = l.deletes
+			l.mu.Unlock()
+		}
+		it, err := s.d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: end})
+		if err != nil {
+			return false, err
+		}
+		next, same, err := s.view(it)
+		if closeErr := it.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil || !same {
+			return false, err
+		}
+		from = next
+	}
+	return true, nil
+}
+
+// view sweeps with one view of the store; it returns the row to go on with in
+// a newer one, nil at the end. same is false when the table has changed.
+func (s *sweeper) view(it *pebble.Iterator) (next []byte, same bool, err error) {
+	col := columnRule{t: s.t, now: s.now}
+	batches := 0
+	var rowLen, latch int
+	var row []byte // encoded prefix of the current row
+	for valid := it.First(); valid; valid = it.Next() {
+		k := it.Key()
+		if row == nil || !bytes.HasPrefix(k, row) {
+			n, _, ok := splitCellKey(k)
+			if !ok {
+				return nil, false, fmt.Errorf("key %x is not a cell's", k)
+			}
+			if batches >= gcViewBatches {
+				same, err := s.collect()
+				return bytes.Clone(k[:n]), same, err
+			}
+			rowLen, row = n, append(row[:0], k[:n]...)
+			latch = s.d.latchOf(s.t.def.ID, appendUnescaped(nil, k[tablePrefixLen:n]))
+			col.begin()
+		}
+		s.stats.CellsScanned++
+		if !col.collects(k[rowLen:]) {
+			continue
+		}
+		s.garbage = append(s.garbage, garbageCell{key: bytes.Clone(k), rowLen: rowLen, latch: latch})
+		if len(s.garbage) < gcBatchCells {
+			continue
+		}
+		if same, err := s.collect(); err != nil || !same {
+			return nil, same, err
+		}
+		batches++
+		if err := s.pause(); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return nil, false, err
+	}
+	if err := s.ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	same, err = s.collect()
+	return nil, same, err
+}
+
+// pause gives way to other calls.
+func (s *sweeper) pause() error {
+	timer := time.NewTimer(gcPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// columnRule walks the cells of a row in storage order and tells which are
+// garbage.
+type columnRule struct {
+	t       *table
+	now     time.Time
+	column  []byte // ordinal and escaped qualifier of the cell before
+	version int
+}
+
+// begin starts a new row.
+func (c *columnRule) begin() { c.column, c.version = c.column[:0], 0 }
+
+// collects takes the part of the next cell's key behind the row's prefix.
+func (c *columnRule) collects(rest []byte) bool {
+	column := rest[:len(rest)-timestampLen]
+	if len(c.column) > 0 && bytes.Equal(column, c.column) {
+		c.version++
+	} else {
+		c.column, c.version = append(c.column[:0], column...), 0
+	}
+	f := c.t.live(binary.BigEndian.Uint16(column))
+	return f == nil || f.GC.collects(c.version, keyTimestamp(rest), c.now)
+}
+
+// collect deletes the garbage found so far, under the latches of its rows. A
+// row that has lost cells since the view was taken is looked at again. It
+// returns false, having deleted nothing, if the table has changed.
+func (s *sweeper) collect() (bool, error) {
+	if len(s.garbage) == 0 {
+		return s.d.catalog.Load().tables[s.t.def.Name] == s.t, nil
+	}
+	held := make([]int, 0, len(s.garbage))
+	for _, g := range s.garbage {
+		held = append(held, g.latch)
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
+	for _, i := range held {
+		s.d.latches[i].mu.Lock()
+	}
+	defer func() {
+		for _, i := range held {
+			s.d.latches[i].mu.Unlock()
+		}
+		clear(s.garbage)
+		s.garbage = s.garbage[:0]
+	}()
+	if s.d.catalog.Load().tables[s.t.def.Name] != s.t {
+		return false, nil
+	}
+	b := s.d.pebble.NewBatch()
+	deleted := int64(0)
+	for i := 0; i < len(s.garbage); {
+		g := s.garbage[i]
+		row := g.key[:g.rowLen]
+		n := i + 1
+		for n < len(s.garbage) && bytes.HasPrefix(s.garbage[n].key, row) {
+			n++
+		}
+		keys := s.garbage[i:n]
+		i = n
+		var still map[string]bool
+		if s.d.latches[g.latch].deletes != s.seen[g.latch] {
+			var err error
+			if still, err = s.garbageNow(keys); err != nil {
+				_ = b.Close()
+				return false, err
+			}
+		}
+		for _, g := range keys {
+			if still != nil && !still[string(g.key)] {
+				continue
+			}
+			if err := b.Delete(g.key, nil); err != nil {
+				_ = b.Close()
+				return false, err
+			}
+			deleted++
+		}
+	}
+	if err := s.d.commit(b); err != nil {
+		return false, err
+	}
+	s.stats.CellsDeleted += deleted
+	return true, nil
+}
+
+// garbageNow returns which of keys, cells of one row in order, are garbage as
+// the row is now. Its latch is held.
+func (s *sweeper) garbageNow(keys []garbageCell) (map[string]bool, error) {
+	first, last := keys[0], keys[len(keys)-1].key
+	col := columnRule{t: s.t, now: s.now}
+	it, err := s.d.pebble.NewIter(&pebble.IterOptions{
+		LowerBound: first.key[:len(first.key)-timestampLen], // versions count from the newest of the column
+		UpperBound: append(bytes.Clone(last), 0),
+	})
+	if err != nil {
+		return nil, err
+	}
+	wanted := make(map[string]bool, len(keys))
+	for _, g := range keys {
+		wanted[string(g.key)] = false
+	}
+	for valid := it.First(); valid; valid = it.Next() {
+		k := it.Key()
+		garbage := col.collects(k[first.rowLen:])
+		if _, ok := wanted[string(k)]; ok {
+			wanted[string(k)] = garbage
+		}
+	}
+	return wanted, it.Close()
+}

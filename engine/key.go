@@ -1,0 +1,169 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// The first byte of a key says which space it belongs to.
+const (
+	spaceCatalog byte = 0x00 // format version, next ids, table definitions
+	spaceCells   byte = 0x01 // one key a cell
+)
+
+// Layout of a cell's key. Bytewise order of keys is the storage order of
+// cells, and no two cells share a key:
+//
+//	space | table id, 4 bytes | esc(row) 00 01 | family ordinal, 2 bytes | esc(qualifier) 00 01 | timestamp, 8 bytes
+//
+// esc writes 00 as 00 FF, so that the terminator 00 01 sorts before every
+// continuation and is found without a length. The timestamp has its sign
+// flipped and is inverted: newest first, negative ones last.
+const (
+	tablePrefixLen = 1 + 4
+	ordinalLen     = 2
+	terminatorLen  = 2
+	timestampLen   = 8
+)
+
+const (
+	escapeByte     = 0x00
+	escapedZero    = 0xFF
+	terminatorByte = 0x01
+)
+
+// appendEscaped appends esc(s) and the terminator.
+func appendEscaped(dst, s []byte) []byte {
+	for {
+		i := bytes.IndexByte(s, escapeByte)
+		if i < 0 {
+			break
+		}
+		dst = append(dst, s[:i]...)
+		dst = append(dst, escapeByte, escapedZero)
+		s = s[i+1:]
+	}
+	dst = append(dst, s...)
+	return append(dst, escapeByte, terminatorByte)
+}
+
+// escapedLen returns the length of the escaped string at the start of k,
+// terminator included, or -1 if k does not start with one.
+func escapedLen(k []byte) int {
+	at := 0
+	for {
+		i := bytes.IndexByte(k[at:], escapeByte)
+		if i < 0 || at+i+1 >= len(k) {
+			return -1
+		}
+		at += i + terminatorLen
+		switch k[at-1] {
+		case terminatorByte:
+			return at
+		case escapedZero:
+		default:
+			return -1
+		}
+	}
+}
+
+// appendUnescaped appends the string that e, escaped and terminated, stands
+// for. e is what escapedLen found.
+func appendUnescaped(dst, e []byte) []byte {
+	e = e[:len(e)-terminatorLen]
+	for {
+		i := bytes.IndexByte(e, escapeByte)
+		if i < 0 {
+			return append(dst, e...)
+		}
+		dst = append(dst, e[:i+1]...)
+		e = e[i+terminatorLen:]
+	}
+}
+
+// appendTablePrefix appends what all cells of a table start with.
+func appendTablePrefix(dst []byte, id uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, spaceCells), id)
+}
+
+// appendRowPrefix appends what all cells of a row start with. It is also the
+// bound below which lie all rows that sort before it.
+func appendRowPrefix(dst []byte, id uint32, row []byte) []byte {
+	return appendEscaped(appendTablePrefix(dst, id), row)
+}
+
+// appendOrdinal completes a row prefix to a family prefix.
+func appendOrdinal(dst []byte, ordinal uint16) []byte {
+	return binary.BigEndian.AppendUint16(dst, ordinal)
+}
+
+// appendTimestamp completes a column prefix to the key of a cell.
+func appendTimestamp(dst []byte, micros int64) []byte {
+	return binary.BigEndian.AppendUint64(dst, ^(uint64(micros) ^ 1<<63))
+}
+
+// keyTimestamp reads the timestamp at the end of a cell's key.
+func keyTimestamp(k []byte) int64 {
+	return int64(^binary.BigEndian.Uint64(k[len(k)-timestampLen:]) ^ 1<<63)
+}
+
+// appendCellKey appends the key of a cell.
+func appendCellKey(dst []byte, id uint32, row []byte, ordinal uint16, qualifier []byte, micros int64) []byte {
+	dst = appendOrdinal(appendRowPrefix(dst, id, row), ordinal)
+	return appendTimestamp(appendEscaped(dst, qualifier), micros)
+}
+
+// cellKey is a decoded key.
+type cellKey struct {
+	table     uint32
+	row       []byte
+	ordinal   uint16
+	qualifier []byte
+	micros    int64
+}
+
+// splitCellKey returns where the row prefix and the column prefix of a cell's
+// key end; ok tells whether k is one.
+func splitCellKey(k []byte) (rowEnd, columnEnd int, ok bool) {
+	if len(k) < tablePrefixLen || k[0] != spaceCells {
+		return 0, 0, false
+	}
+	n := escapedLen(k[tablePrefixLen:])
+	if n < 0 {
+		return 0, 0, false
+	}
+	rowEnd = tablePrefixLen + n
+	if len(k) < rowEnd+ordinalLen+terminatorLen+timestampLen {
+		return 0, 0, false
+	}
+	columnEnd = len(k) - timestampLen
+	return rowEnd, columnEnd, escapedLen(k[rowEnd+ordinalLen:columnEnd]) == columnEnd-rowEnd-ordinalLen
+}
+
+// decodeCellKey is the inverse of appendCellKey; the slices are copies. ok
+// tells whether k is the key of a cell.
+func decodeCellKey(k []byte) (c cellKey, ok bool) {
+	rowEnd, columnEnd, ok := splitCellKey(k)
+	if !ok {
+		return cellKey{}, false
+	}
+	return cellKey{
+		table:     binary.BigEndian.Uint32(k[1:]),
+		row:       appendUnescaped([]byte{}, k[tablePrefixLen:rowEnd]),
+		ordinal:   binary.BigEndian.Uint16(k[rowEnd:]),
+		qualifier: appendUnescaped([]byte{}, k[rowEnd+ordinalLen:columnEnd]),
+		micros:    keyTimestamp(k),
+	}, true
+}
+
+// prefixEnd turns the prefix that k holds into the end of the range of keys
+// with that prefix, in place: the least key greater than all of them. Every
+// prefix of this package starts with a space byte below FF.
+func prefixEnd(k []byte) []byte {
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i]++; k[i] != 0 {
+			return k[:i+1]
+		}
+	}
+	return k
+}

@@ -1,0 +1,18 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package engine
+
+import "syscall"
+
+// chunkBytes is the size of a chunk. Pages that are not touched cost nothing,
+// so that it may be generous.
+const chunkBytes = 1 << 20
+
+// allocChunk returns chunkBytes of zeroed memory outside the Go heap, where
+// GOGC does not double it.
+func allocChunk() ([]byte, error) {
+	return syscall.Mmap(-1, 0, chunkBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+}
+
+// freeChunk gives back what allocChunk returned.
+func freeChunk(c []byte) { _ = syscall.Munmap(c) }

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Mutate applies muts to the row in order, all or none. A row comes to be
+// with its first cell and ends with its last; deleting what is not there is
+// no error. Errors, before anything is applied: ErrTableNotFound,
+// ErrFamilyNotFound, ErrInvalid for an unknown kind.
+func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutation) error {
+	return d.Update(ctx, table, row, func(tx *RowTx) error { return tx.Mutate(muts) })
+}
+
+// RowTx is a locked row, inside Update. It is for the goroutine that Update
+// calls, and of no use after Update has returned.
+type RowTx struct {
+	d     *DB
+	ctx   context.Context //nolint:containedctx // that of the Update it serves
+	t     *table
+	row   []byte
+	now   time.Time
+	scans []*Scan
+	w     *rowBatch
+	done  bool
+}
+
+// Update locks the row and runs fn, which may read it with tx.Scan and call
+// tx.Mutate once; what fn mutated is committed if fn returns nil. fn must not
+// call the DB: it holds the row's lock, which other rows share. Errors:
+// ErrTableNotFound, ErrInvalid, fn's own.
+func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *RowTx) error) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t, err := d.lookup(table)
+	if err != nil {
+		return err
+	}
+	l := &d.latches[d.latchOf(t.def.ID, row)]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// The latch was chosen by the id of the table; what matters from here is
+	// what the table is now that it is held.
+	now, err := d.lookup(table)
+	if err != nil {
+		return err
+	}
+	if now.def.ID != t.def.ID {
+		return fmt.Errorf("%w: %q: deleted meanwhile", ErrTableNotFound, table)
+	}
+	tx := &RowTx{d: d, ctx: ctx, t: now, row: row, now: d.now()}
+	defer tx.end()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	w := tx.w
+	if w == nil || w.b.Empty() {
+		return nil
+	}
+	tx.w = nil // commit closes the batch
+	if w.deletes {
+		l.deletes++
+	}
+	if err := d.commit(w.b); err != nil {
+		return err
+	}
+	if w.flush {
+		return d.flushTombstones()
+	}
+	return nil
+}
+
+// end closes what fn left open.
+func (tx *RowTx) end() {
+	tx.done = true
+	for _, s := range tx.scans {
+		if s.err == nil && s.it != nil {
+			_ = s.Close()
+			s.err = fmt.Errorf("%w: scan of a row used after its Update", ErrInvalid)
+		}
+	}
+	if tx.w != nil {
+		_ = tx.w.b.Close()
+	}
+}
+
+// Now returns the time of the transaction: what ServerTimestamp stands for,
+// before it is truncated to the table's granularity.
+func (tx *RowTx) Now() time.Time { return tx.now }
+
+// Table returns the table as it is while the row is locked.
+func (tx *RowTx) Table() *Table { return &tx.t.def }
+
+// Scan returns a view of the row as it was when it was locked, on the row
+// already if it exists: NextCell goes to its first cell, and Row returns nil
+// if it does not exist. Update closes it; closing it sooner is allowed.
+func (tx *RowTx) Scan() *Scan {
+	if tx.done {
+		return &Scan{d: tx.d, t: tx.t, err: fmt.Errorf("%w: row used after its Update", ErrInvalid)}
+	}
+	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row)
+	if err != nil {
+		return &Scan{d: tx.d, t: tx.t, err: err}
+	}
+	tx.scans = append(tx.scans, s)
+	return s
+}
+
+// Mutate collects muts, to be applied in order when fn returns nil. Slices in
+// muts are free again when it returns. It may be called once. Errors:
+// ErrFamilyNotFound, ErrInvalid; then nothing is collected.
+func (tx *RowTx) Mutate(muts []Mutation) error {
+	if tx.done || tx.w != nil {
+		return fmt.Errorf("%w: a row is mutated once in its Update", ErrInvalid)
+	}
+	if err := checkMutations(tx.t, muts); err != nil {
+		return err
+	}
+	w := tx.d.newRowBatch(tx.t, tx.row)
+	if err := w.add(muts, tx.now); err != nil {
+		_ = w.b.Close()
+		return err
+	}
+	tx.w = w
+	return nil
+}
+
+// ReadModifyWrite applies rules to the newest cells of their columns, in
+// order, all or none; a rule sees what earlier ones did. A missing cell counts
+// as empty, or 0. An increment takes eight bytes, big-endian, and wraps at
+// overflow. The new cell's timestamp is the time at the table's granularity,
+// or that of the newest cell if that is later. It returns the columns' new
+// cells in storage order; they belong to the caller. Errors, with nothing
+// applied: ErrTableNotFound, ErrFamilyNotFound, ErrNotCounter.
+func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error) {
+	var cells []Cell
+	err := d.Update(ctx, table, row, func(tx *RowTx) error {
+		var err error
+		cells, err = tx.modify(rules)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cells, nil
+}
+
+// modify works out what rules do, and collects it.
+func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
+	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row)
+	if err != nil {
+		return nil, err
+	}
+	tx.scans = append(tx.scans, s)
+	var cells []Cell
+	for i, r := range rules {
+		f, err := tx.t.family(r.Family)
+		if err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i, err)
+		}
+		at := slices.IndexFunc(cells, func(c Cell) bool {
+			return c.Ordinal == f.Ordinal && bytes.Equal(c.Qualifier, r.Qualifier)
+		})
+		if at < 0 {
+			c := Cell{Family: f.Name, Ordinal: f.Ordinal, Qualifier: append([]byte{}, r.Qualifier...)}
+			c.Timestamp = serverMicros(tx.t, tx.now)
+			s.Rewind()
+			s.SeekColumn(r.Family, r.Qualifier)
+			found := s.NextCell()
+			if s.Err() != nil {
+				return nil, s.Err()
+			}
+			if found && s.Cell().Ordinal == c.Ordinal && bytes.Equal(s.Cell().Qualifier, c.Qualifier) {
+				c.Timestamp = max(c.Timestamp, s.Cell().Timestamp)
+				c.Value = bytes.Clone(s.Cell().Value)
+			} else if r.Append == nil {
+				c.Value = make([]byte, 8)
+			}
+			at = len(cells)
+			cells = append(cells, c)
+		}
+		c := &cells[at]
+		if r.Append != nil {
+			c.Value = append(c.Value, r.Append...)
+			continue
+		}
+		n, ok := counterValue(c.Value)
+		if !ok {
+			return nil, fmt.Errorf("rule %d: %w: %d bytes in column %q of family %q of row %q",
+				i, ErrNotCounter, len(c.Value), r.Qualifier, r.Family, tx.row)
+		}
+		c.Value = binary.BigEndian.AppendUint64(c.Value[:0], uint64(n+r.Increment))
+	}
+	slices.SortFunc(cells, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), bytes.Compare(a.Qualifier, b.Qualifier))
+	})
+	w := tx.d.newRowBatch(tx.t, tx.row)
+	tx.w = w
+	for i := range cells {
+		c := &cells[i]
+		if c.Value == nil {
+			c.Value = []byte{}
+		}
+		w.key = appendTimestamp(w.columnPrefix(c.Family, c.Qualifier), c.Timestamp)
+		if err := w.b.Set(w.key, c.Value, nil); err != nil {
+			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
+		}
+	}
+	return cells, nil
+}

@@ -1,0 +1,504 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Scan is a consistent view of the rows of one table, visited row by row and
+// cell by cell in storage order: family by creation, qualifier bytewise,
+// timestamp descending. It is for one goroutine, and must be closed. Its
+// memory is bounded by the largest cell.
+//
+//	for s.NextRow() {
+//		for s.NextCell() {
+//			use(s.Row(), s.Cell())
+//		}
+//	}
+//	err := s.Close()
+type Scan struct {
+	d        *DB
+	ctx      context.Context //nolint:containedctx // a scan lives as long as the call it serves
+	t        *table
+	it       *pebble.Iterator // nil once closed
+	owned    bool             // counted in d.scans
+	spans    []Span           // nil is the whole table
+	nextSpan int              // how many spans have been begun
+	reverse  bool
+	err      error
+	work     int // moves since the context was last asked
+
+	at     scanAt
+	lower  []byte // bounds of the current span
+	upper  []byte
+	prefix []byte // encoded prefix of the current row
+	row    []byte
+	column []byte // ordinal and escaped qualifier of cell, while it is one
+	target []byte // atSeek: where the next cell is to be looked for
+	seek   []byte // scratch
+	walk   walk
+	has    bool // cell is a cell of the current row
+	cell   Cell
+}
+
+// scanAt says where a Scan's iterator is.
+type scanAt uint8
+
+const (
+	atNone  scanAt = iota // no current row; the iterator is to be moved to one
+	atFresh               // on a live cell of the current row that NextCell has not returned
+	atCell                // on the cell that NextCell returned
+	atSeek                // anywhere: NextCell looks for target first
+	atEnd                 // past the last cell of the current row; forward, on the next row if valid
+)
+
+// Scan begins a scan of the table as it is now. Errors: ErrTableNotFound, or
+// the context's, which also ends a scan under way.
+func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := d.lookup(table)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scan{d: d, ctx: ctx, t: t, owned: true, spans: o.Spans, reverse: o.Reverse}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	d.scans.Add(1) // within the call, so that Close sees one or the other
+	return s, nil
+}
+
+// openRow returns a scan of one row, on that row if it exists. The caller
+// keeps the DB from closing.
+func (d *DB) openRow(ctx context.Context, t *table, row []byte) (*Scan, error) {
+	s := &Scan{d: d, ctx: ctx, t: t}
+	s.prefix = appendRowPrefix(nil, t.def.ID, row)
+	s.lower, s.upper = s.prefix, prefixEnd(bytes.Clone(s.prefix))
+	s.nextSpan = 1
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
+	if err != nil {
+		return nil, fmt.Errorf("engine: read row: %w", err)
+	}
+	s.it = it
+	if !it.First() || !s.startRow() {
+		if s.err == nil {
+			s.err = iterError(it.Error())
+		}
+		if s.err != nil {
+			return nil, s.Close()
+		}
+	}
+	return s, nil
+}
+
+// open makes the iterator, bounded by the first span.
+func (s *Scan) open() error {
+	s.begin()
+	it, err := s.d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
+	if err != nil {
+		return fmt.Errorf("engine: scan of table %q: %w", s.t.def.Name, err)
+	}
+	s.it = it
+	return nil
+}
+
+// begin sets the bounds to those of the next span, or returns false.
+func (s *Scan) begin() bool {
+	n := max(1, len(s.spans))
+	if s.nextSpan >= n {
+		return false
+	}
+	var span Span
+	if len(s.spans) > 0 {
+		i := s.nextSpan
+		if s.reverse {
+			i = n - 1 - i
+		}
+		span = s.spans[i]
+	}
+	s.nextSpan++
+	s.lower, s.upper = spanBounds(s.lower[:0], s.upper[:0], s.t.def.ID, span)
+	if bytes.Compare(s.lower, s.upper) > 0 {
+		s.upper = append(s.upper[:0], s.lower...) // an inverted span is an empty one
+	}
+	return true
+}
+
+// spanBounds appends the keys between which the cells of span lie.
+func spanBounds(lower, upper []byte, id uint32, span Span) (l, u []byte) {
+	l = appendRowPrefix(lower, id, span.Start)
+	if len(span.End) == 0 {
+		return l, prefixEnd(appendTablePrefix(upper, id))
+	}
+	return l, appendRowPrefix(upper, id, span.End)
+}
+
+func iterError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("engine: read: %w", err)
+}
+
+// alive tells whether the scan may move on, and otherwise why not in s.err.
+func (s *Scan) alive() bool {
+	if s.it == nil || s.err != nil {
+		return false
+	}
+	if s.d.closed.Load() && s.owned {
+		s.err = ErrClosed
+		return false
+	}
+	const every = 64
+	if s.work++; s.work >= every {
+		s.work = 0
+		if err := s.ctx.Err(); err != nil {
+			s.err = err
+			return false
+		}
+	}
+	return true
+}
+
+// NextRow moves to the next row that has a cell, past what is left of the
+// current one, and returns false at the end or on an error.
+func (s *Scan) NextRow() bool {
+	if s.at == atNone && s.nextSpan == 1 {
+		s.work = 64 // ask the context before anything is read
+	}
+	if !s.alive() {
+		s.at, s.has = atNone, false
+		return false
+	}
+	ok := s.advanceRow()
+	if !ok {
+		s.at, s.has = atNone, false
+		if s.err == nil {
+			s.err = iterError(s.it.Error())
+		}
+	}
+	return ok
+}
+
+// advanceRow positions the iterator on the first live cell of the next row.
+func (s *Scan) advanceRow() bool {
+	var valid bool
+	switch {
+	case s.at == atNone && s.prefix != nil:
+		return false // the scan, or the one row it is of, is done
+	case s.at == atNone:
+		valid = s.first()
+	case s.reverse:
+		valid = s.it.SeekLT(s.prefix)
+	case s.at == atEnd:
+		valid = s.it.Valid()
+	default:
+		valid = s.it.SeekGE(s.rowEnd())
+	}
+	for {
+		for !valid {
+			if s.it.Error() != nil || !s.begin() {
+				return false
+			}
+			s.it.SetBounds(s.lower, s.upper)
+			valid = s.first()
+		}
+		if s.startRow() {
+			return true
+		}
+		if s.err != nil || !s.alive() {
+			return false
+		}
+		// A row with cells of dropped families alone.
+		if s.reverse {
+			valid = s.it.SeekLT(s.prefix)
+		} else {
+			valid = s.it.Valid()
+		}
+	}
+}
+
+// first moves to the end of the span where the scan begins.
+func (s *Scan) first() bool {
+	if s.reverse {
+		return s.it.Last()
+	}
+	return s.it.First()
+}
+
+// rowEnd returns the least key after the current row.
+func (s *Scan) rowEnd() []byte {
+	s.seek = prefixEnd(append(s.seek[:0], s.prefix...))
+	return s.seek
+}
+
+// startRow makes the row of the iterator's key the current one and moves to
+// its first live cell; it returns false if there is none.
+func (s *Scan) startRow() bool {
+	k := s.it.Key()
+	n, _, ok := splitCellKey(k)
+	if !ok {
+		s.err = fmt.Errorf("engine: table %q: key %x is not a cell's", s.t.def.Name, k)
+		return false
+	}
+	s.prefix = append(s.prefix[:0], k[:n]...)
+	s.row = appendUnescaped(s.row[:0], k[tablePrefixLen:n])
+	s.has = false
+	s.walk.begin(s.d, s.it, s.d.latchOf(s.t.def.ID, s.row))
+	if s.reverse && !s.it.SeekGE(s.prefix) {
+		return false
+	}
+	if !s.findLive() {
+		return false
+	}
+	s.at = atFresh
+	return true
+}
+
+// findLive moves the iterator, which is valid or at the end, on to the first
+// cell of the current row whose family lives; it returns false at the row's
+// end.
+func (s *Scan) findLive() bool {
+	for s.it.Valid() {
+		k := s.it.Key()
+		if !bytes.HasPrefix(k, s.prefix) {
+			return false
+		}
+		if len(k) < len(s.prefix)+ordinalLen+terminatorLen+timestampLen {
+			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
+			return false
+		}
+		ordinal := binary.BigEndian.Uint16(k[len(s.prefix):])
+		if s.has && s.cell.Ordinal == ordinal || s.t.live(ordinal) != nil {
+			return true
+		}
+		next, ok := s.t.nextLive(ordinal)
+		if !ok {
+			s.it.SeekGE(s.rowEnd())
+			return false
+		}
+		s.seek = appendOrdinal(append(s.seek[:0], s.prefix...), next)
+		s.it.SeekGE(s.seek)
+	}
+	return false
+}
+
+// Row returns the key of the current row, nil before the first and after the
+// last. It is valid until NextRow.
+func (s *Scan) Row() []byte {
+	if s.at == atNone {
+		return nil
+	}
+	return s.row
+}
+
+// NextCell moves to the next cell of the current row and returns false at its
+// end or on an error.
+func (s *Scan) NextCell() bool {
+	if !s.alive() {
+		return false
+	}
+	switch s.at {
+	case atNone, atEnd:
+		return false
+	case atFresh:
+	case atCell:
+		s.walk.next(s.it)
+	case atSeek:
+		s.it.SeekGE(s.target)
+	}
+	if s.at != atFresh && !s.findLive() || !s.load() {
+		if s.err == nil {
+			s.err = iterError(s.it.Error())
+		}
+		s.at, s.has = atEnd, false
+		s.walk.end(s.it)
+		return false
+	}
+	s.at = atCell
+	return true
+}
+
+// load reads the cell under the iterator.
+func (s *Scan) load() bool {
+	k := s.it.Key()
+	rest := k[len(s.prefix):]
+	columnLen := len(rest) - timestampLen
+	if !s.has || !bytes.Equal(rest[:columnLen], s.column) {
+		s.column = append(s.column[:0], rest[:columnLen]...)
+		if escapedLen(s.column[ordinalLen:]) != columnLen-ordinalLen {
+			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
+			return false
+		}
+		s.cell.Ordinal = binary.BigEndian.Uint16(s.column)
+		s.cell.Family = s.t.live(s.cell.Ordinal).Name
+		s.cell.Qualifier = appendUnescaped(s.cell.Qualifier[:0], s.column[ordinalLen:])
+	}
+	s.cell.Timestamp = keyTimestamp(k)
+	value, err := s.it.ValueAndErr()
+	if err != nil {
+		s.err = iterError(err)
+		return false
+	}
+	s.cell.Value = value
+	s.has = true
+	return true
+}
+
+// Cell returns the current cell, nil before NextCell and after the row's last.
+func (s *Scan) Cell() *Cell {
+	if s.at != atCell {
+		return nil
+	}
+	return &s.cell
+}
+
+// SkipColumn passes over the older versions of the current column: NextCell
+// goes to the next one. Without a current cell it does nothing.
+func (s *Scan) SkipColumn() {
+	if s.at != atCell {
+		return
+	}
+	s.target = prefixEnd(append(append(s.target[:0], s.prefix...), s.column...))
+	s.at = atSeek
+}
+
+// SkipFamily passes over the rest of the current cell's family: NextCell goes
+// to the next one. Without a current cell it does nothing.
+func (s *Scan) SkipFamily() {
+	if !s.has {
+		return
+	}
+	s.seekTo(prefixEnd(appendOrdinal(append(s.seek[:0], s.prefix...), s.cell.Ordinal)))
+}
+
+// SeekColumn passes over all cells of the row before the column: NextCell
+// goes to the first cell in it or after it. It never goes back: a column that
+// has been reached or passed changes nothing. A family that the table does not
+// have lies behind all others.
+func (s *Scan) SeekColumn(family string, qualifier []byte) {
+	s.seek = append(s.seek[:0], s.prefix...)
+	i, ok := s.t.byName[family]
+	if !ok {
+		s.seekTo(prefixEnd(s.seek))
+		return
+	}
+	s.seekTo(appendEscaped(appendOrdinal(s.seek, s.t.def.Families[i].Ordinal), qualifier))
+}
+
+// seekTo makes key the place to look for the next cell, unless the scan is at
+// it or past it. key is s.seek, or a part of it.
+func (s *Scan) seekTo(key []byte) {
+	s.seek = key
+	switch s.at {
+	case atNone, atEnd:
+		return
+	case atFresh, atCell:
+		if s.it == nil || !s.it.Valid() || bytes.Compare(key, s.it.Key()) <= 0 {
+			return
+		}
+	case atSeek:
+		if bytes.Compare(key, s.target) <= 0 {
+			return
+		}
+	}
+	s.target = append(s.target[:0], key...)
+	s.at = atSeek
+}
+
+// Rewind goes back to before the first cell of the current row.
+func (s *Scan) Rewind() {
+	if s.at == atNone || s.it == nil {
+		return
+	}
+	s.target = append(s.target[:0], s.prefix...)
+	s.at, s.has = atSeek, false
+}
+
+// Err returns the error that ended the scan, nil at its regular end.
+func (s *Scan) Err() error { return s.err }
+
+// Close ends the scan and returns Err. It may be called more than once.
+func (s *Scan) Close() error {
+	if s.it == nil {
+		return s.err
+	}
+	err := iterError(s.it.Close())
+	s.it, s.at, s.has = nil, atNone, false
+	if s.err == nil {
+		s.err = err
+	}
+	if s.owned {
+		if s.d.scans.Add(-1) == 0 && s.d.scansDone() {
+			s.err = errors.Join(s.err, s.d.releaseErr)
+		}
+	}
+	return s.err
+}
+
+// walk steps through the cells of a row. Next of a Pebble iterator visits
+// every overwritten value of a key that the memtable still holds: thousands
+// for a counter. A walk that met many notes it at the row's latch, and those
+// that follow seek past them instead, which costs more for cells that were
+// written once. Nothing but speed depends on it.
+type walk struct {
+	hint  *atomic.Int32
+	hot   bool
+	steps int    // internal steps of the iterator when the row began
+	calls int    // and calls that caused them
+	seek  []byte // scratch
+}
+
+const (
+	// manySteps is the number of overwritten values met in one row that is
+	// worth noting.
+	manySteps = 64
+	// hotWalks is how many walks a note lasts; then one steps again, to see
+	// whether the values are still there.
+	hotWalks = 256
+)
+
+// begin starts the walk through a row of that latch.
+func (w *walk) begin(d *DB, it *pebble.Iterator, latch int) {
+	w.hint = &d.overwritten[latch]
+	w.hot = w.hint.Load() > 0 && w.hint.Add(-1) >= 0
+	w.steps, w.calls = forwardSteps(it)
+}
+
+// next moves the iterator, which is valid, to the next cell.
+func (w *walk) next(it *pebble.Iterator) bool {
+	if !w.hot {
+		return it.Next()
+	}
+	w.seek = append(append(w.seek[:0], it.Key()...), 0)
+	return it.SeekGE(w.seek)
+}
+
+// end notes what the walk met.
+func (w *walk) end(it *pebble.Iterator) {
+	if w.hot {
+		return
+	}
+	if steps, calls := forwardSteps(it); steps-w.steps-(calls-w.calls) > manySteps {
+		w.hint.Store(hotWalks)
+	}
+}
+
+// forwardSteps returns how many steps the iterator has made inside, and how
+// many it was asked for.
+func forwardSteps(it *pebble.Iterator) (inside, asked int) {
+	s := it.Stats()
+	return s.ForwardStepCount[pebble.InternalIterCall], s.ForwardStepCount[pebble.InterfaceCall]
+}
