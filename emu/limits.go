@@ -11,6 +11,9 @@ const (
 	maxRowBytes       = 256 << 20 // Row: a larger row cannot be read whole
 	maxMutations      = 100_000   // MutateRowRequest.mutations, and the sum over a MutateRowsRequest
 
+	maxFilterBytes = 20_480 // RowFilter, serialized
+	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
+
 	maxTableIDBytes      = 50    // CreateTableRequest.table_id
 	maxFamilyNameBytes   = 64    // Family.name
 	maxTablesPerInstance = 1_000 // quotas page
@@ -34,6 +37,8 @@ const (
 	// maxChunkValueBytes is the largest piece of a value in one chunk. With the
 	// largest row key, family and qualifier it still fits into maxMessageBytes.
 	maxChunkValueBytes = 960 << 10
+	// maxGCRuleDepth bounds the nesting of rules, also without limits.
+	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.
 	maxEntriesPerMessage = 10_000
 )

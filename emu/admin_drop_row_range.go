@@ -1,0 +1,38 @@
+package emu
+
+import (
+	"context"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// DropRowRange deletes the rows whose keys begin with a prefix, or all rows.
+// delete_all_data_from_table = false does nothing.
+func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowRangeRequest) (*emptypb.Empty, error) {
+	t, err := s.table("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	var span engine.Span
+	switch k := req.GetTarget().(type) {
+	case *btapb.DropRowRangeRequest_RowKeyPrefix:
+		if len(k.RowKeyPrefix) == 0 {
+			return nil, statusInvalid("row_key_prefix", "Prefix cannot be zero length")
+		}
+		span = engine.Span(filter.Prefix(k.RowKeyPrefix).Spans[0])
+	case *btapb.DropRowRangeRequest_DeleteAllDataFromTable:
+		if !k.DeleteAllDataFromTable {
+			return &emptypb.Empty{}, nil
+		}
+	default:
+		return nil, statusInvalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
+	}
+	if err := s.db.DropRows(ctx, t.Name, span); err != nil {
+		return nil, toStatus(err)
+	}
+	return &emptypb.Empty{}, nil
+}

@@ -1,0 +1,115 @@
+package emu
+
+import (
+	"context"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// ModifyColumnFamilies creates, updates and drops families, in the order
+// given, all or none.
+func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
+	t, err := s.table("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if len(req.GetModifications()) == 0 {
+		return nil, statusInvalid("modifications", "must specify at least one modification")
+	}
+	changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
+	for i, m := range req.GetModifications() {
+		field := element("modifications", i)
+		change, err := s.familyChange(t, field, m)
+		if err != nil {
+			return nil, err
+		}
+		if change != nil {
+			changes = append(changes, *change)
+		}
+	}
+	if len(changes) > 0 {
+		if t, err = s.db.ModifyFamilies(ctx, t.Name, changes); err != nil {
+			return nil, toStatus(err)
+		}
+	}
+	return toTable(t, btapb.Table_SCHEMA_VIEW), nil
+}
+
+// familyChange converts a modification. It returns nil for an update whose
+// mask names nothing.
+func (s *Server) familyChange(t *engine.Table, field string, m *btapb.ModifyColumnFamiliesRequest_Modification) (*engine.FamilyChange, error) {
+	switch k := m.GetMod().(type) {
+	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
+		f, err := s.family(field+".create", m.GetId(), k.Create)
+		if err != nil {
+			return nil, err
+		}
+		return &engine.FamilyChange{Create: &f}, nil
+	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:
+		rule, err := updatesGCRule(field, m.GetUpdateMask())
+		if err != nil {
+			return nil, err
+		}
+		if !rule {
+			return nil, nil
+		}
+		f, err := s.family(field+".update", m.GetId(), k.Update)
+		if err != nil {
+			return nil, err
+		}
+		return &engine.FamilyChange{Update: &f}, nil
+	case *btapb.ModifyColumnFamiliesRequest_Modification_Drop:
+		if !k.Drop {
+			return nil, statusInvalid(field+".drop", "must be true")
+		}
+		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
+			return nil, err
+		}
+		if protected(t) {
+			return nil, statusProtected(t.Name, "dropping a column family")
+		}
+		return &engine.FamilyChange{Drop: m.GetId()}, nil
+	default:
+		return nil, statusInvalid(field, "none of create, update and drop is set")
+	}
+}
+
+// updatesGCRule reads the mask of an update: without one, the GC rule is what
+// is updated. The only other field, the value type, cannot change.
+func updatesGCRule(field string, mask *fieldmaskpb.FieldMask) (bool, error) {
+	if mask == nil {
+		return true, nil
+	}
+	rule := false
+	for _, path := range mask.GetPaths() {
+		switch path {
+		case "gc_rule":
+			rule = true
+		case "value_type":
+			return false, statusInvalid(field+".update_mask", "Immutable fields 'value_type' cannot be updated")
+		default:
+			return false, statusInvalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule", path)
+		}
+	}
+	return rule, nil
+}
+
+// family validates the definition of a family and converts it.
+func (s *Server) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+	out := engine.Family{Name: name}
+	if err := s.checkFamilyName(field, name); err != nil {
+		return out, err
+	}
+	if vt := f.GetValueType(); vt != nil {
+		if vt.GetAggregateType() == nil {
+			return out, statusInvalid(field+".value_type", "only the aggregate type is supported")
+		}
+		return out, statusNotBuilt("Field value_type.aggregate_type of column family " + name)
+	}
+	var err error
+	out.GC, err = s.gcRule(field+".gc_rule", f.GetGcRule())
+	return out, err
+}

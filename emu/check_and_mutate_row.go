@@ -1,0 +1,82 @@
+package emu
+
+import (
+	"context"
+	"errors"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// CheckAndMutateRow applies one of two lists of mutations, depending on
+// whether a filter yields any cell of the row; without a filter, on whether
+// the row has any. No other change of the row comes between. Both lists are
+// validated, whichever is applied.
+func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	if err != nil {
+		return nil, err
+	}
+	key := req.GetRowKey()
+	if err := s.checkRowKey("row_key", key); err != nil {
+		return nil, err
+	}
+	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
+		return nil, statusInvalid("true_mutations", "must specify at least one of true_mutations and false_mutations")
+	}
+	onTrue, err := s.branch(table, "true_mutations", req.GetTrueMutations())
+	if err != nil {
+		return nil, err
+	}
+	onFalse, err := s.branch(table, "false_mutations", req.GetFalseMutations())
+	if err != nil {
+		return nil, err
+	}
+	program, err := s.compileFilter("predicate_filter", table, req.GetPredicateFilter())
+	if err != nil {
+		return nil, err
+	}
+	rows := program.Rows().Intersect(filter.OneRow(key))
+	var matched bool
+	err = s.db.Update(ctx, table.Name, key, func(tx *engine.RowTx) error {
+		matched = false
+		if len(rows.Spans) > 0 {
+			scan := tx.Scan()
+			_, err := program.Run(key, &source{Scan: scan}, func(*filter.Cell) error {
+				matched = true
+				return errStop
+			})
+			if err != nil && !errors.Is(err, errStop) {
+				return err
+			}
+			if err := scan.Err(); err != nil {
+				return err
+			}
+		}
+		chosen := onFalse
+		if matched {
+			chosen = onTrue
+		}
+		if len(chosen) == 0 {
+			return nil
+		}
+		return tx.Mutate(chosen)
+	})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &btpb.CheckAndMutateRowResponse{PredicateMatched: matched}, nil
+}
+
+// errStop ends the evaluation of a filter of which enough is known.
+var errStop = errors.New("stop")
+
+// branch validates one list of mutations, which may be empty.
+func (s *Server) branch(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
+	if err := s.limit(len(muts), maxMutations, field, "mutations"); err != nil {
+		return nil, err
+	}
+	return s.mutations(t, field, muts)
+}

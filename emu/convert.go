@@ -1,0 +1,368 @@
+package emu
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// checkRowKey checks the key of a row to be written: 1 to 4096 bytes.
+func (s *Server) checkRowKey(field string, key []byte) error {
+	if len(key) == 0 {
+		return statusInvalid(field, "row keys must be non-empty")
+	}
+	return s.limit(len(key), maxRowKeyBytes, field, "bytes")
+}
+
+func (s *Server) checkQualifier(field string, q []byte) error {
+	return s.limit(len(q), maxQualifierBytes, field, "bytes")
+}
+
+func (s *Server) checkValue(field string, v []byte) error {
+	return s.limit(len(v), maxValueBytes, field, "bytes")
+}
+
+// hasFamily refuses a family that t does not have.
+func hasFamily(t *engine.Table, name string) error {
+	for i := range t.Families {
+		if t.Families[i].Name == name {
+			return nil
+		}
+	}
+	return statusNoFamily(t.Name, name)
+}
+
+// checkMutationCount checks the length of a list of mutations: 1 to 100,000.
+func (s *Server) checkMutationCount(field string, n int) error {
+	if n == 0 {
+		return statusInvalid(field, "must specify at least one mutation")
+	}
+	return s.limit(n, maxMutations, field, "mutations")
+}
+
+// mutations validates the mutations of a row of t and converts them. The
+// result shares the bytes of muts.
+func (s *Server) mutations(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
+	out := make([]engine.Mutation, len(muts))
+	for i, m := range muts {
+		var err error
+		if out[i], err = s.mutation(t, element(field, i), m); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (s *Server) mutation(t *engine.Table, field string, m *btpb.Mutation) (engine.Mutation, error) {
+	var none engine.Mutation
+	switch k := m.GetMutation().(type) {
+	case *btpb.Mutation_SetCell_:
+		return s.setCell(t, field+".set_cell", k.SetCell, m.GetTimestampOrigin())
+	case *btpb.Mutation_DeleteFromColumn_:
+		return s.deleteFromColumn(t, field+".delete_from_column", k.DeleteFromColumn)
+	case *btpb.Mutation_DeleteFromFamily_:
+		family := k.DeleteFromFamily.GetFamilyName()
+		if err := hasFamily(t, family); err != nil {
+			return none, err
+		}
+		return engine.Mutation{Kind: engine.DeleteFromFamily, Family: family}, nil
+	case *btpb.Mutation_DeleteFromRow_:
+		return engine.Mutation{Kind: engine.DeleteFromRow}, nil
+	case *btpb.Mutation_AddToCell_:
+		return none, statusNotBuilt("Mutation add_to_cell")
+	case *btpb.Mutation_MergeToCell_:
+		return none, statusNotBuilt("Mutation merge_to_cell")
+	default:
+		return none, statusInvalid(field, "no mutation is set")
+	}
+}
+
+func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
+	out := engine.Mutation{
+		Kind:      engine.SetCell,
+		Family:    m.GetFamilyName(),
+		Qualifier: m.GetColumnQualifier(),
+		Timestamp: m.GetTimestampMicros(),
+		Value:     m.GetValue(),
+	}
+	if err := hasFamily(t, out.Family); err != nil {
+		return out, err
+	}
+	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
+		return out, err
+	}
+	if err := s.checkValue(field+".value", out.Value); err != nil {
+		return out, err
+	}
+	switch ts := out.Timestamp; {
+	case ts == -1:
+		out.Timestamp = engine.ServerTimestamp
+	case ts < -1:
+		return out, statusInvalid(field+".timestamp_micros", "%d is negative; only -1, for the server's time, may be", ts)
+	case t.Granularity == engine.Millis && ts%1000 != 0:
+		if origin != btpb.Mutation_CLIENT_AUTO_GENERATED {
+			return out, statusGranularity(ts)
+		}
+		out.Timestamp = ts - ts%1000
+	}
+	return out, nil
+}
+
+func (s *Server) deleteFromColumn(t *engine.Table, field string, m *btpb.Mutation_DeleteFromColumn) (engine.Mutation, error) {
+	out := engine.Mutation{
+		Kind:      engine.DeleteFromColumn,
+		Family:    m.GetFamilyName(),
+		Qualifier: m.GetColumnQualifier(),
+		Start:     m.GetTimeRange().GetStartTimestampMicros(),
+		End:       m.GetTimeRange().GetEndTimestampMicros(),
+	}
+	if err := hasFamily(t, out.Family); err != nil {
+		return out, err
+	}
+	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
+		return out, err
+	}
+	if out.Start < 0 || out.End < 0 {
+		return out, statusInvalid(field+".time_range", "[%d, %d) has a negative bound", out.Start, out.End)
+	}
+	if out.End != 0 && out.Start >= out.End {
+		return out, statusInvalid(field+".time_range", "[%d, %d) starts at or after its end", out.Start, out.End)
+	}
+	for _, bound := range []int64{out.Start, out.End} {
+		if t.Granularity == engine.Millis && bound%1000 != 0 {
+			return out, statusGranularity(bound)
+		}
+	}
+	return out, nil
+}
+
+// readModifyWriteRules validates rules and converts them.
+func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyWriteRule) ([]engine.RuleReadModifyWrite, error) {
+	if len(rules) == 0 {
+		return nil, statusInvalid("rules", "must specify at least one rule")
+	}
+	if err := s.limit(len(rules), maxMutations, "rules", "rules"); err != nil {
+		return nil, err
+	}
+	out := make([]engine.RuleReadModifyWrite, len(rules))
+	for i, r := range rules {
+		field := element("rules", i)
+		if err := hasFamily(t, r.GetFamilyName()); err != nil {
+			return nil, err
+		}
+		if err := s.checkQualifier(field+".column_qualifier", r.GetColumnQualifier()); err != nil {
+			return nil, err
+		}
+		out[i] = engine.RuleReadModifyWrite{Family: r.GetFamilyName(), Qualifier: r.GetColumnQualifier()}
+		switch k := r.GetRule().(type) {
+		case *btpb.ReadModifyWriteRule_AppendValue:
+			if err := s.checkValue(field+".append_value", k.AppendValue); err != nil {
+				return nil, err
+			}
+			out[i].Append = k.AppendValue
+			if out[i].Append == nil {
+				out[i].Append = []byte{} // nil would mean increment
+			}
+		case *btpb.ReadModifyWriteRule_IncrementAmount:
+			out[i].Increment = k.IncrementAmount
+		default:
+			return nil, statusInvalid(field, "neither append_value nor increment_amount is set")
+		}
+	}
+	return out, nil
+}
+
+// toRow converts cells, which are in ReadRows order, to a row. It copies what
+// it keeps.
+func toRow(key []byte, cells []engine.Cell) *btpb.Row {
+	row := &btpb.Row{Key: bytes.Clone(key)}
+	for i := range cells {
+		c := &cells[i]
+		n := len(row.Families)
+		if n == 0 || row.Families[n-1].Name != c.Family {
+			row.Families = append(row.Families, &btpb.Family{Name: c.Family})
+			n++
+		}
+		f := row.Families[n-1]
+		m := len(f.Columns)
+		if m == 0 || !bytes.Equal(f.Columns[m-1].Qualifier, c.Qualifier) {
+			f.Columns = append(f.Columns, &btpb.Column{Qualifier: bytes.Clone(c.Qualifier)})
+			m++
+		}
+		f.Columns[m-1].Cells = append(f.Columns[m-1].Cells,
+			&btpb.Cell{TimestampMicros: c.Timestamp, Value: bytes.Clone(c.Value)})
+	}
+	return row
+}
+
+// compileFilter compiles the filter in a field of a request over t.
+func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
+	o := filter.Options{Random: s.random, Ordinals: make(map[string]uint16, len(t.Families))}
+	if s.limits == StrictLimits {
+		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
+	}
+	for _, fam := range t.Families {
+		o.Ordinals[fam.Name] = fam.Ordinal
+	}
+	p, err := filter.Compile(f, o)
+	if err != nil {
+		return nil, statusInvalid(field, "%v", err)
+	}
+	return p, nil
+}
+
+// source gives a filter the cells of a scan's current row.
+type source struct {
+	*engine.Scan
+	cell filter.Cell
+}
+
+// Cell returns the current cell.
+func (s *source) Cell() *filter.Cell {
+	c := s.Scan.Cell()
+	s.cell = filter.Cell{
+		Family:          c.Family,
+		Ordinal:         c.Ordinal,
+		Qualifier:       c.Qualifier,
+		TimestampMicros: c.Timestamp,
+		Value:           c.Value,
+	}
+	return &s.cell
+}
+
+// gcRule validates a rule and converts it. A nil rule, and one with no member
+// set, keeps everything.
+func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
+	if err := s.limit(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
+		return engine.GCRule{}, err
+	}
+	if r.GetRule() == nil {
+		return engine.GCRule{}, nil
+	}
+	return nestedGCRule(field, r, 0)
+}
+
+func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, error) {
+	var out engine.GCRule
+	if depth > maxGCRuleDepth {
+		return out, statusInvalid(field, "nested more than %d deep", maxGCRuleDepth)
+	}
+	var nested []*btapb.GcRule
+	switch k := r.GetRule().(type) {
+	case *btapb.GcRule_MaxNumVersions:
+		if k.MaxNumVersions < 1 {
+			return out, statusInvalid(field+".max_num_versions", "%d is less than 1", k.MaxNumVersions)
+		}
+		return engine.GCRule{Kind: engine.MaxVersions, Versions: int(k.MaxNumVersions)}, nil
+	case *btapb.GcRule_MaxAge:
+		age := k.MaxAge.AsDuration()
+		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
+			return out, statusInvalid(field+".max_age", "%v is less than a millisecond", age)
+		}
+		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
+	case *btapb.GcRule_Union_:
+		out.Kind, nested, field = engine.Union, k.Union.GetRules(), field+".union"
+	case *btapb.GcRule_Intersection_:
+		out.Kind, nested, field = engine.Intersection, k.Intersection.GetRules(), field+".intersection"
+	default:
+		return out, statusInvalid(field, "no rule is set")
+	}
+	if len(nested) == 0 {
+		return out, statusInvalid(field, "has no rules")
+	}
+	for i, n := range nested {
+		rule, err := nestedGCRule(field+"."+element("rules", i), n, depth+1)
+		if err != nil {
+			return out, err
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out, nil
+}
+
+// toGCRule is the inverse of gcRule.
+func toGCRule(r engine.GCRule) *btapb.GcRule {
+	switch r.Kind {
+	case engine.MaxVersions:
+		return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(min(r.Versions, math.MaxInt32))}}
+	case engine.MaxAge:
+		return &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(r.Age)}}
+	case engine.Union:
+		return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: toGCRules(r.Rules)}}}
+	case engine.Intersection:
+		return &btapb.GcRule{Rule: &btapb.GcRule_Intersection_{Intersection: &btapb.GcRule_Intersection{Rules: toGCRules(r.Rules)}}}
+	case engine.NoGC:
+	}
+	return &btapb.GcRule{}
+}
+
+func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
+	out := make([]*btapb.GcRule, len(rules))
+	for i, r := range rules {
+		out[i] = toGCRule(r)
+	}
+	return out
+}
+
+// tableMeta is what the API knows of a table beyond the engine: the fields of
+// the proto that the engine's definition has no place for.
+func tableMeta(t *btapb.Table) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.Table{
+		DeletionProtection: t.GetDeletionProtection(),
+	})
+}
+
+// protected reports whether t has deletion_protection.
+func protected(t *engine.Table) bool { return metaOf(t).GetDeletionProtection() }
+
+func metaOf(t *engine.Table) *btapb.Table {
+	meta := &btapb.Table{}
+	if err := proto.Unmarshal(t.Meta, meta); err != nil {
+		// Only this package writes it. A table without it is still a table.
+		return &btapb.Table{}
+	}
+	return meta
+}
+
+// toTable converts a definition to the view of it that was asked for.
+func toTable(t *engine.Table, view btapb.Table_View) *btapb.Table {
+	out := &btapb.Table{Name: t.Name}
+	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
+		out.DeletionProtection = protected(t)
+		out.Granularity = btapb.Table_MILLIS
+		if t.Granularity == engine.Micros {
+			out.Granularity = btapb.Table_MICROS
+		}
+		out.ColumnFamilies = make(map[string]*btapb.ColumnFamily, len(t.Families))
+		for _, f := range t.Families {
+			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC)}
+		}
+	}
+	if view == btapb.Table_REPLICATION_VIEW || view == btapb.Table_ENCRYPTION_VIEW || view == btapb.Table_FULL {
+		state := &btapb.Table_ClusterState{}
+		if view != btapb.Table_ENCRYPTION_VIEW {
+			state.ReplicationState = btapb.Table_ClusterState_READY
+		}
+		if view != btapb.Table_REPLICATION_VIEW {
+			state.EncryptionInfo = []*btapb.EncryptionInfo{{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}}
+		}
+		out.ClusterStates = map[string]*btapb.Table_ClusterState{implicitCluster: state}
+	}
+	return out
+}
+
+// implicitCluster is the id of the one cluster of an instance that nobody
+// created.
+const implicitCluster = "tabletop-c1"
+
+// latencyProto converts a duration, which a clock that was set back could make
+// negative.
+func latencyProto(d time.Duration) *durationpb.Duration { return durationpb.New(max(d, 0)) }

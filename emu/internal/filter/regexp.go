@@ -1,0 +1,130 @@
+package filter
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"rsc.io/binaryregexp"
+)
+
+// regex is an RE2 expression over raw bytes (RE2::Latin1 in Bigtable's words)
+// that must match the whole of its input.
+type regex struct {
+	// prefix begins every match. isLiteral: it is the only match.
+	prefix    []byte
+	isLiteral bool
+	// rest says what may follow prefix when that needs no automaton.
+	rest rest
+	re   *binaryregexp.Regexp // for rest == restRegexp
+}
+
+type rest uint8
+
+const (
+	restRegexp   rest = iota // what re says
+	restAnything             // any bytes: the expression ends in \C*
+	restLine                 // any bytes but \n: it ends in .*
+)
+
+func compileRegex(pattern []byte) (*regex, error) {
+	if len(pattern) > hardMaxRegexp {
+		return nil, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
+	}
+	src := escapeRegex(pattern)
+	// Compiled by itself first: wrapped below, "a)(b" would look well-formed.
+	bare, err := binaryregexp.Compile(src)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	if prefix, complete := bare.LiteralPrefix(); complete {
+		return &regex{prefix: []byte(prefix), isLiteral: true}, nil
+	}
+	if prefix, ok := literalBefore(src, `\C*`); ok {
+		return &regex{prefix: prefix, rest: restAnything}, nil
+	}
+	if prefix, ok := literalBefore(src, `.*`); ok {
+		return &regex{prefix: prefix, rest: restLine}, nil
+	}
+	full, err := binaryregexp.Compile(`^(?:` + src + `)$`)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	prefix, _ := bare.LiteralPrefix()
+	return &regex{prefix: []byte(prefix), re: full}, nil
+}
+
+// literalBefore returns the bytes that src matches before suffix, if src is a
+// literal followed by suffix and no flag can change what suffix means.
+func literalBefore(src, suffix string) ([]byte, bool) {
+	head, ok := strings.CutSuffix(src, suffix)
+	if !ok || strings.Contains(head, "(?") {
+		return nil, false
+	}
+	re, err := binaryregexp.Compile(head)
+	if err != nil {
+		return nil, false
+	}
+	literal, complete := re.LiteralPrefix()
+	return []byte(literal), complete
+}
+
+func (x *regex) match(b []byte) bool {
+	if x.isLiteral {
+		return bytes.Equal(b, x.prefix)
+	}
+	if !bytes.HasPrefix(b, x.prefix) {
+		return false
+	}
+	switch x.rest {
+	case restAnything:
+		return true
+	case restLine:
+		return bytes.IndexByte(b[len(x.prefix):], '\n') < 0
+	case restRegexp:
+	}
+	return x.re.Match(b)
+}
+
+// escapeRegex rewrites a pattern so that each byte of 0x80 and above, alone,
+// after a backslash or inside \Q…\E, stands for itself: the parser reads UTF-8,
+// patterns are bytes, and clients quote bytes with a backslash.
+func escapeRegex(pattern []byte) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		c := pattern[i]
+		switch {
+		case c == '\\' && i+1 < len(pattern) && pattern[i+1] == 'Q':
+			quoted := pattern[i+2:]
+			if end := bytes.Index(quoted, []byte(`\E`)); end >= 0 {
+				quoted = quoted[:end]
+				i += 2 // of \E
+			}
+			for _, q := range quoted {
+				writeLiteral(&b, q)
+			}
+			i += 1 + len(quoted)
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			if pattern[i] >= 0x80 {
+				writeLiteral(&b, pattern[i])
+				continue
+			}
+			b.WriteByte(c)
+			b.WriteByte(pattern[i])
+		case c >= 0x80:
+			writeLiteral(&b, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func writeLiteral(b *strings.Builder, c byte) {
+	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+		b.WriteByte(c)
+		return
+	}
+	fmt.Fprintf(b, `\x%02x`, c)
+}

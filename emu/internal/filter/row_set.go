@@ -1,0 +1,122 @@
+package filter
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Span is a half-open range of row keys [Start, End). An empty End has no
+// bound.
+type Span struct {
+	Start, End []byte
+}
+
+// RowSet is a set of row keys: spans that are sorted, disjoint, not adjacent
+// and not empty. The zero value holds no key. Sets share the bytes they were
+// made from; no operation changes them.
+type RowSet struct {
+	Spans []Span
+}
+
+// AllRows holds every key.
+func AllRows() RowSet { return RowSet{Spans: []Span{{}}} }
+
+// OneRow holds one key.
+func OneRow(key []byte) RowSet {
+	return RowSet{Spans: []Span{{Start: key, End: After(key)}}}
+}
+
+// Prefix holds the keys that begin with prefix.
+func Prefix(prefix []byte) RowSet {
+	return RowSet{Spans: []Span{{Start: prefix, End: afterPrefix(prefix)}}}
+}
+
+// After returns the key that follows key immediately.
+func After(key []byte) []byte {
+	return append(slices.Clip(key), 0)
+}
+
+// afterPrefix returns the first key after all that begin with prefix, or nil
+// if there is none.
+func afterPrefix(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := bytes.Clone(prefix[:i+1])
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}
+
+// All reports whether the set holds every key.
+func (s RowSet) All() bool {
+	return len(s.Spans) == 1 && len(s.Spans[0].Start) == 0 && len(s.Spans[0].End) == 0
+}
+
+// Of returns the set of the keys in any of spans, which may be in any order,
+// overlap and be empty. It sorts its argument.
+func Of(spans []Span) RowSet {
+	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
+	var out []Span
+	for _, sp := range spans {
+		if len(sp.End) > 0 && bytes.Compare(sp.Start, sp.End) >= 0 {
+			continue
+		}
+		if n := len(out); n > 0 && (len(out[n-1].End) == 0 || bytes.Compare(sp.Start, out[n-1].End) <= 0) {
+			if laterEnd(sp.End, out[n-1].End) {
+				out[n-1].End = sp.End
+			}
+			continue
+		}
+		out = append(out, sp)
+	}
+	return RowSet{Spans: out}
+}
+
+// Union returns the keys in s or o.
+func (s RowSet) Union(o RowSet) RowSet {
+	switch {
+	case len(s.Spans) == 0:
+		return o
+	case len(o.Spans) == 0:
+		return s
+	}
+	return Of(slices.Concat(s.Spans, o.Spans))
+}
+
+// Intersect returns the keys in both s and o.
+func (s RowSet) Intersect(o RowSet) RowSet {
+	switch {
+	case s.All():
+		return o
+	case o.All():
+		return s
+	}
+	var out []Span
+	for i, j := 0, 0; i < len(s.Spans) && j < len(o.Spans); {
+		a, b := s.Spans[i], o.Spans[j]
+		both := a
+		if bytes.Compare(b.Start, a.Start) > 0 {
+			both.Start = b.Start
+		}
+		if laterEnd(a.End, b.End) {
+			both.End = b.End
+			j++
+		} else {
+			i++
+		}
+		if len(both.End) == 0 || bytes.Compare(both.Start, both.End) < 0 {
+			out = append(out, both)
+		}
+	}
+	return RowSet{Spans: out}
+}
+
+// laterEnd reports whether the end a is after the end b.
+func laterEnd(a, b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	return len(a) == 0 || bytes.Compare(a, b) > 0
+}

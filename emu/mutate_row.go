@@ -1,0 +1,86 @@
+package emu
+
+import (
+	"context"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// MutateRow applies mutations to a row, in order, all or none.
+func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
+	if req.GetIdempotency() != nil {
+		return nil, statusNotBuilt("Field idempotency")
+	}
+	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mutateRow(ctx, table, req.GetRowKey(), req.GetMutations()); err != nil {
+		return nil, err
+	}
+	return &btpb.MutateRowResponse{}, nil
+}
+
+func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte, muts []*btpb.Mutation) error {
+	if err := s.checkRowKey("row_key", key); err != nil {
+		return err
+	}
+	if err := s.checkMutationCount("mutations", len(muts)); err != nil {
+		return err
+	}
+	converted, err := s.mutations(table, "mutations", muts)
+	if err != nil {
+		return err
+	}
+	return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
+}
+
+// MutateRows applies each entry as MutateRow does, in the order given, and
+// streams the status of each. Only what concerns all entries fails the call.
+func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
+	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	if err != nil {
+		return err
+	}
+	entries := req.GetEntries()
+	if len(entries) == 0 {
+		return statusInvalid("entries", "must specify at least one entry")
+	}
+	// The limit holds for the sum: "The total number of mutations across all
+	// entries must not exceed 100,000" (bigtable.proto).
+	total := 0
+	for i, e := range entries {
+		if e.GetIdempotency() != nil {
+			return statusNotBuilt("Field " + element("entries", i) + ".idempotency")
+		}
+		total += len(e.GetMutations())
+	}
+	if err := s.limit(total, maxMutations, "entries", "mutations"); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	for first := 0; first < len(entries); first += maxEntriesPerMessage {
+		last := min(first+maxEntriesPerMessage, len(entries))
+		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, 0, last-first)}
+		for i := first; i < last; i++ {
+			if err := ctx.Err(); err != nil {
+				return toStatus(err)
+			}
+			e := entries[i]
+			err := s.mutateRow(ctx, table, e.GetRowKey(), e.GetMutations())
+			st := &statuspb.Status{}
+			if err != nil {
+				st = status.Convert(err).Proto()
+			}
+			resp.Entries = append(resp.Entries, &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: st})
+		}
+		if err := stream.Send(resp); err != nil {
+			return err
+		}
+	}
+	return nil
+}

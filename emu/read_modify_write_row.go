@@ -1,0 +1,30 @@
+package emu
+
+import (
+	"context"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// ReadModifyWriteRow appends to, or increments, the newest cells of columns,
+// by rules applied in order, all or none. The new cell's time is the later of
+// the newest cell's and the server's. It returns the final cell of each column
+// concerned.
+func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
+	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {
+		return nil, err
+	}
+	rules, err := s.readModifyWriteRules(table, req.GetRules())
+	if err != nil {
+		return nil, err
+	}
+	cells, err := s.db.ReadModifyWrite(ctx, table.Name, req.GetRowKey(), rules)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &btpb.ReadModifyWriteRowResponse{Row: toRow(req.GetRowKey(), cells)}, nil
+}

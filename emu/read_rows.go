@@ -1,0 +1,171 @@
+package emu
+
+import (
+	"encoding/base64"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// ReadRows streams the rows of a set, through a filter, in key order or
+// reversed. The rows are read as they were when the call began. rows_limit
+// counts the rows that survive the filter.
+//
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadRows
+func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
+	ctx := stream.Context()
+	began := s.now()
+	table, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	if err != nil {
+		return err
+	}
+	rows, err := rowSet(req.GetRows())
+	if err != nil {
+		return err
+	}
+	if req.GetRowsLimit() < 0 {
+		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
+	}
+	if req.GetReversed() {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if !clientFeatures(md).GetReverseScans() {
+			return statusNoReverseScans()
+		}
+	}
+	program, err := s.compileFilter("filter", table, req.GetFilter())
+	if err != nil {
+		return err
+	}
+	r := &rowReader{
+		program: program,
+		out:     &rowChunks{send: stream.Send, rowLimitBytes: maxRowBytes},
+		limit:   req.GetRowsLimit(),
+	}
+	if s.limits == NoLimits {
+		r.out.rowLimitBytes = 0
+	}
+	if spans, ok := engineSpans(rows.Intersect(program.Rows())); ok {
+		scan, err := s.db.Scan(ctx, table.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+		if err != nil {
+			return toStatus(err)
+		}
+		err = r.read(scan)
+		if closeErr := scan.Close(); err == nil {
+			err = closeErr
+		}
+		if err == nil {
+			// A scan that the caller canceled ends like one that is done.
+			err = ctx.Err()
+		}
+		if err != nil {
+			return toStatus(err)
+		}
+	}
+	if err := r.out.flush(); err != nil {
+		return toStatus(err)
+	}
+	if req.GetRequestStatsView() != btpb.ReadRowsRequest_REQUEST_STATS_FULL {
+		return nil
+	}
+	return stream.Send(&btpb.ReadRowsResponse{RequestStats: &btpb.RequestStats{
+		StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
+			ReadIterationStats: &r.stats,
+			RequestLatencyStats: &btpb.RequestLatencyStats{
+				FrontendServerLatency: latencyProto(s.now().Sub(began)),
+			},
+		}},
+	}})
+}
+
+// readTarget resolves what a read is of: exactly one of a table and two kinds
+// of views, of which only tables are built.
+func (s *Server) readTarget(table, authorizedView, materializedView string) (*engine.Table, error) {
+	set := 0
+	for _, name := range []string{table, authorizedView, materializedView} {
+		if name != "" {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return nil, statusInvalid("table_name", "exactly one of table_name, authorized_view_name and materialized_view_name must be set, but %d are", set)
+	case authorizedView != "":
+		return nil, statusNotBuilt("Field authorized_view_name")
+	case materializedView != "":
+		return nil, statusNotBuilt("Field materialized_view_name")
+	}
+	return s.table("table_name", table)
+}
+
+// writeTarget resolves what a write is to: a table or an authorized view.
+func (s *Server) writeTarget(table, authorizedView string) (*engine.Table, error) {
+	return s.readTarget(table, authorizedView, "")
+}
+
+// table finds the table that a field names.
+func (s *Server) table(field, name string) (*engine.Table, error) {
+	if err := parseTable(field, name); err != nil {
+		return nil, err
+	}
+	t, err := s.db.Table(name)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return t, nil
+}
+
+// rowReader moves rows from a scan through a filter to the response.
+type rowReader struct {
+	program *filter.Program
+	out     *rowChunks
+	limit   int64 // rows; 0 is none
+	stats   btpb.ReadIterationStats
+}
+
+func (r *rowReader) read(scan *engine.Scan) error {
+	src := &source{Scan: scan}
+	for scan.NextRow() {
+		r.stats.RowsSeenCount++
+		r.out.begin(scan.Row())
+		seen, err := r.program.Run(scan.Row(), src, r.out.add)
+		if err != nil {
+			return err
+		}
+		r.stats.CellsSeenCount += seen
+		cells, err := r.out.commit()
+		if err != nil {
+			return err
+		}
+		if cells == 0 {
+			continue
+		}
+		r.stats.CellsReturnedCount += cells
+		r.stats.RowsReturnedCount++
+		if r.limit > 0 && r.stats.RowsReturnedCount == r.limit {
+			break
+		}
+	}
+	return scan.Err()
+}
+
+// clientFeatures decodes the header in which a client says what it can do:
+// FeatureFlags in URL-safe base64, with padding or, from some clients, without.
+// A header that cannot be read says nothing.
+func clientFeatures(md metadata.MD) *btpb.FeatureFlags {
+	flags := &btpb.FeatureFlags{}
+	for _, v := range md.Get("bigtable-features") {
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(v, "="))
+		if err != nil {
+			continue
+		}
+		if proto.Unmarshal(raw, flags) == nil {
+			return flags
+		}
+	}
+	return &btpb.FeatureFlags{}
+}

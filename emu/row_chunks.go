@@ -1,0 +1,156 @@
+package emu
+
+import (
+	"bytes"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+)
+
+// rowChunks turns rows into the chunks of ReadRows responses: the row key, the
+// family and the qualifier only where they change; many rows a message; values
+// above maxChunkValueBytes in pieces, all but the last with the value's size;
+// commit_row on the last chunk of a row. Each message has memory of its own,
+// since it belongs to its receiver once it is sent.
+type rowChunks struct {
+	send func(*btpb.ReadRowsResponse) error
+	// rowLimitBytes is the size of a row above which it cannot be read; 0 is
+	// no limit.
+	rowLimitBytes int
+
+	row       []byte // the current row's key, of the scan
+	cells     int64  // of the current row
+	rowBytes  int    // keys, qualifiers and values of the current row
+	family    string // of the previous cell of the row
+	qualifier []byte // likewise, a copy
+
+	resp *btpb.ReadRowsResponse // being filled; nil when empty
+	size int                    // its serialized size
+	buf  []byte                 // memory for its bytes
+	slab []btpb.ReadRowsResponse_CellChunk
+}
+
+// begin starts a row. key must stay as it is until commit.
+func (w *rowChunks) begin(key []byte) {
+	w.row, w.cells, w.rowBytes = key, 0, len(key)
+}
+
+// add appends a cell to the row.
+func (w *rowChunks) add(c *filter.Cell) error {
+	w.rowBytes += len(c.Family) + len(c.Qualifier) + len(c.Value)
+	if w.rowLimitBytes > 0 && w.rowBytes > w.rowLimitBytes {
+		return statusLargeRow(w.row)
+	}
+	first := w.cells == 0
+	newFamily := first || c.Family != w.family
+	newColumn := newFamily || !bytes.Equal(c.Qualifier, w.qualifier)
+	w.cells++
+
+	value := c.Value
+	head := 32 // tags, lengths, timestamp, commit_row: a safe bound
+	if first {
+		head += len(w.row)
+	}
+	if newFamily {
+		head += len(c.Family) + 8
+	}
+	if newColumn {
+		head += len(c.Qualifier) + 16
+	}
+	head += len(c.Label)
+	chunk, err := w.chunk(head + min(len(value), maxChunkValueBytes))
+	if err != nil {
+		return err
+	}
+	if first {
+		chunk.RowKey = w.keep(w.row)
+	}
+	if newFamily {
+		w.family = c.Family
+		chunk.FamilyName = wrapperspb.String(c.Family)
+	}
+	if newColumn {
+		w.qualifier = append(w.qualifier[:0], c.Qualifier...)
+		chunk.Qualifier = wrapperspb.Bytes(w.keep(c.Qualifier))
+	}
+	chunk.TimestampMicros = c.TimestampMicros
+	if c.Label != "" {
+		chunk.Labels = []string{c.Label}
+	}
+	for len(value) > maxChunkValueBytes {
+		chunk.Value = w.keep(value[:maxChunkValueBytes])
+		chunk.ValueSize = int32(len(c.Value))
+		value = value[maxChunkValueBytes:]
+		if chunk, err = w.chunk(32 + min(len(value), maxChunkValueBytes)); err != nil {
+			return err
+		}
+	}
+	chunk.Value = w.keep(value)
+	return nil
+}
+
+// commit ends the row and returns the number of its cells. A row without cells
+// leaves no trace.
+func (w *rowChunks) commit() (cells int64, err error) {
+	if w.cells == 0 {
+		return 0, nil
+	}
+	last := w.resp.Chunks[len(w.resp.Chunks)-1]
+	last.RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	if w.size >= targetMessageBytes {
+		err = w.flush()
+	}
+	return w.cells, err
+}
+
+// chunk returns a new chunk of at most size bytes. It sends what is there
+// first if the message would grow too large, so that the last chunk of a row
+// is never gone when commit comes.
+func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
+	const overhead = 8 // tag and length of the chunk in the message
+	size += overhead
+	if w.resp != nil && (w.size >= targetMessageBytes || w.size+size > maxMessageBytes) {
+		if err := w.flush(); err != nil {
+			return nil, err
+		}
+	}
+	if w.resp == nil {
+		w.resp = &btpb.ReadRowsResponse{}
+	}
+	w.size += size
+	if len(w.slab) == 0 {
+		// Grow with the message: point reads need one or two.
+		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.Chunks)), 256))
+	}
+	c := &w.slab[0]
+	w.slab = w.slab[1:]
+	w.resp.Chunks = append(w.resp.Chunks, c)
+	return c, nil
+}
+
+// keep copies b into the message's memory.
+func (w *rowChunks) keep(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) > cap(w.buf)-len(w.buf) {
+		// What was kept stays where it is; only the tail of the old memory is
+		// lost.
+		w.buf = make([]byte, 0, max(len(b), min(max(512, 2*cap(w.buf)), 64<<10)))
+	}
+	n := len(w.buf)
+	w.buf = append(w.buf, b...)
+	return w.buf[n:len(w.buf):len(w.buf)]
+}
+
+// flush sends the message that is being filled, if there is one.
+func (w *rowChunks) flush() error {
+	resp := w.resp
+	if resp == nil {
+		return nil
+	}
+	w.resp, w.size, w.buf, w.slab = nil, 0, nil, nil
+	return w.send(resp)
+}

@@ -1,0 +1,80 @@
+package emu
+
+import (
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// rowSet validates a row set and returns the keys it holds. A set with neither
+// keys nor ranges holds every key.
+func rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
+	keys, ranges := rs.GetRowKeys(), rs.GetRowRanges()
+	if len(keys) == 0 && len(ranges) == 0 {
+		return filter.AllRows(), nil
+	}
+	spans := make([]filter.Span, 0, len(keys)+len(ranges))
+	for i, key := range keys {
+		if len(key) == 0 {
+			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : row keys must be non-empty", i)
+		}
+		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
+	}
+	for i, r := range ranges {
+		span, ok, err := rowRange("row_ranges", i, r)
+		if err != nil {
+			return filter.RowSet{}, err
+		}
+		if ok {
+			spans = append(spans, span)
+		}
+	}
+	return filter.Of(spans), nil
+}
+
+// rowRange validates a range of keys; ok is false when it is well-formed but
+// holds none. An absent bound and an open end "" are no bound; a closed end ""
+// is one, since no key is as small.
+func rowRange(field string, n int, r *btpb.RowRange) (span filter.Span, ok bool, err error) {
+	var start, end []byte // the bounds as given
+	open, bounded := false, true
+	switch k := r.GetStartKey().(type) {
+	case *btpb.RowRange_StartKeyClosed:
+		start = k.StartKeyClosed
+		span.Start = start
+	case *btpb.RowRange_StartKeyOpen:
+		start, open = k.StartKeyOpen, true
+		span.Start = filter.After(start)
+	}
+	switch k := r.GetEndKey().(type) {
+	case *btpb.RowRange_EndKeyClosed:
+		end = k.EndKeyClosed
+		span.End = filter.After(end)
+	case *btpb.RowRange_EndKeyOpen:
+		end, open, bounded = k.EndKeyOpen, true, len(k.EndKeyOpen) > 0
+		span.End = end
+	default:
+		bounded = false
+	}
+	if !bounded {
+		return filter.Span{Start: span.Start}, true, nil
+	}
+	if s, e := string(start), string(end); s > e || s == e && open && s != "" {
+		return span, false, statusBadRange(field, n)
+	}
+	return span, string(span.Start) < string(span.End), nil
+}
+
+// engineSpans converts a set for a scan. The second result is false when there
+// is nothing to scan.
+func engineSpans(rows filter.RowSet) ([]engine.Span, bool) {
+	if rows.All() {
+		return nil, true
+	}
+	out := make([]engine.Span, len(rows.Spans))
+	for i, sp := range rows.Spans {
+		out[i] = engine.Span(sp)
+	}
+	return out, len(out) > 0
+}
