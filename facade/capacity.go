@@ -1,0 +1,183 @@
+package facade
+
+import (
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// capacityUnits is one arm of ConsumedCapacity.
+type capacityUnits struct {
+	CapacityUnits float64
+}
+
+// consumedCapacity is the ConsumedCapacity of an answer. The arms are filled
+// for ReturnConsumedCapacity INDEXES alone.
+type consumedCapacity struct {
+	TableName              string
+	CapacityUnits          float64
+	Table                  *capacityUnits           `json:",omitzero"`
+	LocalSecondaryIndexes  map[string]capacityUnits `json:",omitzero"`
+	GlobalSecondaryIndexes map[string]capacityUnits `json:",omitzero"`
+}
+
+// capacityTally adds up what calls on one table consume.
+type capacityTally struct {
+	table   float64
+	indexes map[string]float64
+}
+
+func (c *capacityTally) add(other capacityTally) {
+	c.table += other.table
+	for name, units := range other.indexes {
+		c.addIndex(name, units)
+	}
+}
+
+func (c *capacityTally) addIndex(name string, units float64) {
+	if units == 0 {
+		return
+	}
+	if c.indexes == nil {
+		c.indexes = map[string]float64{}
+	}
+	c.indexes[name] += units
+}
+
+// report returns the tally as the request asked for it, nil for none.
+func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
+	if mode == nil || *mode == "NONE" {
+		return nil
+	}
+	out := &consumedCapacity{TableName: t.Name, CapacityUnits: c.table}
+	for _, units := range c.indexes {
+		out.CapacityUnits += units
+	}
+	if *mode != "INDEXES" {
+		return out
+	}
+	out.Table = &capacityUnits{c.table}
+	for name, units := range c.indexes {
+		arm := &out.LocalSecondaryIndexes
+		if ix := t.index(name); ix == nil || ix.Global {
+			arm = &out.GlobalSecondaryIndexes
+		}
+		if *arm == nil {
+			*arm = map[string]capacityUnits{}
+		}
+		(*arm)[name] = capacityUnits{units}
+	}
+	return out
+}
+
+// wantsCapacity reports whether the answer carries ConsumedCapacity.
+func wantsCapacity(mode *string) bool { return mode != nil && *mode != "NONE" }
+
+// readUnits is what reading so many bytes costs: whole 4 KB, half of it for an
+// eventually consistent read, and one block at least.
+func readUnits(sizeBytes int, consistent bool) float64 {
+	units := float64(max(1, blocks(sizeBytes, capacityReadUnitBytes)))
+	if !consistent {
+		units /= 2
+	}
+	return units
+}
+
+// writeUnits is what writing an item costs: whole 1 KB of the larger of its
+// sizes before and after, and one at least.
+func writeUnits(before, after attr.Item) float64 {
+	return float64(max(1, blocks(max(before.Size(), after.Size()), capacityWriteUnitBytes)))
+}
+
+func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1) / blockBytes }
+
+// writeTally is what a write of an item costs on its table and on each index
+// whose entry it changes.
+func writeTally(t *tableDef, before, after attr.Item) capacityTally {
+	tally := capacityTally{table: writeUnits(before, after)}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		was, is := indexEntry(t, ix, before), indexEntry(t, ix, after)
+		switch {
+		case was == nil && is == nil:
+		case was == nil:
+			tally.addIndex(ix.Name, writeUnits(nil, is))
+		case is == nil:
+			tally.addIndex(ix.Name, writeUnits(was, nil))
+		case !sameKey(ix.Key, was, is):
+			// The entry moves: a deletion and a put.
+			tally.addIndex(ix.Name, writeUnits(was, nil)+writeUnits(nil, is))
+		case !attr.EqualItems(was, is):
+			tally.addIndex(ix.Name, writeUnits(was, is))
+		}
+	}
+	return tally
+}
+
+func sameKey(key mapping.KeySchema, a, b attr.Item) bool {
+	for _, k := range keyAttributes(key) {
+		if !attr.Equal(a[k.Name], b[k.Name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// indexEntry returns what an index holds of an item, nil for nothing: an item
+// without one of the index's key attributes is not in it.
+func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
+	if item == nil {
+		return nil
+	}
+	for _, a := range keyAttributes(ix.Key) {
+		if item[a.Name].Type != a.Type {
+			return nil
+		}
+	}
+	if ix.Projection == projectAll {
+		return item
+	}
+	entry := attr.Item{}
+	for name, value := range item {
+		if projects(t, ix, name) {
+			entry[name] = value
+		}
+	}
+	return entry
+}
+
+// projects reports whether an index holds the attribute name.
+func projects(t *tableDef, ix *indexDef, name string) bool {
+	if ix.Projection == projectAll || isKeyAttribute(t.Key, name) || isKeyAttribute(ix.Key, name) {
+		return true
+	}
+	for _, nonKey := range ix.NonKey {
+		if nonKey == name {
+			return true
+		}
+	}
+	return false
+}
+
+// itemCollectionMetrics describes the items of one partition key.
+type itemCollectionMetrics struct {
+	ItemCollectionKey   wireItem
+	SizeEstimateRangeGB [2]float64
+}
+
+// collectionMetrics answers ReturnItemCollectionMetrics: only tables with a
+// local index have item collections.
+func collectionMetrics(t *tableDef, mode *string, key attr.Item) *itemCollectionMetrics {
+	if mode == nil || *mode != "SIZE" {
+		return nil
+	}
+	for i := range t.Indexes {
+		if !t.Indexes[i].Global {
+			hash := t.Key.Hash.Name
+			return &itemCollectionMetrics{
+				ItemCollectionKey:   wireItem{Item: attr.Item{hash: key[hash]}},
+				SizeEstimateRangeGB: [2]float64{0, 1},
+			}
+		}
+	}
+	return nil
+}

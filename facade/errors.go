@@ -1,0 +1,147 @@
+package facade
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Error is an error as the DynamoDB API answers it.
+type Error struct {
+	// Code is the error's short name, such as "ValidationException".
+	Code string
+	// HTTPStatus is the status of the answer: 400, 500 or 503.
+	HTTPStatus int
+	// Message is the text; "" leaves the member out.
+	Message string
+	// Item is the item as it was before, in a
+	// ConditionalCheckFailedException that was asked to carry it; else nil.
+	Item attr.Item
+}
+
+// Error returns "Code: Message".
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Code
+	}
+	return e.Code + ": " + e.Message
+}
+
+// The namespaces of __type.
+const (
+	namespaceService  = "com.amazon.coral.service#"
+	namespaceValidate = "com.amazon.coral.validate#"
+	namespaceDynamoDB = "com.amazonaws.dynamodb.v20120810#"
+)
+
+// Error codes.
+const (
+	codeConditionalCheckFailed = "ConditionalCheckFailedException"
+	codeIncompleteSignature    = "IncompleteSignatureException"
+	codeInternalServerError    = "InternalServerError"
+	codeInvalidSignature       = "InvalidSignatureException"
+	codeLimitExceeded          = "LimitExceededException"
+	codeMissingAuthentication  = "MissingAuthenticationTokenException"
+	codeRequestTooLarge        = "RequestEntityTooLargeException"
+	codeResourceInUse          = "ResourceInUseException"
+	codeResourceNotFound       = "ResourceNotFoundException"
+	codeSerialization          = "SerializationException"
+	codeServiceUnavailable     = "ServiceUnavailable"
+	codeTransactionConflict    = "TransactionConflictException"
+	codeUnknownOperation       = "UnknownOperationException"
+	codeValidation             = "ValidationException"
+)
+
+// namespaceOf returns the namespace that AWS puts before an error code.
+func namespaceOf(code string) string {
+	switch code {
+	case codeSerialization, codeUnknownOperation, codeMissingAuthentication, codeIncompleteSignature,
+		codeInvalidSignature, codeRequestTooLarge:
+		return namespaceService
+	case codeValidation:
+		return namespaceValidate
+	default:
+		return namespaceDynamoDB
+	}
+}
+
+// messageMember returns the name of the text's member: AWS writes it with a
+// capital for a few errors.
+func messageMember(code string) string {
+	if code == codeSerialization {
+		return "Message"
+	}
+	return "message"
+}
+
+func badRequest(code, message string) *Error {
+	return &Error{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
+}
+
+func validationError(message string) *Error { return badRequest(codeValidation, message) }
+
+func serializationError(message string) *Error { return badRequest(codeSerialization, message) }
+
+func unknownOperationError(message string) *Error { return badRequest(codeUnknownOperation, message) }
+
+func resourceNotFoundError(message string) *Error { return badRequest(codeResourceNotFound, message) }
+
+func resourceInUseError(message string) *Error { return badRequest(codeResourceInUse, message) }
+
+func limitExceededError(message string) *Error { return badRequest(codeLimitExceeded, message) }
+
+func requestTooLargeError(message string) *Error {
+	return &Error{Code: codeRequestTooLarge, HTTPStatus: http.StatusRequestEntityTooLarge, Message: message}
+}
+
+// conditionalCheckFailedError carries old when the request asked for it.
+func conditionalCheckFailedError(old attr.Item) *Error {
+	e := badRequest(codeConditionalCheckFailed, msgConditionFailed)
+	e.Item = old
+	return e
+}
+
+func internalServerError() *Error {
+	return &Error{Code: codeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: msgInternalError}
+}
+
+func serviceUnavailableError(detail string) *Error {
+	return &Error{Code: codeServiceUnavailable, HTTPStatus: http.StatusServiceUnavailable, Message: fmt.Sprintf(msgServiceUnavailable, detail)}
+}
+
+// asError returns err's *Error, if it has one.
+func asError(err error) (*Error, bool) {
+	var e *Error
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// foreignError turns an error of the store, or of the Bigtable behind it,
+// into the one to answer.
+func foreignError(err error) *Error {
+	switch {
+	case errors.Is(err, errOutsideMapping):
+		return validationError(msgInvalidParameterPrefix + err.Error())
+	case errors.Is(err, errSchemaConflict):
+		return validationError(msgInvalidParameterPrefix + err.Error())
+	case errors.Is(err, errIntent):
+		return badRequest(codeTransactionConflict, msgTransactionOngoing)
+	case errors.Is(err, errTableNotFound):
+		return resourceNotFoundError(msgResourceNotFound)
+	case errors.Is(err, errTableExists), errors.Is(err, errTableInUse):
+		return resourceInUseError(err.Error())
+	case errors.Is(err, errContended):
+		return serviceUnavailableError(err.Error())
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted:
+		return serviceUnavailableError(err.Error())
+	default:
+		return internalServerError()
+	}
+}

@@ -1,0 +1,48 @@
+package facade
+
+// Every limit of the DynamoDB API that the facade enforces. Sources: the SDK
+// models of 2026-11 and the quotas page of the developer guide.
+const (
+	// Wire.
+	maxRequestBytes     = 16 << 20 // body, before and after decompression; 413 above
+	minCompressBytes    = 4 << 10  // an answer above this is compressed when asked for
+	maxMemberErrorCount = 10       // constraint failures listed in one classic message
+
+	// Names.
+	minTableNameChars = 3
+	maxTableNameChars = 255
+	maxTableARNChars  = 1024
+	maxKeyNameChars   = 255 // key, index key and projected attribute names
+
+	// Keys and items.
+	maxHashKeyBytes  = 2048
+	maxRangeKeyBytes = 1024
+	maxItemBytes     = 400 << 10
+	maxNestingLevels = 32
+
+	// Pages and batches.
+	maxPageBytes          = 1 << 20  // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100      // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20 // returned by one BatchGetItem
+	maxBatchWriteRequests = 25       // puts and deletes of one BatchWriteItem
+	maxTotalSegments      = 1_000_000
+	maxListTablesLimit    = 100
+
+	// Tables.
+	maxKeySchemaElements       = 2
+	maxLocalSecondaryIndexes   = 5
+	maxGlobalSecondaryIndexes  = 20
+	maxNonKeyAttributes        = 20  // of one index
+	maxNonKeyAttributesSummed  = 100 // over the indexes of a table
+	maxCapacityUnits           = 1_000_000_000_000
+	maxTagsPerResource         = 50
+	maxTagKeyChars             = 128
+	maxTagValueChars           = 256
+	maxIndexHashAttributes     = 1 // multi-attribute index keys are refused, by name
+	maxIndexRangeAttributes    = 1
+	capacityReadUnitBytes      = 4 << 10
+	capacityWriteUnitBytes     = 1 << 10
+	accountMaxCapacityUnits    = 80_000
+	tableMaxCapacityUnits      = 40_000
+	endpointCachePeriodMinutes = 1440
+)

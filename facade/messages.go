@@ -1,0 +1,156 @@
+package facade
+
+// The texts of DynamoDB's errors. The number before each group is its row in
+// the project's message catalogue; test cases carry the same number. Texts of
+// attribute values (50-61) come from package attr, those of expressions (75-95,
+// 100, 101, 103, 104, 124-131) from package expr.
+
+// Wire.
+const (
+	msgUnexpectedToken      = "Unexpected token received from parser"
+	msgStartOfStructure     = "Start of structure or map found where not expected"
+	msgUnexpectedFieldType  = "Unexpected field type"
+	msgUnexpectedValueType  = "Unexpected value type in payload"
+	msgNotBase64            = "only base-64-encoded strings are convertible to bytes"
+	msgBase64Length         = "Base64 encoded length is expected a multiple of 4 bytes but found: %d"
+	msgBase64Last           = "Invalid last non-pad Base64 character dectected" // sic
+	msgRequestTooLarge      = "the request body has at least %d bytes, the limit is %d"
+	msgAuthTwice            = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
+	msgAuthMissing          = "Request is missing Authentication Token"
+	msgAuthHeaderParameter  = "Authorization header requires '%s' parameter."
+	msgAuthDate             = "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header."
+	msgAuthQueryParameter   = "AWS query-string parameters must include '%s'."
+	msgAuthQueryHint        = "Re-examine the query-string parameters."
+	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."
+	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"
+	msgOperationRefused     = "Tabletop does not support the operation %s: %s"
+	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"
+)
+
+// A. Member constraints.
+const (
+	msgValidationErrors       = "%d validation error%s detected: %s"                                                                                  // 1, 3, 5-10, 14, 15
+	msgMemberClassic          = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // 1, 5-9, 15
+	msgMemberCurrent          = "Value at '%s' failed to satisfy constraint: %s"                                                                      // 3
+	msgMemberNotNull          = "Member must not be null"                                                                                             // 1
+	msgParameterRequired      = "The parameter '%s' is required but was not present in the request"                                                   // 2
+	msgMemberMinLength        = "Member must have length greater than or equal to %d"                                                                 // 3, 151
+	msgTableNameLength        = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
+	msgMemberPattern          = "Member must satisfy regular expression pattern: %s"                                                                  // 5
+	msgMemberMaxLength        = "Member must have length less than or equal to %d"                                                                    // 6
+	msgMemberEnum             = "Member must satisfy enum value set: [%s]"                                                                            // 7-9, 12, 13
+	msgReturnValuesEnum       = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
+	msgReturnValuesOldOrNone  = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
+	msgMemberMinValue         = "Member must have value greater than or equal to %d"                                                                  // 15
+	msgMemberMaxValue         = "Member must have value less than or equal to %d"
+	msgInvalidParameterPrefix = "One or more parameter values were invalid: "
+)
+
+// B. CreateTable, UpdateTable, DeleteTable.
+const (
+	msgKeyNotDefined           = "Invalid KeySchema: Some index key attribute have no definition"                                                                            // 16
+	msgIndexKeyNotDefined      = msgInvalidParameterPrefix + "Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]"     // 17
+	msgHashEqualsRange         = "Both the Hash Key and the Range Key element in the KeySchema have the same name"                                                           // 18
+	msgFirstKeyNotHash         = "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"                                                                      // 19
+	msgSecondKeyNotRange       = "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"                                                                    // 20
+	msgSurplusDefinitions      = msgInvalidParameterPrefix + "Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions" // 21
+	msgUnusedDefinitions       = msgInvalidParameterPrefix + "Some AttributeDefinitions are not used. AttributeDefinitions: [%s], keys used: [%s]"                           // 22
+	msgThroughputOnDemand      = msgInvalidParameterPrefix + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"         // 23
+	msgThroughputMissing       = msgInvalidParameterPrefix + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"               // 24
+	msgIndexThroughputOnDemand = msgInvalidParameterPrefix + "ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST"               // 25
+	msgIndexThroughputMissing  = msgInvalidParameterPrefix + "ProvisionedThroughput must be specified for index: %s"
+	msgUnitsOutOfBounds        = "Given value %d for %s is out of bounds"                                                                                                                       // 26
+	msgIndexListEmpty          = msgInvalidParameterPrefix + "List of %s is empty"                                                                                                              // 27
+	msgLocalWithoutRange       = msgInvalidParameterPrefix + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"                               // 28
+	msgLocalIndexWithoutRange  = msgInvalidParameterPrefix + "Index KeySchema does not have a range key for index: %s"                                                                          // 29
+	msgLocalIndexOtherHash     = msgInvalidParameterPrefix + "Index KeySchema does not have the same leading hash key as table KeySchema for index: %s. index hash key: %s, table hash key: %s" // 30
+	msgProjectionUnknown       = msgInvalidParameterPrefix + "Unknown ProjectionType: null"                                                                                                     // 31
+	msgNonKeyNotAllowed        = msgInvalidParameterPrefix + "ProjectionType is %s, but NonKeyAttributes is specified"                                                                          // 32
+	msgNonKeyMissing           = msgInvalidParameterPrefix + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified"                                                                 // 33
+	msgDuplicateIndex          = msgInvalidParameterPrefix + "Duplicate index name: %s"                                                                                                         // 34
+	msgTooManyLocal            = msgInvalidParameterPrefix + "Number of LocalSecondaryIndexes exceeds per-table limit of 5"                                                                     // 35
+	msgTooManyGlobal           = msgInvalidParameterPrefix + "GlobalSecondaryIndex count exceeds the per-table limit of 20"                                                                     // 36
+	msgTooManyNonKey           = msgInvalidParameterPrefix + "Number of NonKeyAttributes summed over all indexes exceeds the limit of %d"
+	msgStreamViewWithoutStream = msgInvalidParameterPrefix + "Table is being created with a stream disabled, UpdateViewType should not be specified"                                                                                                                                                                                                                                                                               // 39
+	msgUpdateTableNothing      = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"                                                                                                                                                                                                                                          // 40
+	msgGSIUpdateEmpty          = msgInvalidParameterPrefix + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"                                                                                                                                                                                                                                     // 41
+	msgGSIUpdateTwice          = msgInvalidParameterPrefix + "Only one global secondary index update per index is allowed simultaneously. Index: %s"                                                                                                                                                                                                                                                                               // 42
+	msgThroughputUnchanged     = "The provisioned throughput for the table will not change. The requested value equals the current value. Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits." // 43
+	msgOneIndexAtATime         = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"                                                                                                                                                                                                                                                                                               // 44
+	msgDeletionProtected       = "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."                                                                                                                                                                                                                                                                                    // 45
+	msgTableExists             = "Table already exists: %s"                                                                                                                                                                                                                                                                                                                                                                        // 46
+	msgTableInUse              = "Attempt to change a resource which is still in use: Table is being created, updated or deleted: %s"                                                                                                                                                                                                                                                                                              // 47
+	msgTableNotFound           = "Requested resource not found: Table: %s not found"                                                                                                                                                                                                                                                                                                                                               // 48
+	msgResourceNotFound        = "Requested resource not found"                                                                                                                                                                                                                                                                                                                                                                    // 49
+	msgIndexExists             = "Attempting to create an index which already exists"
+	msgIndexNotFound           = "Requested resource not found: Index: %s of table: %s not found"
+	msgDefinitionChanged       = msgInvalidParameterPrefix + "The definition of attribute %s cannot change from %s to %s"
+)
+
+// C, D. Attribute values and keys.
+const (
+	msgItemTooLarge          = "Item size has exceeded the maximum allowed size"                                                                                                                                                                                                    // 62
+	msgUpdateTooLarge        = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                                                          // 63
+	msgKeyMismatch           = "The provided key element does not match the schema"                                                                                                                                                                                                 // 64
+	msgKeyMissing            = msgInvalidParameterPrefix + "Missing the key %s in the item"                                                                                                                                                                                         // 65
+	msgKeyType               = msgInvalidParameterPrefix + "Type mismatch for key %s expected: %s actual: %s"                                                                                                                                                                       // 66
+	msgIndexKeyType          = msgInvalidParameterPrefix + "Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s"                                                                                                                                                   // 67
+	msgKeyEmpty              = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s"                                                                                                                       // 68
+	msgIndexKeyEmpty         = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s"                                     // 69
+	msgIndexKeyEmptyByUpdate = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
+	msgHashTooLarge          = msgInvalidParameterPrefix + "Size of hashkey has exceeded the maximum size limit of2048 bytes"                                                                                                                                                       // 71, sic
+	msgRangeTooLarge         = msgInvalidParameterPrefix + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"                                                                                                                                            // 72
+	msgUpdateKey             = msgInvalidParameterPrefix + "Cannot update attribute %s. This attribute is part of the key"                                                                                                                                                          // 73
+	msgPathIntoKey           = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s"                                                                                                                                                // 74
+	msgIndexKeyTooLarge      = msgInvalidParameterPrefix + "Size of secondary index key %s has exceeded the size limit of %d bytes. IndexName: %s"                                                                                                                                  // of 71, 72
+)
+
+// E, F, G. Expressions, placeholders, legacy parameters.
+const (
+	msgConditionFailed       = "The conditional request failed"                                                                                                             // 97
+	msgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
+	msgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
+	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s is null"                                                         // 99, classic
+	msgValueInvalid          = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
+	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
+	msgLegacyUnsupported     = msgInvalidParameterPrefix + "the legacy parameter %s is not supported; use %s"
+	msgDuplicateAttribute    = msgInvalidParameterPrefix + "Duplicate value in attribute name: %s" // 121
+)
+
+// H. Query and Scan.
+const (
+	msgNoKeyCondition      = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                               // 122
+	msgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                     // 132
+	msgIndexUnknown        = "The table does not have the specified index: %s"                                                                                              // 133
+	msgConsistentOnGlobal  = "Consistent reads are not supported on global secondary indexes"                                                                               // 134
+	msgAllOnPartialGlobal  = msgInvalidParameterPrefix + "Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL" // 135
+	msgProjectedNoIndex    = "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"                                                                   // 136
+	msgSpecificWithoutList = "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"                                            // 137
+	msgListWithSelect      = "Cannot specify the %s when choosing to get %s"                                                                                                // 138
+	msgNotProjected        = msgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"
+	msgIndexBackfilling    = "Cannot read from backfilling global secondary index: %s"
+	msgStartKeyInvalid     = "The provided starting key is invalid: %s"                                                                                          // 139
+	msgStartKeyOutside     = "The provided starting key is outside query boundaries based on provided conditions"                                                // 140
+	msgStartKeyPredicate   = "The provided starting key does not match the range key predicate"                                                                  // 141
+	msgStartKeySingle      = "The query can return at most one row and cannot be restarted"                                                                      // 142
+	msgNoTotalSegments     = "The TotalSegments parameter is required but was not present in the request when Segment parameter is present"                      // 143
+	msgNoSegment           = "The Segment parameter is required but was not present in the request when parameter TotalSegments is present"                      // 144
+	msgSegmentRange        = "The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d" // 145
+	msgStartKeySegment     = "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d"
+)
+
+// I. Batches and tags.
+const (
+	msgBatchGetEmpty      = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
+	msgBatchWriteEmpty    = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
+	msgBatchGetTooMany    = "Too many items requested for the BatchGetItem call"                                                                                        // 148
+	msgBatchWriteTooMany  = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // 149
+	msgBatchWriteSum      = "Too many items requested for the BatchWriteItem call"
+	msgBatchWriteAction   = "Each write request must hold exactly one of PutRequest and DeleteRequest"
+	msgDuplicateKeys      = "Provided list of item keys contains duplicates"             // 150
+	msgTransactionOngoing = "Transaction is ongoing for the item"                        // 155
+	msgTagsEmpty          = "Atleast one Tag (Key) needs to be provided as Input."       // 160, sic
+	msgTagsARN            = "Invalid TableArn: Invalid ResourceArn provided as input %s" // 161
+	msgTagsNotFound       = "Requested resource not found: ResourcArn: %s not found"     // sic
+	msgTagsTooMany        = "One or more parameter values were invalid: Too many tags, the limit is %d"
+)

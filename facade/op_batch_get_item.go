@@ -1,0 +1,186 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// batchGetItemInput is the request of BatchGetItem.
+type batchGetItemInput struct {
+	RequestItems           map[string]keysAndAttributes
+	ReturnConsumedCapacity *string
+}
+
+// keysAndAttributes is what a BatchGetItem asks of one table.
+type keysAndAttributes struct {
+	Keys                     []wireItem        `json:",omitzero"`
+	AttributesToGet          []string          `json:",omitzero"`
+	ConsistentRead           *flag             `json:",omitzero"`
+	ProjectionExpression     *string           `json:",omitzero"`
+	ExpressionAttributeNames map[string]string `json:",omitzero"`
+}
+
+// batchGetItemOutput is the answer of BatchGetItem.
+type batchGetItemOutput struct {
+	Responses        map[string][]wireItem
+	UnprocessedKeys  map[string]keysAndAttributes
+	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
+}
+
+// batchGetTable is one table's part of a BatchGetItem.
+type batchGetTable struct {
+	member     string // as the request names it: a name or an ARN
+	name       string
+	request    keysAndAttributes
+	table      *tableDef
+	projection *expr.Projection
+}
+
+// batchGetItem reads items of several tables by key. What would not fit into
+// an answer of 16 MB comes back as UnprocessedKeys.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batchGetItemOutput, error) {
+	v := s.validator("BatchGetItem")
+	tables, err := v.batchGetTables(in)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		bt := &tables[i]
+		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
+			return nil, err
+		}
+		seen := map[string]bool{}
+		for _, key := range bt.request.Keys {
+			if err := checkKey(bt.table.Key, key.Item); err != nil {
+				return nil, err
+			}
+			text := string(attr.AppendItemJSON(nil, key.Item))
+			if seen[text] {
+				return nil, validationError(msgDuplicateKeys)
+			}
+			seen[text] = true
+		}
+	}
+	out := &batchGetItemOutput{Responses: map[string][]wireItem{}, UnprocessedKeys: map[string]keysAndAttributes{}}
+	roomBytes := maxBatchGetBytes
+	for i := range tables {
+		bt := &tables[i]
+		units, err := s.batchGetOne(ctx, bt, out, &roomBytes)
+		if err != nil {
+			return nil, err
+		}
+		if wantsCapacity(in.ReturnConsumedCapacity) {
+			tally := capacityTally{table: units}
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.table, in.ReturnConsumedCapacity))
+		}
+	}
+	return out, nil
+}
+
+// batchGetTables checks the request and returns its tables by name.
+func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
+	if len(in.RequestItems) == 0 {
+		return nil, validationError(msgBatchGetEmpty)
+	}
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	keys := 0
+	var tables []batchGetTable
+	for _, member := range sortedKeys(in.RequestItems) {
+		request := in.RequestItems[member]
+		tables = append(tables, batchGetTable{member: member, name: v.tableName(&member), request: request})
+		path := "RequestItems." + member + ".member."
+		if len(request.Keys) == 0 {
+			v.fail(path+"Keys", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+		}
+		v.attributesToGet(request.AttributesToGet)
+		keys += len(request.Keys)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if keys > maxBatchGetKeys {
+		return nil, validationError(msgBatchGetTooMany)
+	}
+	for i := range tables {
+		request := &tables[i].request
+		placeholders, err := v.placeholders(request.ExpressionAttributeNames, nil,
+			[]expressionParameter{{"ProjectionExpression", request.ProjectionExpression}},
+			legacyGiven(legacyMember{name: "AttributesToGet", given: request.AttributesToGet != nil}))
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range request.Keys {
+			if err := v.value(key.err); err != nil {
+				return nil, err
+			}
+		}
+		if tables[i].projection, err = v.projection(request.ProjectionExpression, request.AttributesToGet, placeholders); err != nil {
+			return nil, err
+		}
+		if err := v.expression(placeholders.CheckUsed()); err != nil {
+			return nil, err
+		}
+	}
+	return tables, nil
+}
+
+// batchGetChunkKeys bounds the items that are in memory beside the answer.
+const batchGetChunkKeys = 25
+
+// batchGetOne reads the keys of one table into out while there is room, and
+// returns the read units of what it read.
+func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchGetItemOutput, roomBytes *int) (float64, error) {
+	var units float64
+	found := []wireItem{}
+	rest := bt.request.Keys
+	for len(rest) > 0 && *roomBytes > 0 {
+		chunk := rest[:min(len(rest), batchGetChunkKeys)]
+		keys := make([]attr.Item, len(chunk))
+		for i, key := range chunk {
+			keys[i] = key.Item
+		}
+		items, err := s.store.getItems(ctx, bt.table, keys)
+		if err != nil {
+			return 0, err
+		}
+		for _, item := range items {
+			size := item.Size()
+			if size > *roomBytes {
+				*roomBytes = 0
+				break
+			}
+			*roomBytes -= size
+			rest = rest[1:]
+			units += readUnits(size, bt.request.ConsistentRead.isTrue())
+			if item == nil {
+				continue
+			}
+			if bt.projection != nil {
+				item = bt.projection.Apply(item)
+			}
+			found = append(found, wireItem{Item: item})
+		}
+	}
+	out.Responses[bt.member] = found
+	if len(rest) > 0 {
+		request := bt.request
+		request.Keys = rest
+		out.UnprocessedKeys[bt.member] = request
+	}
+	return units, nil
+}
+
+// sortedKeys returns the names of a map in order.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,178 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// batchWriteItemInput is the request of BatchWriteItem.
+type batchWriteItemInput struct {
+	RequestItems                map[string][]writeRequest
+	ReturnConsumedCapacity      *string
+	ReturnItemCollectionMetrics *string
+}
+
+// writeRequest is one element: exactly one of its members is given.
+type writeRequest struct {
+	PutRequest    *putRequest    `json:",omitzero"`
+	DeleteRequest *deleteRequest `json:",omitzero"`
+}
+
+type putRequest struct{ Item *wireItem }
+
+type deleteRequest struct{ Key *wireItem }
+
+// batchWriteItemOutput is the answer of BatchWriteItem.
+type batchWriteItemOutput struct {
+	UnprocessedItems      map[string][]writeRequest
+	ItemCollectionMetrics map[string][]*itemCollectionMetrics `json:",omitzero"`
+	ConsumedCapacity      []*consumedCapacity                 `json:",omitzero"`
+}
+
+// batchWriteTable is one table's part of a BatchWriteItem.
+type batchWriteTable struct {
+	member string // as the request names it: a name or an ARN
+	name   string
+	writes []writeRequest
+	table  *tableDef
+}
+
+// batchWriteItem puts and deletes items of several tables. Each write alone
+// is atomic; all are checked before the first is done.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
+func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
+	v := s.validator("BatchWriteItem")
+	tables, err := v.batchWriteTables(in)
+	if err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		bt := &tables[i]
+		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
+			return nil, err
+		}
+		if err := checkBatchWrites(bt); err != nil {
+			return nil, err
+		}
+	}
+	out := &batchWriteItemOutput{UnprocessedItems: map[string][]writeRequest{}}
+	for i := range tables {
+		bt := &tables[i]
+		var tally capacityTally
+		for _, w := range bt.writes {
+			key, item := w.target(bt.table)
+			hint := writeHint{blind: !wantsCapacity(in.ReturnConsumedCapacity), replacement: item}
+			if !hint.blind {
+				hint = writeHint{}
+			}
+			old, updated, err := s.store.writeItem(ctx, bt.table, key, func(attr.Item) (attr.Item, error) { return item, nil }, hint)
+			if err != nil {
+				return nil, err
+			}
+			if wantsCapacity(in.ReturnConsumedCapacity) {
+				tally.add(writeTally(bt.table, old, updated))
+			}
+			if m := collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, key); m != nil {
+				if out.ItemCollectionMetrics == nil {
+					out.ItemCollectionMetrics = map[string][]*itemCollectionMetrics{}
+				}
+				out.ItemCollectionMetrics[bt.member] = append(out.ItemCollectionMetrics[bt.member], m)
+			}
+		}
+		if wantsCapacity(in.ReturnConsumedCapacity) {
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.table, in.ReturnConsumedCapacity))
+		}
+	}
+	return out, nil
+}
+
+// target returns the key that the request writes and the item it puts there,
+// nil for a deletion.
+func (w writeRequest) target(t *tableDef) (key, item attr.Item) {
+	if w.PutRequest != nil {
+		return keyOf(t.Key, w.PutRequest.Item.Item), w.PutRequest.Item.Item
+	}
+	return w.DeleteRequest.Key.Item, nil
+}
+
+// batchWriteTables checks the request and returns its tables by name.
+func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable, error) {
+	if len(in.RequestItems) == 0 {
+		return nil, validationError(msgBatchWriteEmpty)
+	}
+	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	requests := 0
+	var tables []batchWriteTable
+	for _, member := range sortedKeys(in.RequestItems) {
+		writes := in.RequestItems[member]
+		tables = append(tables, batchWriteTable{member: member, name: v.tableName(&member), writes: writes})
+		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {
+			v.fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), msgBatchWriteTooMany)
+		}
+		requests += len(writes)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if requests > maxBatchWriteRequests {
+		return nil, validationError(msgBatchWriteSum)
+	}
+	for _, bt := range tables {
+		for _, w := range bt.writes {
+			if err := v.writeRequest(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return tables, nil
+}
+
+// writeRequest checks what does not depend on the table.
+func (v *validator) writeRequest(w writeRequest) error {
+	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
+		return validationError(msgBatchWriteAction)
+	}
+	given, member := (*wireItem)(nil), "Key"
+	if w.PutRequest != nil {
+		given, member = w.PutRequest.Item, "Item"
+	} else {
+		given = w.DeleteRequest.Key
+	}
+	v.required(member, given != nil)
+	if err := v.constrained(); err != nil {
+		return err
+	}
+	if err := v.value(given.err); err != nil {
+		return err
+	}
+	if w.PutRequest != nil && given.Item.Size() > maxItemBytes {
+		return validationError(msgItemTooLarge)
+	}
+	return nil
+}
+
+// checkBatchWrites checks the writes of one table against its schema and for
+// keys written twice.
+func checkBatchWrites(bt *batchWriteTable) error {
+	seen := map[string]bool{}
+	for _, w := range bt.writes {
+		var err error
+		if w.PutRequest != nil {
+			err = checkItem(bt.table, w.PutRequest.Item.Item)
+		} else {
+			err = checkKey(bt.table.Key, w.DeleteRequest.Key.Item)
+		}
+		if err != nil {
+			return err
+		}
+		key, _ := w.target(bt.table)
+		text := string(attr.AppendItemJSON(nil, key))
+		if seen[text] {
+			return validationError(msgDuplicateKeys)
+		}
+		seen[text] = true
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package facade
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// deleteItemInput is the request of DeleteItem.
+type deleteItemInput struct {
+	TableName *string
+	Key       *wireItem
+	conditionInput
+	ReturnValues                        *string
+	ReturnConsumedCapacity              *string
+	ReturnItemCollectionMetrics         *string
+	ReturnValuesOnConditionCheckFailure *string
+}
+
+// deleteItem deletes an item, if its condition holds; one that is not there
+// is no error.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
+func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeItemOutput, error) {
+	v := s.validator("DeleteItem")
+	name := v.tableName(in.TableName)
+	v.required("Key", in.Key != nil)
+	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	placeholders, err := v.conditionPlaceholders(&in.conditionInput)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.value(in.Key.err); err != nil {
+		return nil, err
+	}
+	if err := v.oldOrNone(in.ReturnValues); err != nil {
+		return nil, err
+	}
+	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.itemTable(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	key := in.Key.Item
+	if err := checkKey(t.Key, key); err != nil {
+		return nil, err
+	}
+	if err := g.checkPaths(t); err != nil {
+		return nil, err
+	}
+	remove := func(old attr.Item) (attr.Item, error) { return nil, g.check(old) }
+	var hint writeHint
+	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
+		hint = g.hint(t, nil)
+	}
+	old, _, err := s.store.writeItem(ctx, t, key, remove, hint)
+	if err != nil {
+		return nil, err
+	}
+	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	if is(in.ReturnValues, "ALL_OLD") {
+		out.Attributes = optionalItem(old)
+	}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		tally := writeTally(t, old, nil)
+		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+	}
+	return out, nil
+}

@@ -1,0 +1,110 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// getItemInput is the request of GetItem.
+type getItemInput struct {
+	TableName                *string
+	Key                      *wireItem
+	AttributesToGet          []string
+	ConsistentRead           *flag
+	ReturnConsumedCapacity   *string
+	ProjectionExpression     *string
+	ExpressionAttributeNames map[string]string
+}
+
+// getItemOutput is the answer of GetItem. Item is absent when there is no
+// such item, and empty when the projection leaves nothing of it.
+type getItemOutput struct {
+	Item             *wireItem         `json:",omitzero"`
+	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+}
+
+// getItem reads one item. Every read of a base table is consistent here;
+// ConsistentRead shows in the capacity alone.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetItem.html
+func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput, error) {
+	v := s.validator("GetItem")
+	name := v.tableName(in.TableName)
+	v.required("Key", in.Key != nil)
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.attributesToGet(in.AttributesToGet)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, nil,
+		[]expressionParameter{{"ProjectionExpression", in.ProjectionExpression}},
+		legacyGiven(legacyMember{name: "AttributesToGet", given: in.AttributesToGet != nil}))
+	if err != nil {
+		return nil, err
+	}
+	if err := v.value(in.Key.err); err != nil {
+		return nil, err
+	}
+	projection, err := v.projection(in.ProjectionExpression, in.AttributesToGet, placeholders)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.expression(placeholders.CheckUsed()); err != nil {
+		return nil, err
+	}
+	t, err := s.itemTable(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKey(t.Key, in.Key.Item); err != nil {
+		return nil, err
+	}
+	if projection != nil {
+		if err := checkPathsOutsideKeys(t.Key, projection.Paths()); err != nil {
+			return nil, err
+		}
+	}
+	item, err := s.store.getItem(ctx, t, in.Key.Item)
+	if err != nil {
+		return nil, err
+	}
+	out := &getItemOutput{}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.isTrue())}
+		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+	}
+	if projection != nil {
+		item = projection.Apply(item)
+	}
+	out.Item = optionalItem(item)
+	return out, nil
+}
+
+// attributesToGet checks the constraint of the model: not empty.
+func (v *validator) attributesToGet(names []string) {
+	if names != nil && len(names) == 0 {
+		v.fail("AttributesToGet", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	}
+}
+
+// projection parses what a read returns of an item: nil is all of it. A list
+// of AttributesToGet is a projection onto top-level attributes.
+func (v *validator) projection(text *string, attributes []string, p *expr.Placeholders) (*expr.Projection, error) {
+	if text != nil {
+		projection, err := expr.ParseProjection(*text, p)
+		return projection, v.expression(err)
+	}
+	if attributes == nil {
+		return nil, nil
+	}
+	paths := make([]expr.Path, len(attributes))
+	for i, name := range attributes {
+		if slices.Contains(attributes[:i], name) {
+			return nil, v.reject(fmt.Sprintf(msgDuplicateAttribute, name))
+		}
+		paths[i] = expr.AttributePath(name)
+	}
+	return expr.ProjectionOf(paths...), nil
+}

@@ -1,0 +1,204 @@
+package facade
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// putItemInput is the request of PutItem.
+type putItemInput struct {
+	TableName *string
+	Item      *wireItem
+	conditionInput
+	ReturnValues                        *string
+	ReturnConsumedCapacity              *string
+	ReturnItemCollectionMetrics         *string
+	ReturnValuesOnConditionCheckFailure *string
+}
+
+// conditionInput are the members of a guarded write.
+type conditionInput struct {
+	ConditionExpression       *string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]wireValue
+	Expected                  jsontext.Value
+	ConditionalOperator       *string
+}
+
+func (in *conditionInput) legacy() []legacyMember {
+	return []legacyMember{
+		{"Expected", isGiven(in.Expected), "ConditionExpression"},
+		{"ConditionalOperator", in.ConditionalOperator != nil, "ConditionExpression"},
+	}
+}
+
+// isGiven reports whether a member that is kept as JSON is there.
+func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }
+
+// writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
+type writeItemOutput struct {
+	Attributes            *wireItem              `json:",omitzero"`
+	ConsumedCapacity      *consumedCapacity      `json:",omitzero"`
+	ItemCollectionMetrics *itemCollectionMetrics `json:",omitzero"`
+}
+
+// putItem replaces an item, if its condition holds.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
+func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
+	v := s.validator("PutItem")
+	name := v.tableName(in.TableName)
+	v.required("Item", in.Item != nil)
+	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	placeholders, err := v.conditionPlaceholders(&in.conditionInput)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.value(in.Item.err); err != nil {
+		return nil, err
+	}
+	if err := v.oldOrNone(in.ReturnValues); err != nil {
+		return nil, err
+	}
+	item := in.Item.Item
+	if item.Size() > maxItemBytes {
+		return nil, validationError(msgItemTooLarge)
+	}
+	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.itemTable(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkItem(t, item); err != nil {
+		return nil, err
+	}
+	if err := g.checkPaths(t); err != nil {
+		return nil, err
+	}
+	replace := func(old attr.Item) (attr.Item, error) {
+		if err := g.check(old); err != nil {
+			return nil, err
+		}
+		return item, nil
+	}
+	var hint writeHint
+	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
+		hint = g.hint(t, item)
+	}
+	key := keyOf(t.Key, item)
+	old, updated, err := s.store.writeItem(ctx, t, key, replace, hint)
+	if err != nil {
+		return nil, err
+	}
+	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	if is(in.ReturnValues, "ALL_OLD") {
+		out.Attributes = optionalItem(old)
+	}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		tally := writeTally(t, old, updated)
+		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+	}
+	return out, nil
+}
+
+// is reports whether an optional member has the value want.
+func is(member *string, want string) bool { return member != nil && *member == want }
+
+// itemTable returns the table that an operation on items works on.
+func (s *Server) itemTable(ctx context.Context, name string) (*tableDef, error) {
+	t, err := s.store.table(ctx, name)
+	switch {
+	case errors.Is(err, errTableNotFound):
+		return nil, resourceNotFoundError(msgResourceNotFound)
+	case err != nil:
+		return nil, err
+	case t.Status == statusCreating, t.Status == statusDeleting:
+		return nil, resourceNotFoundError(msgResourceNotFound)
+	}
+	return t, nil
+}
+
+// conditionPlaceholders checks how a Put or Delete uses expressions.
+func (v *validator) conditionPlaceholders(in *conditionInput) (*expr.Placeholders, error) {
+	expressions := []expressionParameter{{"ConditionExpression", in.ConditionExpression}}
+	p, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
+	if err != nil {
+		return nil, err
+	}
+	return p, v.refuseLegacy(in.legacy()...)
+}
+
+// oldOrNone checks the ReturnValues of a Put or Delete.
+func (v *validator) oldOrNone(returnValues *string) error {
+	if returnValues == nil || *returnValues == "ALL_OLD" || *returnValues == "NONE" {
+		return nil
+	}
+	return v.reject(msgReturnValuesOldOrNone)
+}
+
+// guard is the condition of a write.
+type guard struct {
+	condition *expr.Condition // nil: none
+	returnOld bool            // a failure carries the item
+}
+
+// guard parses a condition and, as the last expression of its request, checks
+// that every placeholder was used.
+func (v *validator) guard(text *string, p *expr.Placeholders, onFailure *string) (guard, error) {
+	g := guard{returnOld: is(onFailure, "ALL_OLD")}
+	if text != nil {
+		c, err := expr.ParseCondition(expr.ConditionExpression, *text, p)
+		if err != nil {
+			return g, v.expression(err)
+		}
+		g.condition = c
+	}
+	return g, v.expression(p.CheckUsed())
+}
+
+func (g guard) checkPaths(t *tableDef) error {
+	if g.condition == nil {
+		return nil
+	}
+	return checkPathsOutsideKeys(t.Key, g.condition.Paths())
+}
+
+// check evaluates the condition on the item as it is.
+func (g guard) check(old attr.Item) error {
+	if g.condition == nil || g.condition.Eval(old) {
+		return nil
+	}
+	if g.returnOld {
+		return conditionalCheckFailedError(old)
+	}
+	return conditionalCheckFailedError(nil)
+}
+
+// hint lets the store write without reading where the condition is nothing
+// but "there is such an item", or "there is none".
+func (g guard) hint(t *tableDef, replacement attr.Item) writeHint {
+	h := writeHint{blind: true, replacement: replacement}
+	if g.condition == nil {
+		return h
+	}
+	name, exists, ok := g.condition.Existence()
+	if !ok || !isKeyAttribute(t.Key, name) {
+		return writeHint{}
+	}
+	h.require = mustNotExist
+	if exists {
+		h.require = mustExist
+	}
+	return h
+}

@@ -1,0 +1,70 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// scanInput is the request of Scan.
+type scanInput struct {
+	readInput
+	ScanFilter    jsontext.Value
+	Segment       *int32
+	TotalSegments *int32
+}
+
+// scan reads all items of a table or an index, or those of one segment.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
+func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
+	v := s.validator("Scan")
+	name := in.constraints(v)
+	v.atLeast("Segment", in.Segment, 0)
+	v.atMost("Segment", in.Segment, maxTotalSegments-1)
+	v.atLeast("TotalSegments", in.TotalSegments, 1)
+	v.atMost("TotalSegments", in.TotalSegments, maxTotalSegments)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	refused := in.legacy("ScanFilter", in.ScanFilter)
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
+		{"ProjectionExpression", in.ProjectionExpression},
+		{"FilterExpression", in.FilterExpression},
+	}, legacyGiven(append([]legacyMember{{name: "AttributesToGet", given: in.AttributesToGet != nil}}, refused...)...))
+	if err != nil {
+		return nil, err
+	}
+	if err := v.refuseLegacy(refused...); err != nil {
+		return nil, err
+	}
+	if err := in.startKeyValues(v); err != nil {
+		return nil, err
+	}
+	segment, total := 0, 1
+	switch {
+	case in.Segment != nil && in.TotalSegments == nil:
+		return nil, validationError(msgNoTotalSegments)
+	case in.Segment == nil && in.TotalSegments != nil:
+		return nil, validationError(msgNoSegment)
+	case in.Segment != nil:
+		segment, total = int(*in.Segment), int(*in.TotalSegments)
+		if segment >= total {
+			return nil, validationError(fmt.Sprintf(msgSegmentRange, segment, total))
+		}
+	}
+	p := &readPlan{in: &in.readInput}
+	if err := v.readExpressions(p, placeholders); err != nil {
+		return nil, err
+	}
+	if err := s.resolveRead(ctx, p, name); err != nil {
+		return nil, err
+	}
+	if err := p.checkStartKey(); err != nil {
+		return nil, err
+	}
+	if p.startKey != nil && s.store.segmentOf(p.table, p.index, p.startKey, total) != segment {
+		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
+	}
+	return s.page(ctx, p, s.store.scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+}

@@ -1,0 +1,472 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// createTableInput is the request of CreateTable.
+type createTableInput struct {
+	TableName                 *string
+	AttributeDefinitions      []attributeDefinition
+	KeySchema                 []keySchemaElement
+	LocalSecondaryIndexes     []localSecondaryIndex
+	GlobalSecondaryIndexes    []globalSecondaryIndex
+	BillingMode               *string
+	ProvisionedThroughput     *provisionedThroughput
+	StreamSpecification       *streamSpecification
+	SSESpecification          jsontext.Value
+	Tags                      []tag
+	TableClass                *string
+	DeletionProtectionEnabled *flag
+	WarmThroughput            jsontext.Value
+	OnDemandThroughput        jsontext.Value
+
+	ResourcePolicy                     jsontext.Value
+	GlobalTableSourceArn               jsontext.Value
+	GlobalTableSettingsReplicationMode jsontext.Value
+	VectorIndexes                      jsontext.Value
+}
+
+type streamSpecification struct {
+	StreamEnabled  *flag
+	StreamViewType *string `json:",omitzero"`
+}
+
+// tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
+type tableOutput struct {
+	TableDescription *tableDescription
+}
+
+// describeTableOutput is the answer of DescribeTable.
+type describeTableOutput struct {
+	Table *tableDescription
+}
+
+// tableInput is a request that names a table and nothing else.
+type tableInput struct {
+	TableName *string
+}
+
+// tableDescription is how answers describe a table.
+type tableDescription struct {
+	AttributeDefinitions      []attributeDefinition
+	BillingModeSummary        *billingModeSummary `json:",omitzero"`
+	CreationDateTime          epochSeconds
+	DeletionProtectionEnabled bool
+	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
+	ItemCount                 int64
+	KeySchema                 []keySchemaElement
+	LatestStreamArn           string             `json:",omitzero"`
+	LatestStreamLabel         string             `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription `json:",omitzero"`
+	OnDemandThroughput        jsontext.Value     `json:",omitzero"`
+	ProvisionedThroughput     throughputDescription
+	SSEDescription            *sseDescription      `json:",omitzero"`
+	StreamSpecification       *streamSpecification `json:",omitzero"`
+	TableArn                  string
+	TableClassSummary         *tableClassSummary `json:",omitzero"`
+	TableId                   string
+	TableName                 string
+	TableSizeBytes            int64
+	TableStatus               string
+	WarmThroughput            jsontext.Value `json:",omitzero"`
+}
+
+type billingModeSummary struct {
+	BillingMode                       string
+	LastUpdateToPayPerRequestDateTime epochSeconds `json:",omitzero"`
+}
+
+type throughputDescription struct {
+	NumberOfDecreasesToday int64
+	ReadCapacityUnits      int64
+	WriteCapacityUnits     int64
+}
+
+type tableClassSummary struct{ TableClass string }
+
+type sseDescription struct {
+	Status  string
+	SSEType string
+}
+
+type indexDescription struct {
+	Backfilling           bool `json:",omitzero"`
+	IndexArn              string
+	IndexName             string
+	IndexSizeBytes        int64
+	IndexStatus           string `json:",omitzero"`
+	ItemCount             int64
+	KeySchema             []keySchemaElement
+	Projection            projection
+	ProvisionedThroughput *throughputDescription `json:",omitzero"`
+}
+
+// Names of the members that the catalogue keeps as JSON text.
+const (
+	extraSSE            = "SSESpecification"
+	extraWarmThroughput = "WarmThroughput"
+	extraOnDemand       = "OnDemandThroughput"
+)
+
+// createTable creates a table with its indexes, ready for use.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
+func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
+	v := s.validator("CreateTable")
+	name, err := v.controlTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	v.required("AttributeDefinitions", in.AttributeDefinitions != nil)
+	v.attributeDefinitions(in.AttributeDefinitions)
+	v.keySchema("KeySchema", in.KeySchema)
+	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
+	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	v.tableClass(in.TableClass)
+	for i, ix := range in.LocalSecondaryIndexes {
+		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, ix.Projection)
+	}
+	for i, ix := range in.GlobalSecondaryIndexes {
+		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
+		v.index(path, ix.IndexName, ix.KeySchema, ix.Projection)
+		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if err := refuseMembers("CreateTable", map[string]jsontext.Value{
+		"ResourcePolicy": in.ResourcePolicy, "GlobalTableSourceArn": in.GlobalTableSourceArn,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
+	}); err != nil {
+		return nil, err
+	}
+	t := &tableDef{Name: name, DeletionProtection: in.DeletionProtectionEnabled.isTrue(), Extra: map[string]string{}}
+	if err := in.billing(t); err != nil {
+		return nil, err
+	}
+	if err := in.schema(t); err != nil {
+		return nil, err
+	}
+	if err := setStream(t, in.StreamSpecification); err != nil {
+		return nil, err
+	}
+	if in.TableClass != nil {
+		t.Class = *in.TableClass
+	}
+	if t.Tags, err = tagMap(nil, in.Tags); err != nil {
+		return nil, err
+	}
+	setExtra(t, extraSSE, in.SSESpecification)
+	setExtra(t, extraWarmThroughput, in.WarmThroughput)
+	setExtra(t, extraOnDemand, in.OnDemandThroughput)
+	created, err := s.store.createTable(ctx, t)
+	if errors.Is(err, errTableExists) {
+		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &tableOutput{s.describe(created)}, nil
+}
+
+func (v *validator) tableClass(class *string) {
+	v.enum("TableClass", class, "STANDARD", "STANDARD_INFREQUENT_ACCESS")
+}
+
+func (v *validator) index(member string, name *string, schema []keySchemaElement, p *projection) {
+	if name == nil {
+		v.required(member+".IndexName", false)
+	} else {
+		v.name(member+".IndexName", *name)
+	}
+	v.keySchema(member+".KeySchema", schema)
+	v.indexProjection(member+".Projection", p)
+}
+
+// refuseMembers refuses members that would be wrong to overlook.
+func refuseMembers(operation string, members map[string]jsontext.Value) error {
+	for _, name := range sortedKeys(members) {
+		if isGiven(members[name]) {
+			return validationError(fmt.Sprintf(msgParameterUnsupported, name, operation))
+		}
+	}
+	return nil
+}
+
+// billing checks and sets billing mode and throughput.
+func (in *createTableInput) billing(t *tableDef) error {
+	t.BillingMode = billingProvisioned
+	if in.BillingMode != nil {
+		t.BillingMode = *in.BillingMode
+	}
+	given := in.ProvisionedThroughput
+	switch {
+	case t.BillingMode == billingOnDemand && given != nil:
+		return validationError(msgThroughputOnDemand)
+	case t.BillingMode == billingProvisioned && given == nil:
+		return validationError(msgThroughputMissing)
+	case given != nil:
+		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+		return checkUnits(given)
+	}
+	return nil
+}
+
+// schema checks and sets the keys and indexes.
+func (in *createTableInput) schema(t *tableDef) error {
+	types := definedTypes(in.AttributeDefinitions)
+	var err error
+	if t.Key, err = resolveTableKey(in.KeySchema, types); err != nil {
+		return err
+	}
+	t.Attributes = definitionsOf(in.AttributeDefinitions)
+	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
+		return validationError(fmt.Sprintf(msgIndexListEmpty, "LocalSecondaryIndexes"))
+	}
+	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
+		return validationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
+	}
+	for _, given := range in.LocalSecondaryIndexes {
+		ix, err := resolveLocal(t, given, in.AttributeDefinitions, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	for _, given := range in.GlobalSecondaryIndexes {
+		ix, err := resolveGlobal(given, t.BillingMode, in.AttributeDefinitions, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	if err := checkIndexes(t); err != nil {
+		return err
+	}
+	used := usedKeys(t)
+	if len(used) == len(in.AttributeDefinitions) {
+		return nil
+	}
+	if len(t.Indexes) == 0 {
+		return validationError(msgSurplusDefinitions)
+	}
+	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(used, ", ")))
+}
+
+func definitionsOf(defs []attributeDefinition) []mapping.KeyAttr {
+	types := definedTypes(defs)
+	out := make([]mapping.KeyAttr, len(defs))
+	for i, d := range defs {
+		out[i] = mapping.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
+	}
+	return out
+}
+
+// setStream records a stream setting. The settings are kept and described;
+// the operations that read streams are refused by name.
+func setStream(t *tableDef, in *streamSpecification) error {
+	if in == nil {
+		return nil
+	}
+	if !in.StreamEnabled.isTrue() {
+		if in.StreamViewType != nil {
+			return validationError(msgStreamViewWithoutStream)
+		}
+		t.StreamEnabled, t.StreamView = false, ""
+		return nil
+	}
+	views := []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
+	if in.StreamViewType == nil || !slices.Contains(views, *in.StreamViewType) {
+		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(views, ", ") + " when StreamEnabled is true")
+	}
+	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
+	return nil
+}
+
+func setExtra(t *tableDef, name string, value jsontext.Value) {
+	if !isGiven(value) {
+		return
+	}
+	if t.Extra == nil {
+		t.Extra = map[string]string{}
+	}
+	t.Extra[name] = string(value)
+}
+
+// describeTable describes a table.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeTable.html
+func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTableOutput, error) {
+	t, err := s.controlTable(ctx, "DescribeTable", in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	return &describeTableOutput{s.describe(t)}, nil
+}
+
+// controlTable returns the table that an operation on tables names.
+func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tableDef, error) {
+	name, err := s.validator(operation).controlTableName(given)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.store.table(ctx, name)
+	return t, controlError(err, name)
+}
+
+// controlError gives the store's errors the texts of operations on tables.
+func controlError(err error, name string) error {
+	switch {
+	case errors.Is(err, errTableNotFound):
+		return resourceNotFoundError(fmt.Sprintf(msgTableNotFound, name))
+	case errors.Is(err, errTableInUse):
+		return resourceInUseError(fmt.Sprintf(msgTableInUse, name))
+	default:
+		return err
+	}
+}
+
+// listTablesInput is the request of ListTables.
+type listTablesInput struct {
+	ExclusiveStartTableName *string
+	Limit                   *int32
+}
+
+// listTablesOutput is the answer of ListTables.
+type listTablesOutput struct {
+	LastEvaluatedTableName string `json:",omitzero"`
+	TableNames             []string
+}
+
+// listTables lists the names of all tables, in order.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTables.html
+func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTablesOutput, error) {
+	v := s.validator("ListTables")
+	after, limit := "", maxListTablesLimit
+	if in.ExclusiveStartTableName != nil {
+		after = *in.ExclusiveStartTableName
+		v.name("ExclusiveStartTableName", after)
+	}
+	v.atLeast("Limit", in.Limit, 1)
+	v.atMost("Limit", in.Limit, maxListTablesLimit)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	names, more, err := s.store.listTables(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &listTablesOutput{TableNames: names}
+	if names == nil {
+		out.TableNames = []string{}
+	}
+	if more && len(names) > 0 {
+		out.LastEvaluatedTableName = names[len(names)-1]
+	}
+	return out, nil
+}
+
+// deleteTable deletes a table, its indexes and its items.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html
+func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput, error) {
+	t, err := s.controlTable(ctx, "DeleteTable", in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	if t.DeletionProtection {
+		return nil, validationError(msgDeletionProtected)
+	}
+	deleted, err := s.store.deleteTable(ctx, t.Name)
+	if err != nil {
+		return nil, controlError(err, t.Name)
+	}
+	return &tableOutput{s.describe(deleted)}, nil
+}
+
+// tableARN returns the Amazon resource name of a table.
+func (s *Server) tableARN(name string) string {
+	return "arn:aws:dynamodb:" + s.opts.Region + ":" + s.opts.AccountID + ":table/" + name
+}
+
+// describe returns the description of a table.
+func (s *Server) describe(t *tableDef) *tableDescription {
+	arn := s.tableARN(t.Name)
+	d := &tableDescription{
+		AttributeDefinitions:      []attributeDefinition{},
+		CreationDateTime:          epochSeconds(t.Created.UnixMilli()),
+		DeletionProtectionEnabled: t.DeletionProtection,
+		KeySchema:                 keySchemaElements(t.Key),
+		OnDemandThroughput:        extra(t, extraOnDemand),
+		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
+		TableArn:                  arn,
+		TableId:                   t.ID,
+		TableName:                 t.Name,
+		TableStatus:               t.Status,
+		WarmThroughput:            extra(t, extraWarmThroughput),
+	}
+	for _, a := range t.Attributes {
+		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
+	}
+	if t.BillingMode == billingOnDemand {
+		d.BillingModeSummary = &billingModeSummary{BillingMode: billingOnDemand, LastUpdateToPayPerRequestDateTime: d.CreationDateTime}
+	}
+	if t.Class != "" {
+		d.TableClassSummary = &tableClassSummary{t.Class}
+	}
+	if t.StreamEnabled {
+		enabled, view := flag(true), t.StreamView
+		d.StreamSpecification = &streamSpecification{StreamEnabled: &enabled, StreamViewType: &view}
+	}
+	d.SSEDescription = describeSSE(extra(t, extraSSE))
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		described := indexDescription{
+			IndexArn:   arn + "/index/" + ix.Name,
+			IndexName:  ix.Name,
+			KeySchema:  keySchemaElements(ix.Key),
+			Projection: projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+		}
+		if !ix.Global {
+			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, described)
+			continue
+		}
+		described.IndexStatus, described.Backfilling = ix.Status, ix.Backfilling
+		described.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
+		d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
+	}
+	return d
+}
+
+func extra(t *tableDef, name string) jsontext.Value {
+	if text, ok := t.Extra[name]; ok {
+		return jsontext.Value(text)
+	}
+	return nil
+}
+
+// describeSSE describes encryption settings, nil for the default ones.
+func describeSSE(specification jsontext.Value) *sseDescription {
+	var given struct {
+		Enabled *flag
+		SSEType *string
+	}
+	if specification == nil || json.Unmarshal(specification, &given) != nil || !given.Enabled.isTrue() {
+		return nil
+	}
+	d := &sseDescription{Status: "ENABLED", SSEType: "KMS"}
+	if given.SSEType != nil {
+		d.SSEType = *given.SSEType
+	}
+	return d
+}

@@ -1,0 +1,142 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"unicode/utf8"
+)
+
+// tag is one tag of a table.
+type tag struct {
+	Key   string
+	Value string
+}
+
+// tagResourceInput is the request of TagResource.
+type tagResourceInput struct {
+	ResourceArn *string
+	Tags        []tag
+}
+
+// untagResourceInput is the request of UntagResource.
+type untagResourceInput struct {
+	ResourceArn *string
+	TagKeys     []string
+}
+
+// listTagsInput is the request of ListTagsOfResource.
+type listTagsInput struct {
+	ResourceArn *string
+	NextToken   *string
+}
+
+// listTagsOutput is the answer of ListTagsOfResource: always one page.
+type listTagsOutput struct {
+	Tags []tag
+}
+
+// emptyOutput is an answer without members.
+type emptyOutput struct{}
+
+// tagMap adds tags to a copy of those that are there.
+func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
+	merged := maps.Clone(current)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	for _, t := range tags {
+		if n := utf8.RuneCountInString(t.Key); n < 1 || n > maxTagKeyChars {
+			return nil, validationError(fmt.Sprintf("%sa tag key must have 1 to %d characters", msgInvalidParameterPrefix, maxTagKeyChars))
+		}
+		if utf8.RuneCountInString(t.Value) > maxTagValueChars {
+			return nil, validationError(fmt.Sprintf("%sthe value of tag %s has more than %d characters", msgInvalidParameterPrefix, t.Key, maxTagValueChars))
+		}
+		merged[t.Key] = t.Value
+	}
+	if len(merged) > maxTagsPerResource {
+		return nil, validationError(fmt.Sprintf(msgTagsTooMany, maxTagsPerResource))
+	}
+	return merged, nil
+}
+
+// taggedTable returns the name of the table that an ARN stands for.
+func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
+	v.required("ResourceArn", arn != nil)
+	if err := v.constrained(); err != nil {
+		return "", err
+	}
+	m := tableARNPattern.FindStringSubmatch(*arn)
+	if m == nil {
+		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
+	}
+	return m[1], nil
+}
+
+// tagError gives the store's errors the texts of operations on tags.
+func tagError(err error, arn string) error {
+	if errors.Is(err, errTableNotFound) {
+		return resourceNotFoundError(fmt.Sprintf(msgTagsNotFound, arn))
+	}
+	return err
+}
+
+// tagResource adds or replaces tags of a table.
+func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*emptyOutput, error) {
+	name, err := s.taggedTable(s.validator("TagResource"), in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Tags) == 0 {
+		return nil, validationError(msgTagsEmpty)
+	}
+	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+		merged, err := tagMap(t.Tags, in.Tags)
+		t.Tags = merged
+		return err
+	})
+	if err != nil {
+		return nil, tagError(err, *in.ResourceArn)
+	}
+	return &emptyOutput{}, nil
+}
+
+// untagResource removes tags of a table; those it does not have are no error.
+func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*emptyOutput, error) {
+	name, err := s.taggedTable(s.validator("UntagResource"), in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.TagKeys) == 0 {
+		return nil, validationError(msgTagsEmpty)
+	}
+	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+		t.Tags = maps.Clone(t.Tags)
+		for _, key := range in.TagKeys {
+			delete(t.Tags, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, tagError(err, *in.ResourceArn)
+	}
+	return &emptyOutput{}, nil
+}
+
+// listTagsOfResource lists the tags of a table, by key.
+func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*listTagsOutput, error) {
+	name, err := s.taggedTable(s.validator("ListTagsOfResource"), in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.store.table(ctx, name)
+	if err != nil {
+		return nil, tagError(err, *in.ResourceArn)
+	}
+	out := &listTagsOutput{Tags: []tag{}}
+	for _, key := range sortedKeys(t.Tags) {
+		out.Tags = append(out.Tags, tag{Key: key, Value: t.Tags[key]})
+	}
+	return out, nil
+}

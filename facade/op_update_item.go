@@ -1,0 +1,170 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// updateItemInput is the request of UpdateItem.
+type updateItemInput struct {
+	TableName        *string
+	Key              *wireItem
+	UpdateExpression *string
+	AttributeUpdates jsontext.Value
+	conditionInput
+	ReturnValues                        *string
+	ReturnConsumedCapacity              *string
+	ReturnItemCollectionMetrics         *string
+	ReturnValuesOnConditionCheckFailure *string
+}
+
+func (in *updateItemInput) legacy() []legacyMember {
+	return append([]legacyMember{{"AttributeUpdates", isGiven(in.AttributeUpdates), "UpdateExpression"}},
+		in.conditionInput.legacy()...)
+}
+
+// updateItem changes an item, or creates it, if its condition holds.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
+//
+// The size limit is that of the finished item; some regions of AWS also count
+// what the update itself writes.
+func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
+	v := s.validator("UpdateItem")
+	name := v.tableName(in.TableName)
+	v.required("Key", in.Key != nil)
+	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		[]expressionParameter{{"UpdateExpression", in.UpdateExpression}, {"ConditionExpression", in.ConditionExpression}},
+		legacyGiven(in.legacy()...))
+	if err != nil {
+		return nil, err
+	}
+	if err := v.refuseLegacy(in.legacy()...); err != nil {
+		return nil, err
+	}
+	if err := v.value(in.Key.err); err != nil {
+		return nil, err
+	}
+	var update *expr.Update
+	if in.UpdateExpression != nil {
+		if update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders); err != nil {
+			return nil, v.expression(err)
+		}
+	}
+	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.itemTable(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	key := in.Key.Item
+	if err := checkKey(t.Key, key); err != nil {
+		return nil, err
+	}
+	if err := checkUpdatePaths(t, update); err != nil {
+		return nil, err
+	}
+	if err := g.checkPaths(t); err != nil {
+		return nil, err
+	}
+	old, updated, err := s.store.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
+		if err := g.check(old); err != nil {
+			return nil, err
+		}
+		return applyUpdate(t, key, update, old)
+	}, writeHint{})
+	if err != nil {
+		return nil, v.expressionAtRunTime(err)
+	}
+	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	if returned := updateReturns(in.ReturnValues, update, old, updated); len(returned) > 0 {
+		out.Attributes = &wireItem{Item: returned}
+	}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		tally := writeTally(t, old, updated)
+		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+	}
+	return out, nil
+}
+
+// expressionAtRunTime is expression for errors that only the item showed:
+// these never carry the newer prefix.
+func (v *validator) expressionAtRunTime(err error) error {
+	bare := validator{operation: v.operation}
+	return bare.expression(err)
+}
+
+// checkUpdatePaths refuses to touch the key.
+func checkUpdatePaths(t *tableDef, update *expr.Update) error {
+	if update == nil {
+		return nil
+	}
+	paths := update.Paths()
+	if err := checkPathsOutsideKeys(t.Key, append(paths[:len(paths):len(paths)], update.ReadPaths()...)); err != nil {
+		return err
+	}
+	for _, p := range paths {
+		if isKeyAttribute(t.Key, p.Attribute()) {
+			return validationError(fmt.Sprintf(msgUpdateKey, p.Attribute()))
+		}
+	}
+	return nil
+}
+
+// applyUpdate returns the item after the update. An update that only removes
+// creates no item; one without clauses creates an item of its key.
+func applyUpdate(t *tableDef, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
+	updated := maps.Clone(old)
+	if update != nil {
+		var err error
+		if updated, err = update.Apply(old); err != nil {
+			return nil, err
+		}
+		if old == nil && len(updated) == 0 {
+			return nil, nil
+		}
+	}
+	if old == nil {
+		if updated == nil {
+			updated = attr.Item{}
+		}
+		maps.Copy(updated, key)
+	}
+	if err := checkIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
+		return nil, err
+	}
+	if updated.Size() > maxItemBytes {
+		return nil, validationError(msgUpdateTooLarge)
+	}
+	return updated, nil
+}
+
+// updateReturns is the Attributes of the answer.
+func updateReturns(mode *string, update *expr.Update, old, updated attr.Item) attr.Item {
+	switch {
+	case is(mode, "ALL_OLD"):
+		return old
+	case is(mode, "ALL_NEW"):
+		return updated
+	case update == nil:
+		return nil
+	case is(mode, "UPDATED_OLD"):
+		return expr.ProjectionOf(update.Paths()...).Apply(old)
+	case is(mode, "UPDATED_NEW"):
+		return expr.ProjectionOf(update.Paths()...).Apply(updated)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,262 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// updateTableInput is the request of UpdateTable.
+type updateTableInput struct {
+	TableName                   *string
+	AttributeDefinitions        []attributeDefinition
+	BillingMode                 *string
+	ProvisionedThroughput       *provisionedThroughput
+	GlobalSecondaryIndexUpdates []globalSecondaryIndexUpdate
+	StreamSpecification         *streamSpecification
+	SSESpecification            jsontext.Value
+	TableClass                  *string
+	DeletionProtectionEnabled   *flag
+	OnDemandThroughput          jsontext.Value
+	WarmThroughput              jsontext.Value
+
+	ReplicaUpdates                     jsontext.Value
+	MultiRegionConsistency             jsontext.Value
+	GlobalTableWitnessUpdates          jsontext.Value
+	GlobalTableSettingsReplicationMode jsontext.Value
+	DisassociationProtectionEnabled    jsontext.Value
+	VectorIndexUpdates                 jsontext.Value
+}
+
+// globalSecondaryIndexUpdate has exactly one member.
+type globalSecondaryIndexUpdate struct {
+	Create *globalSecondaryIndex
+	Update *struct {
+		IndexName             *string
+		ProvisionedThroughput *provisionedThroughput
+		OnDemandThroughput    jsontext.Value
+		WarmThroughput        jsontext.Value
+	}
+	Delete *struct{ IndexName *string }
+}
+
+// indexName returns the name that the element is about, nil for none.
+func (u globalSecondaryIndexUpdate) indexName() *string {
+	switch {
+	case u.Create != nil:
+		return u.Create.IndexName
+	case u.Update != nil:
+		return u.Update.IndexName
+	case u.Delete != nil:
+		return u.Delete.IndexName
+	default:
+		return nil
+	}
+}
+
+// updateTable changes settings and global indexes of a table. Settings count
+// at once; a new index is filled in the background.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
+func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
+	v := s.validator("UpdateTable")
+	name, err := v.controlTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	v.attributeDefinitions(in.AttributeDefinitions)
+	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
+	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	v.tableClass(in.TableClass)
+	for i, u := range in.GlobalSecondaryIndexUpdates {
+		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
+		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
+		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
+		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
+	}); err != nil {
+		return nil, err
+	}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	updated, err := s.store.updateTable(ctx, name, in.apply)
+	if err != nil {
+		return nil, controlError(err, name)
+	}
+	return &tableOutput{s.describe(updated)}, nil
+}
+
+func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
+	switch {
+	case u.Create != nil:
+		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, u.Create.Projection)
+		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
+	case u.Update != nil:
+		v.required(member+".Update.IndexName", u.Update.IndexName != nil)
+		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
+	case u.Delete != nil:
+		v.required(member+".Delete.IndexName", u.Delete.IndexName != nil)
+	}
+}
+
+// check checks what does not depend on the table.
+func (in *updateTableInput) check() error {
+	if in.BillingMode == nil && in.ProvisionedThroughput == nil && in.GlobalSecondaryIndexUpdates == nil &&
+		in.StreamSpecification == nil && !isGiven(in.SSESpecification) && in.TableClass == nil &&
+		in.DeletionProtectionEnabled == nil && !isGiven(in.OnDemandThroughput) && !isGiven(in.WarmThroughput) {
+		return validationError(msgUpdateTableNothing)
+	}
+	if in.ProvisionedThroughput != nil {
+		if is(in.BillingMode, billingOnDemand) {
+			return validationError(msgThroughputOnDemand)
+		}
+		if err := checkUnits(in.ProvisionedThroughput); err != nil {
+			return err
+		}
+	}
+	seen := map[string]bool{}
+	builds := 0
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		given := 0
+		for _, member := range []bool{u.Create != nil, u.Update != nil, u.Delete != nil} {
+			if member {
+				given++
+			}
+		}
+		if given != 1 {
+			return validationError(msgGSIUpdateEmpty)
+		}
+		name := *u.indexName()
+		if seen[name] {
+			return validationError(fmt.Sprintf(msgGSIUpdateTwice, name))
+		}
+		seen[name] = true
+		if u.Update == nil {
+			builds++
+		}
+	}
+	if builds > 1 {
+		return limitExceededError(msgOneIndexAtATime)
+	}
+	return nil
+}
+
+// apply changes a copy of the table's definition.
+func (in *updateTableInput) apply(t *tableDef) error {
+	wasProvisioned := t.BillingMode != billingOnDemand
+	if in.BillingMode != nil {
+		t.BillingMode = *in.BillingMode
+		if t.BillingMode == billingOnDemand {
+			t.ReadUnits, t.WriteUnits = 0, 0
+			for i := range t.Indexes {
+				t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = 0, 0
+			}
+		}
+	}
+	given := in.ProvisionedThroughput
+	switch {
+	case given != nil && t.BillingMode == billingOnDemand:
+		return validationError(msgThroughputOnDemand)
+	case given == nil && !wasProvisioned && t.BillingMode != billingOnDemand:
+		return validationError(msgThroughputMissing)
+	case given != nil:
+		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
+			return validationError(fmt.Sprintf(msgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
+		}
+		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+	}
+	if in.TableClass != nil {
+		t.Class = *in.TableClass
+	}
+	if in.DeletionProtectionEnabled != nil {
+		t.DeletionProtection = in.DeletionProtectionEnabled.isTrue()
+	}
+	if err := setStream(t, in.StreamSpecification); err != nil {
+		return err
+	}
+	t.Extra = maps.Clone(t.Extra)
+	setExtra(t, extraSSE, in.SSESpecification)
+	setExtra(t, extraWarmThroughput, in.WarmThroughput)
+	setExtra(t, extraOnDemand, in.OnDemandThroughput)
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		if err := in.applyIndex(t, u); err != nil {
+			return err
+		}
+	}
+	pruneDefinitions(t)
+	return checkIndexes(t)
+}
+
+// applyIndex creates, changes or deletes one global index.
+func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate) error {
+	if u.Create == nil {
+		name := *u.indexName()
+		i := slices.IndexFunc(t.Indexes, func(ix indexDef) bool { return ix.Global && ix.Name == name })
+		if i < 0 {
+			return resourceNotFoundError(fmt.Sprintf(msgIndexNotFound, name, t.Name))
+		}
+		if u.Delete != nil {
+			t.Indexes = slices.Delete(slices.Clone(t.Indexes), i, i+1)
+			return nil
+		}
+		if units := u.Update.ProvisionedThroughput; units != nil {
+			if t.BillingMode == billingOnDemand {
+				return validationError(fmt.Sprintf(msgIndexThroughputOnDemand, name))
+			}
+			if err := checkUnits(units); err != nil {
+				return err
+			}
+			t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
+		}
+		return nil
+	}
+	if t.index(*u.Create.IndexName) != nil {
+		return validationError(msgIndexExists)
+	}
+	// The request may define the new key attributes; those of the table stay
+	// defined.
+	defs := make([]attributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
+	for _, a := range t.Attributes {
+		defs = append(defs, attributeDefinition{a.Name, a.Type.String()})
+	}
+	known := definedTypes(defs)
+	for _, d := range in.AttributeDefinitions {
+		was, had := known[d.AttributeName]
+		if had && was.String() != d.AttributeType {
+			return validationError(fmt.Sprintf(msgDefinitionChanged, d.AttributeName, was, d.AttributeType))
+		}
+		if !had {
+			defs = append(defs, d)
+		}
+	}
+	ix, err := resolveGlobal(*u.Create, t.BillingMode, defs, definedTypes(defs))
+	if err != nil {
+		return err
+	}
+	t.Indexes = append(slices.Clone(t.Indexes), ix)
+	t.Attributes = definitionsOf(defs)
+	return nil
+}
+
+// pruneDefinitions drops the definitions that no key uses any more, silently
+// as DynamoDB does.
+func pruneDefinitions(t *tableDef) {
+	used := usedKeys(t)
+	kept := make([]mapping.KeyAttr, 0, len(used))
+	for _, a := range t.Attributes {
+		if slices.Contains(used, a.Name) {
+			kept = append(kept, a)
+		}
+	}
+	t.Attributes = kept
+}

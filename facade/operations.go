@@ -1,0 +1,207 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// OperationStatus says whether an operation does its work.
+type OperationStatus string
+
+// The statuses of operations.
+const (
+	// Served: the operation works, within the limits of its note.
+	Served OperationStatus = "served"
+	// Refused: the operation is known, and answers
+	// UnknownOperationException with its name and note.
+	Refused OperationStatus = "refused"
+)
+
+// OperationInfo is one row of the support table.
+type OperationInfo struct {
+	// Service is "DynamoDB" or "DynamoDBStreams".
+	Service string
+	// Name is the operation's name in the API model, such as "PutItem".
+	Name   string
+	Status OperationStatus
+	// Note says what is missing or different; "" where nothing is.
+	Note string
+}
+
+// Operations returns every operation of the DynamoDB and DynamoDB Streams API
+// models of 2026-11, in alphabetic order, streams last: the source of the
+// support table.
+func Operations() []OperationInfo {
+	out := make([]OperationInfo, len(operations))
+	for i, op := range operations {
+		out[i] = OperationInfo{Service: op.service, Name: op.name, Status: op.status, Note: op.note}
+	}
+	return out
+}
+
+// operation is a row of the operation table.
+type operation struct {
+	service string
+	name    string
+	status  OperationStatus
+	note    string
+	handle  handler
+}
+
+// handler takes the JSON of a request and returns the JSON of its answer.
+type handler func(s *Server, ctx context.Context, op *operation, body []byte) ([]byte, error)
+
+// The prefixes of X-Amz-Target.
+const (
+	serviceDynamoDB = "DynamoDB"
+	serviceStreams  = "DynamoDBStreams"
+	targetDynamoDB  = "DynamoDB_20120810."
+	targetStreams   = "DynamoDBStreams_20120810."
+)
+
+// serve returns the row of an operation that works on items or tables. fn gets
+// the decoded request, whose members are not checked yet.
+func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
+	return &operation{
+		service: serviceDynamoDB, name: name, status: Served, note: note,
+		handle: func(s *Server, ctx context.Context, _ *operation, body []byte) ([]byte, error) {
+			in := new(In)
+			if err := decodeRequest(body, in); err != nil {
+				return nil, err
+			}
+			out, err := fn(s, ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			return encodeResponse(out)
+		},
+	}
+}
+
+// refuse returns the row of an operation that is not there.
+func refuse(name, note string) *operation {
+	return &operation{
+		service: serviceDynamoDB, name: name, status: Refused, note: note,
+		handle: func(_ *Server, _ context.Context, op *operation, _ []byte) ([]byte, error) {
+			return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, op.name, op.note))
+		},
+	}
+}
+
+// refuseStreams is refuse for the streams service.
+func refuseStreams(name, note string) *operation {
+	op := refuse(name, note)
+	op.service = serviceStreams
+	return op
+}
+
+// Notes that several operations share.
+const (
+	noteBackup       = "backups are not kept"
+	noteBulk         = "bulk operations read from S3"
+	noteExport       = "exports are read by `tabletop migrate`, not written"
+	noteGlobalTables = "there is one region"
+	noteImport       = "use `tabletop migrate load`"
+	noteInsights     = "no contributor insights"
+	noteKinesis      = "no Kinesis streams"
+	notePartiQL      = "no PartiQL yet"
+	notePolicy       = "no access control"
+	noteStreams      = "no streams yet"
+	noteTransactions = "no transactions yet"
+	noteLegacy       = "legacy condition parameters are refused by name"
+)
+
+// operations is the operation table: alphabetic, every operation of the model.
+var operations = []*operation{
+	refuse("BatchExecuteStatement", notePartiQL),
+	serve("BatchGetItem", (*Server).batchGetItem, ""),
+	serve("BatchWriteItem", (*Server).batchWriteItem, ""),
+	refuse("CancelBulkOperation", noteBulk),
+	refuse("CreateBackup", noteBackup),
+	refuse("CreateGlobalTable", noteGlobalTables),
+	serve("CreateTable", (*Server).createTable, "the table is ACTIVE at once; throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes, no multi-attribute index keys"),
+	refuse("DeleteBackup", noteBackup),
+	serve("DeleteItem", (*Server).deleteItem, noteLegacy),
+	refuse("DeleteResourcePolicy", notePolicy),
+	serve("DeleteTable", (*Server).deleteTable, ""),
+	refuse("DescribeBackup", noteBackup),
+	refuse("DescribeBulkOperation", noteBulk),
+	serve("DescribeContinuousBackups", (*Server).describeContinuousBackups, "always DISABLED"),
+	refuse("DescribeContributorInsights", noteInsights),
+	serve("DescribeEndpoints", (*Server).describeEndpoints, ""),
+	refuse("DescribeExport", noteExport),
+	refuse("DescribeGlobalTable", noteGlobalTables),
+	refuse("DescribeGlobalTableSettings", noteGlobalTables),
+	refuse("DescribeImport", noteImport),
+	refuse("DescribeKinesisStreamingDestination", noteKinesis),
+	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
+	serve("DescribeTable", (*Server).describeTable, "item counts and sizes are 0"),
+	refuse("DescribeTableReplicaAutoScaling", noteGlobalTables),
+	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
+	refuse("DisableKinesisStreamingDestination", noteKinesis),
+	refuse("EnableKinesisStreamingDestination", noteKinesis),
+	refuse("ExecuteStatement", notePartiQL),
+	refuse("ExecuteTransaction", notePartiQL),
+	refuse("ExportTableToPointInTime", noteExport),
+	serve("GetItem", (*Server).getItem, ""),
+	refuse("GetResourcePolicy", notePolicy),
+	refuse("ImportTable", noteImport),
+	refuse("ListBackups", noteBackup),
+	refuse("ListBulkOperations", noteBulk),
+	refuse("ListContributorInsights", noteInsights),
+	refuse("ListExports", noteExport),
+	refuse("ListGlobalTables", noteGlobalTables),
+	refuse("ListImports", noteImport),
+	serve("ListTables", (*Server).listTables, ""),
+	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
+	serve("PutItem", (*Server).putItem, noteLegacy),
+	refuse("PutResourcePolicy", notePolicy),
+	serve("Query", (*Server).query, noteLegacy),
+	refuse("RestoreTableFromBackup", noteBackup),
+	refuse("RestoreTableToPointInTime", noteBackup),
+	serve("Scan", (*Server).scan, noteLegacy),
+	refuse("SearchVectors", "no vector indexes"),
+	refuse("StartBulkPutItems", noteBulk),
+	serve("TagResource", (*Server).tagResource, ""),
+	refuse("TransactGetItems", noteTransactions),
+	refuse("TransactWriteItems", noteTransactions),
+	serve("UntagResource", (*Server).untagResource, ""),
+	refuse("UpdateContinuousBackups", noteBackup),
+	refuse("UpdateContributorInsights", noteInsights),
+	refuse("UpdateGlobalTable", noteGlobalTables),
+	refuse("UpdateGlobalTableSettings", noteGlobalTables),
+	serve("UpdateItem", (*Server).updateItem, noteLegacy),
+	refuse("UpdateKinesisStreamingDestination", noteKinesis),
+	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
+	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),
+	refuse("UpdateTimeToLive", "items do not expire yet"),
+	refuseStreams("DescribeStream", noteStreams),
+	refuseStreams("GetRecords", noteStreams),
+	refuseStreams("GetShardIterator", noteStreams),
+	refuseStreams("ListStreams", noteStreams),
+}
+
+// operationsByTarget finds an operation by its X-Amz-Target.
+var operationsByTarget = func() map[string]*operation {
+	byTarget := make(map[string]*operation, len(operations))
+	for _, op := range operations {
+		prefix := targetDynamoDB
+		if op.service == serviceStreams {
+			prefix = targetStreams
+		}
+		byTarget[prefix+op.name] = op
+	}
+	return byTarget
+}()
+
+// operationOfTarget returns the operation of an X-Amz-Target header.
+func operationOfTarget(target string) (*operation, error) {
+	if op, ok := operationsByTarget[target]; ok {
+		return op, nil
+	}
+	if !strings.HasPrefix(target, targetDynamoDB) && !strings.HasPrefix(target, targetStreams) {
+		return nil, unknownOperationError("")
+	}
+	return nil, unknownOperationError(fmt.Sprintf("no operation has the target %.200q", target))
+}

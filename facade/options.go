@@ -1,0 +1,124 @@
+package facade
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// Options configures a Server. Only Conn is required. New copies the value
+// and never changes it.
+type Options struct {
+	// Conn is the Bigtable behind the facade: an in-process emulator, a gRPC
+	// connection to another emulator, or Cloud Bigtable. The caller owns it
+	// and closes it after the Server.
+	Conn grpc.ClientConnInterface
+
+	// Project and Instance name where the tables live, as in
+	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
+	Project, Instance string
+
+	// Mappings are the declared layouts, one a table. A table without one
+	// gets the default lossless layout.
+	Mappings []*mapping.Mapping
+
+	// Now is the clock of creation times and revisions. Default: wall time.
+	Now func() time.Time
+
+	// Rand is the source of request ids, table ids and revision tokens. It is
+	// read under a lock. Default: crypto/rand.Reader.
+	Rand io.Reader
+
+	// Logger receives internal failures: recovered panics and errors of the
+	// Bigtable behind. Default: nothing is logged.
+	Logger *slog.Logger
+
+	// Region appears in ARNs and endpoint answers; the region that a client
+	// signs for is not checked. Default: "us-east-1".
+	Region string
+
+	// AccountID is the twelve digits in ARNs. Default: "000000000000".
+	AccountID string
+
+	// NoAuth accepts requests without a signature, for tools in a browser.
+	// By default any well-formed signature is accepted, whatever its key, and
+	// a missing one is refused.
+	NoAuth bool
+
+	// Messages is the wording of validation errors. Default: MessagesCurrent.
+	Messages MessageProfile
+}
+
+// MessageProfile selects between the two wordings of validation errors that
+// the regions of AWS answer with since 2026-06 (they differ in prefix and in
+// the form of constraint errors, never in the error type).
+type MessageProfile uint8
+
+// The message profiles.
+const (
+	// MessagesCurrent is the wording of most regions: a constraint error
+	// names the member as "TableName", shows no value and stops at the first.
+	MessagesCurrent MessageProfile = iota
+	// MessagesClassic is the older wording: a constraint error names the
+	// member as "tableName", shows the value and lists up to ten failures.
+	MessagesClassic
+)
+
+// Defaults of Options.
+const (
+	defaultProject   = "tabletop"
+	defaultInstance  = "tabletop"
+	defaultRegion    = "us-east-1"
+	defaultAccountID = "000000000000"
+)
+
+var accountIDPattern = regexp.MustCompile(`^[0-9]{12}$`)
+
+// normalized returns o with its defaults filled in, or what is wrong with it.
+func (o Options) normalized() (Options, error) {
+	if o.Conn == nil {
+		return o, errors.New("facade: Options.Conn is nil: a connection to a Bigtable is required")
+	}
+	if o.Project == "" {
+		o.Project = defaultProject
+	}
+	if o.Instance == "" {
+		o.Instance = defaultInstance
+	}
+	if o.Now == nil {
+		o.Now = clock.New().Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Region == "" {
+		o.Region = defaultRegion
+	}
+	if o.AccountID == "" {
+		o.AccountID = defaultAccountID
+	}
+	if !accountIDPattern.MatchString(o.AccountID) {
+		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)
+	}
+	if o.Messages > MessagesClassic {
+		return o, fmt.Errorf("facade: Options.Messages is %d, want MessagesCurrent or MessagesClassic", o.Messages)
+	}
+	for i, m := range o.Mappings {
+		if m == nil {
+			return o, fmt.Errorf("facade: Options.Mappings[%d] is nil", i)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,277 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// readInput are the members that Query and Scan share.
+type readInput struct {
+	TableName                 *string
+	IndexName                 *string
+	Select                    *string
+	AttributesToGet           []string
+	Limit                     *int32
+	ConsistentRead            *flag
+	ConditionalOperator       *string
+	ExclusiveStartKey         *wireItem
+	ReturnConsumedCapacity    *string
+	ProjectionExpression      *string
+	FilterExpression          *string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]wireValue
+}
+
+// readOutput is the answer of Query and Scan.
+type readOutput struct {
+	Items            []wireItem `json:",omitzero"`
+	Count            int
+	ScannedCount     int
+	LastEvaluatedKey *wireItem         `json:",omitzero"`
+	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+}
+
+// readPlan is a Query or Scan after validation.
+type readPlan struct {
+	in         *readInput
+	table      *tableDef
+	index      *indexDef // nil: the table itself
+	filter     *expr.Condition
+	projection *expr.Projection
+	startKey   attr.Item
+	// fetch says that the request needs attributes that a local index does
+	// not hold: each entry's item is read from the table.
+	fetch bool
+}
+
+// constraints checks the members against the model.
+func (in *readInput) constraints(v *validator) (tableName string) {
+	tableName = v.tableName(in.TableName)
+	if in.IndexName != nil {
+		v.name("IndexName", *in.IndexName)
+	}
+	v.enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
+	v.attributesToGet(in.AttributesToGet)
+	v.atLeast("Limit", in.Limit, 1)
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	return tableName
+}
+
+// startKeyValues checks the values of ExclusiveStartKey.
+func (in *readInput) startKeyValues(v *validator) error {
+	if in.ExclusiveStartKey == nil || in.ExclusiveStartKey.err == nil {
+		return nil
+	}
+	return v.reject(fmt.Sprintf(msgStartKeyInvalid, attributeErrorText(in.ExclusiveStartKey.err)))
+}
+
+// legacy are the members of both operations that came before expressions and
+// are refused. filter is the one that is named after the operation.
+func (in *readInput) legacy(filterName string, filter jsontext.Value) []legacyMember {
+	return []legacyMember{
+		{filterName, isGiven(filter), "FilterExpression"},
+		{"ConditionalOperator", in.ConditionalOperator != nil, "FilterExpression"},
+	}
+}
+
+// resolve finds the table and the index and checks what depends on them.
+func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string) error {
+	in := p.in
+	t, err := s.itemTable(ctx, tableName)
+	if err != nil {
+		return err
+	}
+	p.table = t
+	if in.IndexName != nil {
+		if p.index = t.index(*in.IndexName); p.index == nil {
+			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
+		}
+		if p.index.Global && in.ConsistentRead.isTrue() {
+			return validationError(msgConsistentOnGlobal)
+		}
+		if p.index.Status == statusCreating {
+			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
+		}
+	}
+	if err := p.checkSelect(); err != nil {
+		return err
+	}
+	if p.projection != nil {
+		return checkPathsOutsideKeys(p.key(), p.projection.Paths())
+	}
+	return nil
+}
+
+// key is the key schema that the read goes by.
+func (p *readPlan) key() mapping.KeySchema {
+	if p.index != nil {
+		return p.index.Key
+	}
+	return p.table.Key
+}
+
+// checkSelect checks Select against the index and the projection, and decides
+// whether a local index must fetch.
+func (p *readPlan) checkSelect() error {
+	in := p.in
+	list := ""
+	switch {
+	case in.ProjectionExpression != nil:
+		list = "ProjectionExpression"
+	case in.AttributesToGet != nil:
+		list = "AttributesToGet"
+	}
+	switch {
+	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.index == nil:
+		return validationError(msgProjectedNoIndex)
+	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
+		return validationError(msgSpecificWithoutList)
+	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
+		return validationError(fmt.Sprintf(msgListWithSelect, list, *in.Select))
+	}
+	if p.index == nil || p.index.Projection == projectAll {
+		return nil
+	}
+	if is(in.Select, "ALL_ATTRIBUTES") {
+		if p.index.Global {
+			return validationError(fmt.Sprintf(msgAllOnPartialGlobal, p.index.Name))
+		}
+		p.fetch = true
+		return nil
+	}
+	var paths []expr.Path
+	if p.projection != nil {
+		paths = p.projection.Paths()
+	}
+	if missing := p.unprojected(paths); len(missing) > 0 {
+		if p.index.Global {
+			return validationError(fmt.Sprintf(msgNotProjected, p.index.Name, strings.Join(missing, ", ")))
+		}
+		p.fetch = true
+	}
+	if p.filter != nil && !p.index.Global && len(p.unprojected(p.filter.Paths())) > 0 {
+		p.fetch = true
+	}
+	return nil
+}
+
+// unprojected returns the attributes of paths that the index does not hold.
+func (p *readPlan) unprojected(paths []expr.Path) []string {
+	var missing []string
+	for _, path := range paths {
+		if !projects(p.table, p.index, path.Attribute()) {
+			missing = append(missing, path.Attribute())
+		}
+	}
+	return missing
+}
+
+// checkStartKey checks the shape of ExclusiveStartKey: the key of the table
+// and, for an index, the index's key attributes.
+func (p *readPlan) checkStartKey() error {
+	if p.in.ExclusiveStartKey == nil {
+		return nil
+	}
+	given := p.in.ExclusiveStartKey.Item
+	want := map[string]attr.Type{}
+	for _, a := range keyAttributes(p.table.Key) {
+		want[a.Name] = a.Type
+	}
+	if p.index != nil {
+		for _, a := range keyAttributes(p.index.Key) {
+			want[a.Name] = a.Type
+		}
+	}
+	mismatch := validationError(fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch))
+	if len(given) != len(want) {
+		return mismatch
+	}
+	for name, t := range want {
+		if given[name].Type != t {
+			return mismatch
+		}
+	}
+	if err := checkKeySizes(p.table.Key, given); err != nil {
+		if e, ok := asError(err); ok {
+			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
+		}
+		return err
+	}
+	p.startKey = given
+	return nil
+}
+
+// lastKey is the LastEvaluatedKey after an item.
+func (p *readPlan) lastKey(item attr.Item) attr.Item {
+	key := keyOf(p.table.Key, item)
+	if p.index != nil {
+		for name, value := range keyOf(p.index.Key, item) {
+			key[name] = value
+		}
+	}
+	return key
+}
+
+// page reads one page of items: until the limit of items or of bytes, both
+// counted before the filter. The item that crosses 1 MB still belongs to the
+// page. restartable says that a next page can be asked for.
+func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[attr.Item, error], restartable bool) (*readOutput, error) {
+	in := p.in
+	count := is(in.Select, "COUNT")
+	out := &readOutput{}
+	if !count {
+		out.Items = []wireItem{}
+	}
+	var entryBytes, pageBytes int
+	var tally capacityTally
+	for entry, err := range items {
+		if err != nil {
+			return nil, err
+		}
+		out.ScannedCount++
+		entryBytes += entry.Size()
+		pageBytes += entry.Size()
+		item := entry
+		if p.fetch {
+			if item, err = s.store.getItem(ctx, p.table, keyOf(p.table.Key, entry)); err != nil {
+				return nil, err
+			}
+			pageBytes += item.Size()
+			tally.table += readUnits(item.Size(), in.ConsistentRead.isTrue())
+		}
+		// A fetched item may have been deleted since.
+		if item != nil && (p.filter == nil || p.filter.Eval(item)) {
+			out.Count++
+			if !count {
+				if p.projection != nil {
+					item = p.projection.Apply(item)
+				}
+				out.Items = append(out.Items, wireItem{Item: item})
+			}
+		}
+		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || pageBytes >= maxPageBytes {
+			if restartable {
+				out.LastEvaluatedKey = &wireItem{Item: p.lastKey(entry)}
+			}
+			break
+		}
+	}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		units := readUnits(entryBytes, in.ConsistentRead.isTrue())
+		if p.index != nil {
+			tally.addIndex(p.index.Name, units)
+		} else {
+			tally.table += units
+		}
+		out.ConsumedCapacity = tally.report(p.table, in.ReturnConsumedCapacity)
+	}
+	return out, nil
+}

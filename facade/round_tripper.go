@@ -1,0 +1,69 @@
+package facade
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// RoundTripper returns a transport that hands requests to s in this process,
+// in the caller's goroutine: an AWS SDK that is given an http.Client with it
+// needs no port. The host of the request's URL is ignored.
+func (s *Server) RoundTripper() http.RoundTripper { return roundTripper{s} }
+
+type roundTripper struct{ server *Server }
+
+// RoundTrip implements http.RoundTripper.
+func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	// A RoundTripper must close the body, also on errors.
+	if r.Body != nil {
+		defer func() { _ = r.Body.Close() }()
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	w := &responseRecorder{header: http.Header{}, status: http.StatusOK}
+	t.server.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	// The handler writes AWS's spelling of header names, which a real
+	// transport would canonicalise on reading.
+	header := make(http.Header, len(w.header))
+	for name, values := range w.header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+	return &http.Response{
+		Status:        strconv.Itoa(w.status) + " " + http.StatusText(w.status),
+		StatusCode:    w.status,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        header,
+		Body:          io.NopCloser(bytes.NewReader(w.body)),
+		ContentLength: int64(len(w.body)),
+		Request:       r,
+	}, nil
+}
+
+// responseRecorder keeps what a handler writes. The handler hands its buffer
+// over and writes once, so the body is not copied.
+type responseRecorder struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (w *responseRecorder) Header() http.Header { return w.header }
+
+func (w *responseRecorder) WriteHeader(status int) { w.status = status }
+
+func (w *responseRecorder) Write(b []byte) (int, error) {
+	if w.body == nil {
+		w.body = b
+	} else {
+		w.body = append(w.body, b...)
+	}
+	return len(b), nil
+}

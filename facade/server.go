@@ -1,0 +1,357 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+)
+
+// Server answers the DynamoDB API over a Bigtable. It is an http.Handler and
+// safe for concurrent use.
+type Server struct {
+	opts  Options
+	store *store
+
+	randMu sync.Mutex // guards reads of opts.Rand, which need not be safe for concurrent use
+}
+
+// New returns a Server over opts.Conn. It reads the facade's catalogue of
+// tables from that Bigtable, and creates it there when it is absent; ctx
+// bounds that work alone.
+func New(ctx context.Context, opts Options) (*Server, error) {
+	opts, err := opts.normalized()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opts: opts}
+	s.store, err = newStore(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("facade: %w", err)
+	}
+	return s, nil
+}
+
+// Close stops the background work of s. It leaves Options.Conn open.
+func (s *Server) Close() error { return s.store.close() }
+
+const contentTypeJSON = "application/x-amz-json-1.0"
+
+// Bodies that AWS answers outside the JSON protocol.
+const (
+	unknownOperationXML = "<UnknownOperationException/>\n"
+	healthTextFormat    = "healthy: dynamodb.%s.amazonaws.com "
+)
+
+// ServeHTTP answers one request: AWS JSON 1.0 at POST /, the health text at
+// GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: method
+// and content type, size, JSON, target, signature, then the operation.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serve(r).write(w, r)
+}
+
+// answer is a response before compression.
+type answer struct {
+	status      int
+	contentType string
+	body        []byte
+	requestID   string
+}
+
+func (s *Server) serve(r *http.Request) answer {
+	id := s.requestID()
+	switch {
+	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
+		return answer{status: http.StatusOK, requestID: id}
+	case r.Method == http.MethodGet:
+		return answer{status: http.StatusOK, requestID: id, body: fmt.Appendf(nil, healthTextFormat, s.opts.Region)}
+	case r.Method != http.MethodPost, !isJSONContentType(r.Header.Get("Content-Type")):
+		return answer{status: http.StatusNotFound, requestID: id, body: []byte(unknownOperationXML)}
+	}
+	body, err := s.call(r)
+	if err != nil {
+		e, ok := asError(err)
+		if !ok {
+			e = s.answerableError(r.Context(), err, id)
+		}
+		return answer{status: e.HTTPStatus, contentType: contentTypeJSON, requestID: id, body: encodeError(e)}
+	}
+	return answer{status: http.StatusOK, contentType: contentTypeJSON, requestID: id, body: body}
+}
+
+// call runs the operation that r asks for and returns the JSON of its answer.
+func (s *Server) call(r *http.Request) ([]byte, error) {
+	body, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkJSON(body); err != nil {
+		return nil, err
+	}
+	op, err := operationOfTarget(r.Header.Get("X-Amz-Target"))
+	if err != nil {
+		return nil, err
+	}
+	if !s.opts.NoAuth {
+		if err := checkSignature(r); err != nil {
+			return nil, err
+		}
+	}
+	return s.run(r.Context(), op, body)
+}
+
+// Call runs one operation by name ("GetItem") without HTTP: request and
+// response are the JSON bodies of the AWS JSON 1.0 protocol. It asks for no
+// signature. A failure that DynamoDB would answer is an *Error.
+func (s *Server) Call(ctx context.Context, operation string, request []byte) (response []byte, err error) {
+	op, ok := operationsByTarget[targetDynamoDB+operation]
+	if !ok {
+		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
+	}
+	if err := checkJSON(request); err != nil {
+		return nil, err
+	}
+	response, err = s.run(ctx, op, request)
+	if err != nil {
+		if _, ok := asError(err); !ok {
+			err = s.answerableError(ctx, err, "")
+		}
+		return nil, err
+	}
+	return response, nil
+}
+
+// run calls the operation and turns a panic into an error, so that no request
+// ends the process.
+func (s *Server) run(ctx context.Context, op *operation, body []byte) (response []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
+				slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			response, err = nil, internalServerError()
+		}
+	}()
+	return op.handle(s, ctx, op, body)
+}
+
+// answerableError logs an error that is none of DynamoDB's own and returns
+// what to answer for it.
+func (s *Server) answerableError(ctx context.Context, err error, requestID string) *Error {
+	e := foreignError(err)
+	if e.HTTPStatus >= http.StatusInternalServerError {
+		s.opts.Logger.ErrorContext(ctx, "DynamoDB operation failed", slog.String("requestID", requestID), slog.Any("error", err))
+	}
+	return e
+}
+
+// requestIDEncoding writes 32 random bytes as the 52 characters [0-9A-V].
+var requestIDEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+func (s *Server) requestID() string {
+	return requestIDEncoding.EncodeToString(s.random(32))
+}
+
+// random returns n bytes of Options.Rand; zeros when it fails, since ids need
+// no secrecy and a request must not fail for one.
+func (s *Server) random(n int) []byte {
+	b := make([]byte, n)
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	if _, err := io.ReadFull(s.opts.Rand, b); err != nil {
+		s.opts.Logger.Error("random source failed", slog.Any("error", err))
+	}
+	return b
+}
+
+func isJSONContentType(header string) bool {
+	mediaType, _, _ := strings.Cut(header, ";")
+	mediaType = strings.TrimSpace(mediaType)
+	return strings.EqualFold(mediaType, contentTypeJSON) || strings.EqualFold(mediaType, "application/json")
+}
+
+// readBody reads and decompresses the body, refusing more than
+// maxRequestBytes on either side of the decompression.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	if r.ContentLength > maxRequestBytes {
+		return nil, requestTooLargeError(fmt.Sprintf(msgRequestTooLarge, r.ContentLength, maxRequestBytes))
+	}
+	body, err := readBounded(r.Body, r.ContentLength)
+	if err != nil {
+		return nil, err
+	}
+	var dec io.ReadCloser
+	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
+	case "", "identity":
+		return body, nil
+	case "gzip":
+		dec, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate":
+		dec, err = zlib.NewReader(bytes.NewReader(body))
+	default:
+		return nil, serializationError("Content-Encoding " + strconv.Quote(encoding) + " is not supported")
+	}
+	if err != nil {
+		return nil, serializationError("the request body does not match its Content-Encoding: " + err.Error())
+	}
+	defer func() { _ = dec.Close() }()
+	return readBounded(dec, -1)
+}
+
+func readBounded(src io.Reader, sizeHint int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if sizeHint > 0 {
+		buf.Grow(int(sizeHint) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(src, maxRequestBytes+1))
+	if err != nil {
+		return nil, serializationError("the request body could not be read: " + err.Error())
+	}
+	if n > maxRequestBytes {
+		return nil, requestTooLargeError(fmt.Sprintf(msgRequestTooLarge, n, maxRequestBytes))
+	}
+	return buf.Bytes(), nil
+}
+
+// checkSignature accepts any well-formed Signature Version 4, in the header
+// or in the query string, whatever its key, region and secret.
+func checkSignature(r *http.Request) error {
+	header := r.Header.Get("Authorization")
+	query := r.URL.Query()
+	inQuery := query.Has("X-Amz-Algorithm")
+	switch {
+	case header != "" && inQuery:
+		return badRequest(codeInvalidSignature, msgAuthTwice)
+	case header == "" && !inQuery:
+		return badRequest(codeMissingAuthentication, msgAuthMissing)
+	case inQuery:
+		var missing []string
+		for _, name := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date"} {
+			if query.Get(name) == "" {
+				missing = append(missing, fmt.Sprintf(msgAuthQueryParameter, name))
+			}
+		}
+		if len(missing) > 0 {
+			return badRequest(codeIncompleteSignature, strings.Join(append(missing, msgAuthQueryHint), " "))
+		}
+		return nil
+	}
+	algorithm, fields, _ := strings.Cut(header, " ")
+	if !strings.HasPrefix(algorithm, "AWS4-") {
+		return badRequest(codeMissingAuthentication, msgAuthMissing)
+	}
+	given := map[string]bool{}
+	for field := range strings.SplitSeq(fields, ",") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(field), "="); ok && value != "" {
+			given[name] = true
+		}
+	}
+	var missing []string
+	for _, name := range []string{"Credential", "Signature", "SignedHeaders"} {
+		if !given[name] {
+			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, name))
+		}
+	}
+	if r.Header.Get("X-Amz-Date") == "" && r.Header.Get("Date") == "" {
+		missing = append(missing, msgAuthDate)
+	}
+	if len(missing) > 0 {
+		return badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
+	}
+	return nil
+}
+
+// write sends a with the headers that AWS sends.
+func (a answer) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if r.Header.Get("Origin") != "" {
+		h.Set("Access-Control-Allow-Origin", "*")
+		if r.Method == http.MethodOptions {
+			echo(h, "Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+			echo(h, "Access-Control-Allow-Methods", r.Header.Get("Access-Control-Request-Method"))
+			h.Set("Access-Control-Max-Age", "172800")
+		} else {
+			h.Set("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date")
+		}
+	}
+	body := a.body
+	if len(body) > minCompressBytes {
+		switch encoding := acceptedEncoding(r.Header); encoding {
+		case "gzip", "deflate":
+			if packed, err := compress(encoding, body); err == nil {
+				body = packed
+				h.Set("Content-Encoding", encoding)
+			}
+		}
+	}
+	h["x-amzn-RequestId"] = []string{a.requestID} // AWS's own spelling
+	// The checksum covers the bytes as sent, after compression; the SDK for Go
+	// fails the call when it does not match.
+	h["x-amz-crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
+	if a.contentType != "" {
+		h.Set("Content-Type", a.contentType)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body) // the client may be gone; there is no one to tell
+}
+
+func echo(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}
+
+// acceptedEncoding returns "gzip", "deflate" or "". Like AWS it looks at the
+// first Accept-Encoding header alone.
+func acceptedEncoding(h http.Header) string {
+	accepted := ""
+	for field := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		coding, params, _ := strings.Cut(field, ";")
+		if q := strings.ReplaceAll(params, " ", ""); q == "q=0" || strings.HasPrefix(q, "q=0.0") && strings.Trim(q, "q=0.") == "" {
+			continue
+		}
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "*":
+			return "gzip"
+		case "deflate":
+			accepted = "deflate"
+		}
+	}
+	return accepted
+}
+
+func compress(encoding string, body []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	var enc io.WriteCloser
+	if encoding == "gzip" {
+		gz, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+		if err != nil {
+			return nil, err
+		}
+		enc = gz
+	} else {
+		z, err := zlib.NewWriterLevel(&buf, zlib.BestSpeed)
+		if err != nil {
+			return nil, err
+		}
+		enc = z
+	}
+	_, err := enc.Write(body)
+	err = errors.Join(err, enc.Close())
+	return buf.Bytes(), err
+}

@@ -1,0 +1,318 @@
+package facade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// The parts of a table's schema as requests and descriptions carry them.
+
+type attributeDefinition struct {
+	AttributeName string
+	AttributeType string
+}
+
+type keySchemaElement struct {
+	AttributeName string
+	KeyType       string
+}
+
+type projection struct {
+	ProjectionType   *string  `json:",omitzero"`
+	NonKeyAttributes []string `json:",omitzero"`
+}
+
+type provisionedThroughput struct {
+	ReadCapacityUnits  *int64
+	WriteCapacityUnits *int64
+}
+
+type localSecondaryIndex struct {
+	IndexName  *string
+	KeySchema  []keySchemaElement
+	Projection *projection
+}
+
+type globalSecondaryIndex struct {
+	IndexName             *string
+	KeySchema             []keySchemaElement
+	Projection            *projection
+	ProvisionedThroughput *provisionedThroughput
+}
+
+// The billing modes.
+const (
+	billingProvisioned = "PROVISIONED"
+	billingOnDemand    = "PAY_PER_REQUEST"
+)
+
+// schemaConstraints checks key schemas, definitions and indexes against the
+// model.
+func (v *validator) attributeDefinitions(defs []attributeDefinition) {
+	for i, d := range defs {
+		path := fmt.Sprintf("AttributeDefinitions.%d.member.", i+1)
+		v.keyName(path+"AttributeName", d.AttributeName)
+		v.enum(path+"AttributeType", &d.AttributeType, "B", "N", "S")
+	}
+}
+
+func (v *validator) keyName(member, name string) {
+	switch {
+	case name == "":
+		v.fail(member, "''", fmt.Sprintf(msgMemberMinLength, 1))
+	case len(name) > maxKeyNameChars:
+		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMaxLength, maxKeyNameChars))
+	}
+}
+
+func (v *validator) keySchema(member string, schema []keySchemaElement) {
+	if len(schema) == 0 {
+		if schema == nil {
+			v.required(member, false)
+		} else {
+			v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+		}
+	}
+	if len(schema) > maxKeySchemaElements {
+		elements := make([]string, len(schema))
+		for i, e := range schema {
+			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", e.AttributeName, e.KeyType)
+		}
+		v.fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, maxKeySchemaElements))
+	}
+	for i, e := range schema {
+		path := fmt.Sprintf("%s.%d.member.", member, i+1)
+		v.keyName(path+"AttributeName", e.AttributeName)
+		v.enum(path+"KeyType", &e.KeyType, "HASH", "RANGE")
+	}
+}
+
+func (v *validator) indexProjection(member string, p *projection) {
+	if p == nil {
+		v.required(member, false)
+		return
+	}
+	v.enum(member+".ProjectionType", p.ProjectionType, "ALL", "INCLUDE", "KEYS_ONLY")
+	if n := len(p.NonKeyAttributes); n > maxNonKeyAttributes {
+		v.fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, maxNonKeyAttributes))
+	}
+}
+
+func (v *validator) throughput(member string, t *provisionedThroughput) {
+	if t == nil {
+		return
+	}
+	for _, units := range []struct {
+		name  string
+		value *int64
+	}{{"ReadCapacityUnits", t.ReadCapacityUnits}, {"WriteCapacityUnits", t.WriteCapacityUnits}} {
+		switch {
+		case units.value == nil:
+			v.required(member+"."+units.name, false)
+		case *units.value < 1:
+			v.fail(member+"."+units.name, fmt.Sprintf("'%d'", *units.value), fmt.Sprintf(msgMemberMinValue, 1))
+		}
+	}
+}
+
+// definedTypes returns the types of the defined attributes by name.
+func definedTypes(defs []attributeDefinition) map[string]attr.Type {
+	types := make(map[string]attr.Type, len(defs))
+	for _, d := range defs {
+		t, _ := attr.ParseType(d.AttributeType) // the enum was checked
+		types[d.AttributeName] = t
+	}
+	return types
+}
+
+// resolveKeySchema checks the shape of a key schema and gives its attributes
+// their types, Absent where there is no definition.
+func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
+	var key mapping.KeySchema
+	if schema[0].KeyType != "HASH" {
+		return key, validationError(msgFirstKeyNotHash)
+	}
+	key.Hash = mapping.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
+	if len(schema) > 1 {
+		if schema[0].AttributeName == schema[1].AttributeName {
+			return key, validationError(msgHashEqualsRange)
+		}
+		if schema[1].KeyType != "RANGE" {
+			return key, validationError(msgSecondKeyNotRange)
+		}
+		key.Range = mapping.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
+	}
+	return key, nil
+}
+
+// resolveTableKey is resolveKeySchema for a table.
+func resolveTableKey(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
+	key, err := resolveKeySchema(schema, types)
+	if err != nil {
+		return key, err
+	}
+	for _, a := range keyAttributes(key) {
+		if a.Type == attr.Absent {
+			return key, validationError(msgKeyNotDefined)
+		}
+	}
+	return key, nil
+}
+
+// resolveIndexKey is resolveKeySchema for an index.
+func resolveIndexKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (mapping.KeySchema, error) {
+	key, err := resolveKeySchema(schema, types)
+	if err != nil {
+		return key, err
+	}
+	for _, a := range keyAttributes(key) {
+		if a.Type == attr.Absent {
+			names := make([]string, len(schema))
+			for i, e := range schema {
+				names[i] = e.AttributeName
+			}
+			return key, validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(names, ", "), definitionNames(defs)))
+		}
+	}
+	return key, nil
+}
+
+func definitionNames(defs []attributeDefinition) string {
+	names := make([]string, len(defs))
+	for i, d := range defs {
+		names[i] = d.AttributeName
+	}
+	return strings.Join(names, ", ")
+}
+
+// resolveProjection fills an index's projection in.
+func resolveProjection(ix *indexDef, p *projection) error {
+	if p.ProjectionType == nil {
+		return validationError(msgProjectionUnknown)
+	}
+	ix.Projection = *p.ProjectionType
+	if ix.Projection != projectInclude {
+		if p.NonKeyAttributes != nil {
+			return validationError(fmt.Sprintf(msgNonKeyNotAllowed, ix.Projection))
+		}
+		return nil
+	}
+	if len(p.NonKeyAttributes) == 0 {
+		return validationError(msgNonKeyMissing)
+	}
+	ix.NonKey = slices.Clone(p.NonKeyAttributes)
+	return nil
+}
+
+// resolveLocal checks a local index against its table.
+func resolveLocal(t *tableDef, in localSecondaryIndex, defs []attributeDefinition, types map[string]attr.Type) (indexDef, error) {
+	ix := indexDef{Name: *in.IndexName}
+	var err error
+	if t.Key.Range.Name == "" {
+		return ix, validationError(msgLocalWithoutRange)
+	}
+	if ix.Key, err = resolveIndexKey(in.KeySchema, defs, types); err != nil {
+		return ix, err
+	}
+	if ix.Key.Range.Name == "" {
+		return ix, validationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
+	}
+	if ix.Key.Hash.Name != t.Key.Hash.Name {
+		return ix, validationError(fmt.Sprintf(msgLocalIndexOtherHash, ix.Name, ix.Key.Hash.Name, t.Key.Hash.Name))
+	}
+	return ix, resolveProjection(&ix, in.Projection)
+}
+
+// resolveGlobal checks a global index of a table with the given billing mode.
+func resolveGlobal(in globalSecondaryIndex, billing string, defs []attributeDefinition, types map[string]attr.Type) (indexDef, error) {
+	ix := indexDef{Name: *in.IndexName, Global: true}
+	var err error
+	if ix.Key, err = resolveIndexKey(in.KeySchema, defs, types); err != nil {
+		return ix, err
+	}
+	if err := resolveProjection(&ix, in.Projection); err != nil {
+		return ix, err
+	}
+	given := in.ProvisionedThroughput
+	switch {
+	case billing == billingOnDemand && given != nil:
+		return ix, validationError(fmt.Sprintf(msgIndexThroughputOnDemand, ix.Name))
+	case billing != billingOnDemand && given == nil:
+		return ix, validationError(fmt.Sprintf(msgIndexThroughputMissing, ix.Name))
+	case given != nil:
+		if err := checkUnits(given); err != nil {
+			return ix, err
+		}
+		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+	}
+	return ix, nil
+}
+
+func checkUnits(t *provisionedThroughput) error {
+	if *t.ReadCapacityUnits > maxCapacityUnits {
+		return validationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits"))
+	}
+	if *t.WriteCapacityUnits > maxCapacityUnits {
+		return validationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits"))
+	}
+	return nil
+}
+
+// checkIndexes checks what holds over all indexes of a table.
+func checkIndexes(t *tableDef) error {
+	local, global, nonKey := 0, 0, 0
+	seen := map[string]bool{}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if seen[ix.Name] {
+			return validationError(fmt.Sprintf(msgDuplicateIndex, ix.Name))
+		}
+		seen[ix.Name] = true
+		nonKey += len(ix.NonKey)
+		if ix.Global {
+			global++
+		} else {
+			local++
+		}
+	}
+	switch {
+	case local > maxLocalSecondaryIndexes:
+		return validationError(msgTooManyLocal)
+	case global > maxGlobalSecondaryIndexes:
+		return validationError(msgTooManyGlobal)
+	case nonKey > maxNonKeyAttributesSummed:
+		return validationError(fmt.Sprintf(msgTooManyNonKey, maxNonKeyAttributesSummed))
+	}
+	return nil
+}
+
+// usedKeys returns the key attributes of the table and its indexes, each
+// once, in order.
+func usedKeys(t *tableDef) []string {
+	var used []string
+	add := func(key mapping.KeySchema) {
+		for _, a := range keyAttributes(key) {
+			if !slices.Contains(used, a.Name) {
+				used = append(used, a.Name)
+			}
+		}
+	}
+	add(t.Key)
+	for i := range t.Indexes {
+		add(t.Indexes[i].Key)
+	}
+	return used
+}
+
+// keySchemaElements is a key schema as descriptions show it.
+func keySchemaElements(key mapping.KeySchema) []keySchemaElement {
+	out := []keySchemaElement{{key.Hash.Name, "HASH"}}
+	if key.Range.Name != "" {
+		out = append(out, keySchemaElement{key.Range.Name, "RANGE"})
+	}
+	return out
+}

@@ -1,0 +1,422 @@
+package facade
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// validator checks the members of one request in AWS's order. Constraints of
+// the API model gather first; constrained then answers for all of them. What
+// comes after it fails at once.
+type validator struct {
+	operation string
+	current   bool // MessagesCurrent
+	failures  []string
+}
+
+func (s *Server) validator(operation string) *validator {
+	return &validator{operation: operation, current: s.opts.Messages == MessagesCurrent}
+}
+
+// newConstraintWording: the operations whose constraint errors moved to the
+// newer wording.
+func (v *validator) newConstraintWording() bool {
+	switch v.operation {
+	case "Scan", "BatchWriteItem":
+		return false
+	default:
+		return v.current
+	}
+}
+
+// reject is a failure of an expression or a value. Three operations carry the
+// newer prefix.
+func (v *validator) reject(message string) error {
+	switch v.operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+		if v.current {
+			message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+		}
+	}
+	return validationError(message)
+}
+
+// fail records a failed constraint of a member. value is the text AWS shows:
+// quoted, or "null".
+func (v *validator) fail(member, value, constraint string) {
+	if v.newConstraintWording() {
+		v.failures = append(v.failures, fmt.Sprintf(msgMemberCurrent, member, constraint))
+		return
+	}
+	v.failures = append(v.failures, fmt.Sprintf(msgMemberClassic, value, lowerFirst(member), constraint))
+}
+
+// constrained answers for the constraints checked so far.
+func (v *validator) constrained() error {
+	n := len(v.failures)
+	if n == 0 {
+		return nil
+	}
+	if v.newConstraintWording() {
+		n = 1
+	}
+	n = min(n, maxMemberErrorCount)
+	plural := "s"
+	if n == 1 {
+		plural = ""
+	}
+	return validationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(v.failures[:n], "; ")))
+}
+
+func (v *validator) required(member string, present bool) {
+	if !present {
+		v.fail(member, "null", msgMemberNotNull)
+	}
+}
+
+// enum checks an optional member; set is printed as AWS orders it.
+func (v *validator) enum(member string, value *string, set ...string) {
+	if value != nil && !slices.Contains(set, *value) {
+		v.fail(member, quoted(*value), fmt.Sprintf(msgMemberEnum, strings.Join(set, ", ")))
+	}
+}
+
+func (v *validator) atLeast(member string, value *int32, least int32) {
+	if value != nil && *value < least {
+		v.fail(member, quoted(strconv.Itoa(int(*value))), fmt.Sprintf(msgMemberMinValue, least))
+	}
+}
+
+func (v *validator) atMost(member string, value *int32, most int32) {
+	if value != nil && *value > most {
+		v.fail(member, quoted(strconv.Itoa(int(*value))), fmt.Sprintf(msgMemberMaxValue, most))
+	}
+}
+
+const namePatternText = "[a-zA-Z0-9_.-]+"
+
+var (
+	namePattern     = regexp.MustCompile("^" + namePatternText + "$")
+	tableARNPattern = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/([^/]+)$`)
+)
+
+// tableName checks the member TableName of an operation on items and returns
+// the name; the member may be a table's ARN.
+func (v *validator) tableName(value *string) string {
+	const member = "TableName"
+	if value == nil {
+		v.required(member, false)
+		return ""
+	}
+	name := *value
+	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
+		name = m[1]
+	}
+	v.name(member, name)
+	return name
+}
+
+// name checks the name of a table or an index.
+func (v *validator) name(member, name string) {
+	least := minTableNameChars
+	if name == "" && v.newConstraintWording() {
+		least = 1
+	}
+	if !namePattern.MatchString(name) && name != "" {
+		v.fail(member, quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
+	}
+	switch n := utf8.RuneCountInString(name); {
+	case n < least:
+		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMinLength, least))
+	case n > maxTableNameChars:
+		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMaxLength, maxTableNameChars))
+	}
+}
+
+// controlTableName is tableName for operations on tables, which answer for
+// the name alone and with texts of their own.
+func (v *validator) controlTableName(value *string) (string, error) {
+	if value == nil {
+		return "", validationError(fmt.Sprintf(msgParameterRequired, "TableName"))
+	}
+	name := *value
+	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
+		name = m[1]
+	}
+	if n := utf8.RuneCountInString(name); n > 0 && (n < minTableNameChars || n > maxTableNameChars) {
+		return "", validationError(msgTableNameLength)
+	}
+	v.name("TableName", name)
+	return name, v.constrained()
+}
+
+// returnOptions checks the members that say what a call reports.
+func (v *validator) returnOptions(capacity, collections *string) {
+	v.enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
+	v.enum("ReturnItemCollectionMetrics", collections, "SIZE", "NONE")
+}
+
+// returnValues checks ReturnValues against the model's enum; like
+// constrained, it answers at once in the newer wording.
+func (v *validator) returnValues(value, onFailure *string) {
+	set := []string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}
+	if value != nil && !slices.Contains(set, *value) && v.newConstraintWording() {
+		v.failures = append(v.failures, msgReturnValuesEnum)
+	} else {
+		v.enum("ReturnValues", value, set...)
+	}
+	v.enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
+}
+
+// value checks what decoding left to say about a value or an item.
+func (v *validator) value(err error) error {
+	if err == nil {
+		return nil
+	}
+	return v.reject(attributeErrorText(err))
+}
+
+// attributeErrorText is AWS's text for an error of package attr.
+func attributeErrorText(err error) string {
+	var e *attr.Error
+	if errors.As(err, &e) {
+		if text, _ := e.AWSMessage(); text != "" {
+			return text
+		}
+	}
+	return err.Error()
+}
+
+// expression gives an error of package expr its place in the answer.
+func (v *validator) expression(err error) error {
+	var e *expr.Error
+	if errors.As(err, &e) {
+		return v.reject(e.Message)
+	}
+	return err
+}
+
+// expressionParameter is one expression of a request, nil when not given.
+type expressionParameter struct {
+	name string
+	text *string
+}
+
+// placeholders checks the way a request uses expressions: not together with
+// legacy parameters, names and values only with an expression.
+func (v *validator) placeholders(names map[string]string, values map[string]wireValue, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
+	var given []string
+	var absent string
+	for _, e := range expressions {
+		if e.text != nil {
+			given = append(given, e.name)
+		} else {
+			absent = e.name
+		}
+	}
+	if len(legacy) > 0 && len(given) > 0 {
+		return nil, v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
+	}
+	if len(given) == 0 {
+		if names != nil {
+			return nil, v.reject(msgNamesWithoutExpr)
+		}
+		if values != nil {
+			if v.current || len(expressions) != 1 {
+				return nil, v.reject(msgValuesWithoutExpr)
+			}
+			return nil, v.reject(fmt.Sprintf(msgValuesWithoutExprNull, absent))
+		}
+	}
+	var plain map[string]attr.Value
+	if values != nil {
+		plain = make(map[string]attr.Value, len(values))
+		keys := make([]string, 0, len(values))
+		for key, value := range values {
+			plain[key] = value.Value
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			if err := values[key].err; err != nil {
+				return nil, v.reject(fmt.Sprintf(msgValueInvalid, attributeErrorText(err), key))
+			}
+		}
+	}
+	p, err := expr.NewPlaceholders(names, plain)
+	return p, v.expression(err)
+}
+
+// keySchemaOf returns the key attributes of a table, hash first.
+func keyAttributes(key mapping.KeySchema) []mapping.KeyAttr {
+	if key.Range.Name == "" {
+		return []mapping.KeyAttr{key.Hash}
+	}
+	return []mapping.KeyAttr{key.Hash, key.Range}
+}
+
+// isKeyAttribute reports whether name is part of key.
+func isKeyAttribute(key mapping.KeySchema, name string) bool {
+	return name == key.Hash.Name || name == key.Range.Name && name != ""
+}
+
+// keyOf returns the key attributes of an item.
+func keyOf(key mapping.KeySchema, item attr.Item) attr.Item {
+	out := attr.Item{key.Hash.Name: item[key.Hash.Name]}
+	if key.Range.Name != "" {
+		out[key.Range.Name] = item[key.Range.Name]
+	}
+	return out
+}
+
+// checkKey checks the member Key: exactly the key attributes, of their types,
+// not empty, not too large.
+func checkKey(key mapping.KeySchema, given attr.Item) error {
+	attrs := keyAttributes(key)
+	if len(given) != len(attrs) {
+		return validationError(msgKeyMismatch)
+	}
+	for _, a := range attrs {
+		if given[a.Name].Type != a.Type {
+			return validationError(msgKeyMismatch)
+		}
+	}
+	return checkKeySizes(key, given)
+}
+
+// checkKeySizes checks the key attributes of an item whose types are right.
+func checkKeySizes(key mapping.KeySchema, item attr.Item) error {
+	for _, a := range keyAttributes(key) {
+		if value := item[a.Name]; isEmptyKeyValue(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
+		}
+	}
+	if item[key.Hash.Name].Size() > maxHashKeyBytes {
+		return validationError(msgHashTooLarge)
+	}
+	if key.Range.Name != "" && item[key.Range.Name].Size() > maxRangeKeyBytes {
+		return validationError(msgRangeTooLarge)
+	}
+	return nil
+}
+
+func isEmptyKeyValue(value attr.Value) bool {
+	return (value.Type == attr.S || value.Type == attr.B) && value.Str == ""
+}
+
+// kindName is the word for a type in the texts about empty keys.
+func kindName(t attr.Type) string {
+	if t == attr.B {
+		return "binary"
+	}
+	return "string"
+}
+
+// checkItem checks a whole item against a table: its key and its index keys.
+func checkItem(t *tableDef, item attr.Item) error {
+	for _, a := range keyAttributes(t.Key) {
+		value, ok := item[a.Name]
+		if !ok {
+			return validationError(fmt.Sprintf(msgKeyMissing, a.Name))
+		}
+		if value.Type != a.Type {
+			return validationError(fmt.Sprintf(msgKeyType, a.Name, a.Type, value.Type))
+		}
+	}
+	if err := checkKeySizes(t.Key, item); err != nil {
+		return err
+	}
+	return checkIndexKeys(t, nil, item, msgIndexKeyEmpty)
+}
+
+// checkIndexKeys checks the index key attributes of item that differ from
+// those of old: an item that came in natively keeps what it has until someone
+// changes it.
+func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		for _, a := range keyAttributes(ix.Key) {
+			value, ok := item[a.Name]
+			if !ok || isKeyAttribute(t.Key, a.Name) {
+				continue
+			}
+			if before, had := old[a.Name]; had && attr.Equal(before, value) {
+				continue
+			}
+			if value.Type != a.Type {
+				return validationError(fmt.Sprintf(msgIndexKeyType, a.Name, a.Type, value.Type, ix.Name))
+			}
+			if isEmptyKeyValue(value) {
+				return validationError(fmt.Sprintf(emptyText, kindName(value.Type), ix.Name, a.Name))
+			}
+			limit := maxRangeKeyBytes
+			if a.Name == ix.Key.Hash.Name {
+				limit = maxHashKeyBytes
+			}
+			if value.Size() > limit {
+				return validationError(fmt.Sprintf(msgIndexKeyTooLarge, a.Name, limit, ix.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
+// scalars.
+func checkPathsOutsideKeys(key mapping.KeySchema, paths []expr.Path) error {
+	for _, p := range paths {
+		if len(p) > 1 && isKeyAttribute(key, p.Attribute()) {
+			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
+		}
+	}
+	return nil
+}
+
+// legacyGiven returns the names of the members that are there, in order.
+func legacyGiven(members ...legacyMember) []string {
+	var given []string
+	for _, m := range members {
+		if m.given {
+			given = append(given, m.name)
+		}
+	}
+	return given
+}
+
+// legacyMember is a parameter from before expressions.
+type legacyMember struct {
+	name  string
+	given bool
+	// instead is the parameter to use.
+	instead string
+}
+
+// refuseLegacy refuses the first legacy member that is given.
+func (v *validator) refuseLegacy(members ...legacyMember) error {
+	for _, m := range members {
+		if m.given {
+			return v.reject(fmt.Sprintf(msgLegacyUnsupported, m.name, m.instead))
+		}
+	}
+	return nil
+}
+
+func quoted(s string) string { return "'" + s + "'" }
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToLower(r)) + s[size:]
+}

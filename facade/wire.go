@@ -1,0 +1,332 @@
+package facade
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Requests and answers are Go structs with the member names of the API model.
+// Decoding is strict where AWS is: names are case-sensitive, invalid UTF-8 and
+// repeated names are refused, null counts as absent, unknown members are
+// ignored. Numbers of the model type Integer are int32 here, Long is int64.
+
+// responseOptions make answers reproducible: members of maps are sorted.
+var responseOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
+
+// checkJSON reports whether body is one JSON object.
+func checkJSON(body []byte) error {
+	value := jsontext.Value(body)
+	if !value.IsValid() {
+		return serializationError("")
+	}
+	if value.Kind() != '{' {
+		return serializationError(msgUnexpectedToken)
+	}
+	return nil
+}
+
+func decodeRequest(body []byte, in any) error {
+	if err := json.Unmarshal(body, in); err != nil {
+		return decodeError(err)
+	}
+	return nil
+}
+
+func encodeResponse(out any) ([]byte, error) {
+	return json.Marshal(out, responseOptions)
+}
+
+// decodeError gives err AWS's text.
+func decodeError(err error) error {
+	if e, ok := asError(err); ok {
+		return e
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) || semantic.GoType == nil {
+		return serializationError("")
+	}
+	return serializationError(mismatchText(semantic.JSONKind, semantic.JSONValue, semantic.GoType))
+}
+
+// mismatchText is what AWS says about a JSON value where the model wants
+// another type.
+func mismatchText(kind jsontext.Kind, value jsontext.Value, t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Int32, reflect.Int64, reflect.Bool:
+		target := map[reflect.Kind]string{
+			reflect.String: "String", reflect.Int32: "Integer", reflect.Int64: "Long", reflect.Bool: "Boolean",
+		}[t.Kind()]
+		return scalarMismatchText(kind, value, target)
+	case reflect.Slice:
+		if kind == '{' {
+			return msgStartOfStructure
+		}
+		return msgUnexpectedFieldType
+	case reflect.Map:
+		if kind == '[' {
+			return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(t.Elem()) + ">"
+		}
+		return msgUnexpectedFieldType
+	default:
+		if kind == '[' {
+			return "Unrecognized collection type class " + modelTypeName(t)
+		}
+		return msgUnexpectedFieldType
+	}
+}
+
+func scalarMismatchText(kind jsontext.Kind, value jsontext.Value, target string) string {
+	switch kind {
+	case '{':
+		return msgStartOfStructure
+	case '[':
+		return "Unrecognized collection type class java.lang." + target
+	case 't':
+		return "TRUE_VALUE cannot be converted to " + target
+	case 'f':
+		return "FALSE_VALUE cannot be converted to " + target
+	case '"':
+		if target == "Boolean" {
+			return msgUnexpectedToken
+		}
+		return "STRING_VALUE cannot be converted to " + target
+	case '0':
+		if bytes.ContainsAny(value, ".eE") {
+			return "DECIMAL_VALUE cannot be converted to " + target
+		}
+		return "NUMBER_VALUE cannot be converted to " + target
+	default:
+		return msgUnexpectedToken
+	}
+}
+
+// modelTypeName returns the name AWS prints for a type of the model: our
+// structs carry the model's names, with a small first letter.
+func modelTypeName(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t {
+	case reflect.TypeFor[string]():
+		return "java.lang.String"
+	case reflect.TypeFor[wireValue]():
+		return "com.amazonaws.dynamodb.v20120810.AttributeValue"
+	}
+	name := t.Name()
+	if name == "" {
+		return "java.util.List"
+	}
+	return "com.amazonaws.dynamodb.v20120810." + strings.ToUpper(name[:1]) + name[1:]
+}
+
+// flag is a Boolean of the model: true, false, or a string that AWS takes for
+// one.
+type flag bool
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch value.Kind() {
+	case 't', 'f', 'n':
+		*f = value.Kind() == 't'
+		return nil
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		if err != nil {
+			return err
+		}
+		switch string(text) {
+		case "true", "1", "yes":
+			*f = true
+		case "false", "0", "no":
+			*f = false
+		default:
+			return serializationError(msgUnexpectedToken)
+		}
+		return nil
+	default:
+		return serializationError(scalarMismatchText(value.Kind(), value, "Boolean"))
+	}
+}
+
+// isTrue reports whether an optional flag is given and true.
+func (f *flag) isTrue() bool { return f != nil && bool(*f) }
+
+// epochSeconds is a time as the protocol writes it: seconds since 1970, with
+// milliseconds as decimals.
+type epochSeconds int64 // milliseconds
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (t epochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
+}
+
+// encodeError returns the body of an error answer.
+func encodeError(e *Error) []byte {
+	var buf bytes.Buffer
+	enc := jsontext.NewEncoder(&buf, responseOptions)
+	tokens := []jsontext.Token{jsontext.BeginObject, jsontext.String("__type"), jsontext.String(namespaceOf(e.Code) + e.Code)}
+	if e.Message != "" {
+		tokens = append(tokens, jsontext.String(messageMember(e.Code)), jsontext.String(strings.ToValidUTF8(e.Message, "\uFFFD")))
+	}
+	for _, token := range tokens {
+		if err := enc.WriteToken(token); err != nil {
+			return nil // a Buffer takes every token of this fixed shape
+		}
+	}
+	if e.Item != nil {
+		_ = enc.WriteToken(jsontext.String("Item"))
+		_ = json.MarshalEncode(enc, wireItem{Item: e.Item}, responseOptions)
+	}
+	_ = enc.WriteToken(jsontext.EndObject)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// wireItem is an item, or a key, of a request or an answer. A value that is
+// well-formed JSON but no attribute value does not stop the decoding: AWS
+// looks at it after the members' constraints, see validator.item.
+type wireItem struct {
+	Item attr.Item
+	err  error
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (w *wireItem) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil || raw.Kind() == 'n' {
+		return err
+	}
+	if w.Item, w.err = attr.UnmarshalItem(raw); w.err != nil {
+		return serializationOf(w.err)
+	}
+	return nil
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (w wireItem) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(attr.AppendItemJSON(nil, w.Item))
+}
+
+// wireValue is wireItem for one value.
+type wireValue struct {
+	Value attr.Value
+	err   error
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (w *wireValue) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if w.Value, w.err = attr.UnmarshalValue(raw); w.err != nil {
+		return serializationOf(w.err)
+	}
+	return nil
+}
+
+// wireItems are the items of an answer.
+func wireItems(items []attr.Item) []wireItem {
+	out := make([]wireItem, len(items))
+	for i, item := range items {
+		out[i].Item = item
+	}
+	return out
+}
+
+// optionalItem is nil for a nil item, so that the member is left out.
+func optionalItem(item attr.Item) *wireItem {
+	if item == nil {
+		return nil
+	}
+	return &wireItem{Item: item}
+}
+
+// serializationOf returns err's SerializationException if the value could not
+// be read at all, or nil if it is for validation to refuse it.
+func serializationOf(err error) error {
+	var e *attr.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	text, unreadable := e.AWSMessage()
+	if !unreadable {
+		return nil
+	}
+	if text == "" {
+		text = unreadableValueText(e)
+	}
+	return serializationError(text)
+}
+
+// unreadableValueText is AWS's text for a value that its parser refuses.
+func unreadableValueText(e *attr.Error) string {
+	switch e.Problem {
+	case attr.WrongToken:
+		switch {
+		case e.Type == attr.B || e.Type == attr.BS && e.Want == "string":
+			return msgNotBase64
+		case e.Want == "string":
+			return scalarMismatchText(kindOfText(e.Text), nil, "String")
+		case e.Want == "boolean":
+			return scalarMismatchText(kindOfText(e.Text), nil, "Boolean")
+		case e.Want == "array" && e.Text == "object":
+			return msgStartOfStructure
+		case e.Text == "array":
+			return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(reflect.TypeFor[wireValue]()) + ">"
+		case e.Type == attr.Absent:
+			return msgUnexpectedValueType
+		default:
+			return msgUnexpectedFieldType
+		}
+	case attr.BadBase64:
+		if len(e.Text)%4 != 0 {
+			return fmt.Sprintf(msgBase64Length, len(e.Text))
+		}
+		if strings.IndexFunc(e.Text, notBase64) < 0 {
+			return msgBase64Last
+		}
+		return msgNotBase64
+	default:
+		return ""
+	}
+}
+
+func notBase64(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '+' && r != '/' && r != '='
+}
+
+// kindOfText returns the kind that package attr names in words.
+func kindOfText(text string) jsontext.Kind {
+	switch text {
+	case "string":
+		return '"'
+	case "number":
+		return '0'
+	case "object":
+		return '{'
+	case "array":
+		return '['
+	case "true", "boolean":
+		return 't'
+	case "false":
+		return 'f'
+	default:
+		return 'n'
+	}
+}
