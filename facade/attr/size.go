@@ -89,3 +89,16 @@ func numberSize(text string) int {
 	}
 	return size + (len(whole)+1)/2 + (len(fraction)+1)/2
 }
+
+// Depth returns the levels of v: 1 for a scalar or set, one more than the
+// deepest element for a list or map. See MaxDepth.
+func (v Value) Depth() int {
+	deepest := 0
+	for _, e := range v.List {
+		deepest = max(deepest, e.Depth())
+	}
+	for _, e := range v.Map {
+		deepest = max(deepest, e.Depth())
+	}
+	return deepest + 1
+}

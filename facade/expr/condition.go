@@ -1,23 +1,620 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // Condition is a parsed condition or filter expression. It is immutable.
-type Condition struct{}
+type Condition struct {
+	root  *condition
+	paths []Path
+}
 
-// ParseCondition parses a condition expression; kind is ConditionExpression or
-// FilterExpression and shows in messages. Errors are of type *Error.
-func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) { panic("x") }
+// condition is one node: a comparison or call over args, or AND, OR, NOT over
+// parts.
+type condition struct {
+	op    conditionOp
+	args  []*operand
+	parts []*condition
+}
+
+type conditionOp uint8
+
+const (
+	opAnd conditionOp = iota
+	opOr
+	opNot
+	opEqual
+	opNotEqual
+	opLess
+	opLessEqual
+	opGreater
+	opGreaterEqual
+	opBetween // args: value, lower, upper
+	opIn      // args: value, candidates
+	opCall    // args: the call
+)
+
+var conditionOpNames = [...]string{
+	opAnd: "AND", opOr: "OR", opNot: "NOT",
+	opEqual: "=", opNotEqual: "<>", opLess: "<", opLessEqual: "<=", opGreater: ">", opGreaterEqual: ">=",
+	opBetween: "BETWEEN", opIn: "IN", opCall: "",
+}
+
+func (o conditionOp) String() string { return conditionOpNames[o] }
+
+// comparators are the operators between two operands.
+var comparators = map[string]conditionOp{
+	"=": opEqual, "<>": opNotEqual, "<": opLess, "<=": opLessEqual, ">": opGreater, ">=": opGreaterEqual,
+}
+
+// The functions of conditions; the same spelling only, since function names
+// have case.
+const (
+	fnAttributeExists    = "attribute_exists"
+	fnAttributeNotExists = "attribute_not_exists"
+	fnAttributeType      = "attribute_type"
+	fnBeginsWith         = "begins_with"
+	fnContains           = "contains"
+	fnSize               = "size"
+)
+
+// conditionFunctions holds the number of operands of each function.
+var conditionFunctions = map[string]int{
+	fnAttributeExists: 1, fnAttributeNotExists: 1, fnAttributeType: 2,
+	fnBeginsWith: 2, fnContains: 2, fnSize: 1,
+}
+
+// Binding powers, loosest first.
+const (
+	bindAny = iota
+	bindOr
+	bindAnd
+	bindNot
+)
+
+// ParseCondition parses a condition expression; kind is ConditionExpression,
+// FilterExpression or KeyConditionExpression and shows in messages. Errors are
+// of type *Error.
+func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) {
+	ps, err := newParser(kind, src, conditionKeywords, p)
+	if err != nil {
+		return nil, err
+	}
+	c := conditionParser{parser: ps}
+	e, err := c.expression(bindAny)
+	if err != nil {
+		return nil, err
+	}
+	root, err := c.asCondition(e)
+	if err != nil {
+		return nil, err
+	}
+	if ps.peek().kind != tokEnd {
+		return nil, ps.unexpected()
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Condition{root: root, paths: ps.paths()}, nil
+}
+
+// conditionParser is a Pratt parser. Whether parentheses hold an operand or a
+// condition shows only behind them, so that every step yields either.
+type conditionParser struct {
+	*parser
+	leaves []*condition // comparisons and calls in the order of the text
+}
+
+// parsed is a condition or an operand; an operand that is a call may still
+// become a condition.
+type parsed struct {
+	condition     *condition
+	operand       *operand
+	parenthesized bool
+}
+
+func (c *conditionParser) leaf(op conditionOp, args ...*operand) *condition {
+	n := &condition{op: op, args: args}
+	c.leaves = append(c.leaves, n)
+	return n
+}
+
+// asCondition returns e as a condition. A path or value is none: what is wrong
+// is the next token, where an operator should be.
+func (c *conditionParser) asCondition(e parsed) (*condition, error) {
+	switch {
+	case e.condition != nil:
+		return e.condition, nil
+	case e.operand.form == callOperand:
+		return c.leaf(opCall, e.operand), nil
+	}
+	return nil, c.unexpected()
+}
+
+// expression parses an expression up to an operator that binds no stronger
+// than bind.
+func (c *conditionParser) expression(bind int) (parsed, error) {
+	left, err := c.prefix()
+	for err == nil {
+		t := c.peek()
+		comparator, isComparator := comparators[t.text]
+		switch {
+		case t.kind == tokPunct && isComparator, t.is("BETWEEN"), t.is("IN"):
+			if left.operand == nil {
+				return left, c.unexpected()
+			}
+			c.next++
+			left, err = c.comparison(left.operand, t, comparator)
+		case t.is("AND") && bind < bindAnd:
+			left, err = c.connective(left, opAnd, bindAnd)
+		case t.is("OR") && bind < bindOr:
+			left, err = c.connective(left, opOr, bindOr)
+		default:
+			return left, nil
+		}
+	}
+	return left, err
+}
+
+// connective parses what follows left AND, or left OR.
+func (c *conditionParser) connective(left parsed, op conditionOp, bind int) (parsed, error) {
+	first, err := c.asCondition(left)
+	if err != nil {
+		return parsed{}, err
+	}
+	c.next++
+	if err := c.operator(); err != nil {
+		return parsed{}, err
+	}
+	right, err := c.expression(bind)
+	if err != nil {
+		return parsed{}, err
+	}
+	second, err := c.asCondition(right)
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsed{condition: &condition{op: op, parts: []*condition{first, second}}}, nil
+}
+
+// comparison parses what follows an operand and the operator t.
+func (c *conditionParser) comparison(left *operand, t token, comparator conditionOp) (parsed, error) {
+	if err := c.operator(); err != nil {
+		return parsed{}, err
+	}
+	if t.is("IN") {
+		if err := c.expect("("); err != nil {
+			return parsed{}, err
+		}
+		list, err := c.operandList()
+		if err != nil {
+			return parsed{}, err
+		}
+		return parsed{condition: c.leaf(opIn, append([]*operand{left}, list...)...)}, nil
+	}
+	right, err := c.operand()
+	if err != nil {
+		return parsed{}, err
+	}
+	if !t.is("BETWEEN") {
+		return parsed{condition: c.leaf(comparator, left, right)}, nil
+	}
+	if err := c.expect("AND"); err != nil {
+		return parsed{}, err
+	}
+	upper, err := c.operand()
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsed{condition: c.leaf(opBetween, left, right, upper)}, nil
+}
+
+// prefix parses what an expression begins with.
+func (c *conditionParser) prefix() (parsed, error) {
+	switch {
+	case c.accept("NOT"):
+		if err := c.operator(); err != nil {
+			return parsed{}, err
+		}
+		e, err := c.expression(bindNot)
+		if err != nil {
+			return parsed{}, err
+		}
+		inner, err := c.asCondition(e)
+		if err != nil {
+			return parsed{}, err
+		}
+		return parsed{condition: &condition{op: opNot, parts: []*condition{inner}}}, nil
+	case c.accept("("):
+		e, err := c.expression(bindAny)
+		if err != nil {
+			return parsed{}, err
+		}
+		if err := c.expect(")"); err != nil {
+			return parsed{}, err
+		}
+		if e.parenthesized {
+			c.redundant = true
+		}
+		e.parenthesized = true
+		if e.operand != nil {
+			longer, err := c.stepsAfterParentheses(e.operand)
+			e.parenthesized = !longer
+			return e, err
+		}
+		return e, nil
+	}
+	o, err := c.plainOperand()
+	return parsed{operand: o}, err
+}
+
+// check makes all checks after parsing, in DynamoDB's order: parentheses,
+// functions by name and place, reserved words; then leaf by leaf placeholders,
+// numbers of operands, distinctness and types.
+func (c *conditionParser) check() error {
+	if c.redundant {
+		return c.kind.invalid(msgParentheses)
+	}
+	for _, check := range []func() *Error{
+		c.checkFunctionNames, c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	for _, leaf := range c.leaves {
+		for _, o := range leaf.args {
+			if err := c.resolve(o, true, true); err != nil {
+				return err
+			}
+		}
+		for _, check := range []func(*condition) *Error{c.checkCounts, c.checkDistinct, c.checkTypes} {
+			if err := check(leaf); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *conditionParser) checkFunctionNames() *Error {
+	for _, o := range c.operands {
+		if o.form != callOperand {
+			continue
+		}
+		if _, known := conditionFunctions[o.text]; known {
+			continue
+		}
+		if _, known := updateFunctions[o.text]; known {
+			return c.kind.invalid(msgNotInCondition, o.text)
+		}
+		return c.kind.invalid(msgUnknownFunc, o.text)
+	}
+	return nil
+}
+
+// checkFunctionPlaces finds functions other than size as operands, and size as
+// a condition.
+func (c *conditionParser) checkFunctionPlaces() *Error {
+	misused := func(args []*operand) *Error {
+		for _, o := range args {
+			if o.form == callOperand && o.text != fnSize {
+				return c.kind.invalid(msgMisused, o.text)
+			}
+		}
+		return nil
+	}
+	for _, o := range c.operands {
+		if err := misused(o.args); err != nil {
+			return err
+		}
+	}
+	for _, leaf := range c.leaves {
+		if leaf.op == opCall {
+			continue
+		}
+		if err := misused(leaf.args); err != nil {
+			return err
+		}
+	}
+	for _, leaf := range c.leaves {
+		if leaf.op == opCall && leaf.args[0].text == fnSize {
+			return c.kind.invalid(msgMisused, fnSize)
+		}
+	}
+	return nil
+}
+
+// calls visits the calls in args, inner ones first.
+func calls(args []*operand, visit func(*operand) *Error) *Error {
+	for _, o := range args {
+		if err := calls(o.args, visit); err != nil {
+			return err
+		}
+		if o.form == callOperand {
+			if err := visit(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *conditionParser) checkCounts(leaf *condition) *Error {
+	if n := len(leaf.args) - 1; leaf.op == opIn && n > MaxInOperands {
+		return c.kind.invalid(msgOperandCount, leaf.op, n)
+	}
+	return calls(leaf.args, func(call *operand) *Error {
+		if len(call.args) != conditionFunctions[call.text] {
+			return c.kind.invalid(msgOperandCount, call.text, len(call.args))
+		}
+		return nil
+	})
+}
+
+func (c *conditionParser) checkDistinct(leaf *condition) *Error {
+	distinct := func(name string, args []*operand) *Error {
+		if len(args) == 2 && args[0].form == pathOperand && args[1].form == pathOperand && args[0].path.Equal(args[1].path) {
+			return c.kind.invalid(msgNotDistinct, name, args[0].path)
+		}
+		return nil
+	}
+	err := calls(leaf.args, func(call *operand) *Error { return distinct(call.text, call.args) })
+	if err == nil && leaf.op >= opEqual && leaf.op <= opGreaterEqual {
+		err = distinct(leaf.op.String(), leaf.args)
+	}
+	return err
+}
+
+func (c *conditionParser) checkTypes(leaf *condition) *Error {
+	if err := calls(leaf.args, c.checkCallTypes); err != nil {
+		return err
+	}
+	switch leaf.op {
+	case opLess, opLessEqual, opGreater, opGreaterEqual:
+		for _, o := range leaf.args {
+			if o.form == valueOperand && !hasOrder(o.value.Type) {
+				return c.kind.invalid(msgOperandType, leaf.op, o.value.Type)
+			}
+		}
+	case opBetween:
+		return c.checkBounds(leaf.args[1], leaf.args[2])
+	case opAnd, opOr, opNot, opEqual, opNotEqual, opIn, opCall:
+	}
+	return nil
+}
+
+func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
+	if lower.form != valueOperand || upper.form != valueOperand {
+		return nil
+	}
+	lo, hi := lower.value, upper.value
+	if lo.Type != hi.Type {
+		return c.kind.invalid(msgBetweenTypes, valueText(lo), valueText(hi))
+	}
+	order, ok := attr.Compare(lo, hi)
+	if !ok {
+		return c.kind.invalid(msgOperandType, opBetween, lo.Type)
+	}
+	if order > 0 {
+		return c.kind.invalid(msgBetweenOrder, valueText(lo), valueText(hi))
+	}
+	return nil
+}
+
+// valueText shows a value as DynamoDB does in messages.
+func valueText(v attr.Value) string {
+	text := string(attr.AppendJSON(nil, v))
+	text = strings.TrimSuffix(text[strings.IndexByte(text, ':')+1:], "}")
+	if v.Type == attr.S || v.Type == attr.N {
+		text = v.Str
+	}
+	return "AttributeValue: {" + v.Type.String() + ":" + text + "}"
+}
+
+func hasOrder(t attr.Type) bool { return t == attr.S || t == attr.N || t == attr.B }
+
+// typeOf returns the type of an operand where it shows in the expression.
+func typeOf(o *operand) attr.Type {
+	switch {
+	case o.form == valueOperand:
+		return o.value.Type
+	case o.form == callOperand && o.text == fnSize:
+		return attr.N
+	}
+	return attr.Absent
+}
+
+func (c *conditionParser) checkCallTypes(call *operand) *Error {
+	wrongType := func(t string) *Error { return c.kind.invalid(msgOperandType, call.text, t) }
+	switch call.text {
+	case fnAttributeExists, fnAttributeNotExists:
+		if call.args[0].form != pathOperand {
+			return c.kind.invalid(msgPathWanted, call.text)
+		}
+	case fnBeginsWith:
+		for _, o := range call.args {
+			if t := typeOf(o); t != attr.Absent && t != attr.S && t != attr.B {
+				return wrongType(t.String())
+			}
+		}
+	case fnAttributeType:
+		switch t := typeOf(call.args[1]); {
+		case t == attr.Absent:
+			return wrongType("{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")
+		case t != attr.S:
+			return wrongType(t.String())
+		}
+		if _, known := attr.ParseType(call.args[1].value.Str); !known {
+			return c.kind.invalid(msgTypeName, call.args[1].value.Str)
+		}
+	case fnSize:
+		if t := typeOf(call.args[0]); t == attr.N || t == attr.BOOL || t == attr.NULL {
+			return wrongType(t.String())
+		}
+	}
+	return nil
+}
 
 // Eval reports whether item satisfies the condition. A nil item has no
 // attributes. There are no errors at run time: an operand that is missing or
-// of the wrong type makes its comparison false.
-func (c *Condition) Eval(item attr.Item) bool { panic("x") }
+// of the wrong type makes its comparison false, except that <> is true of
+// operands that are not equal for any reason.
+func (c *Condition) Eval(item attr.Item) bool { return c.root.eval(item) }
+
+func (n *condition) eval(item attr.Item) bool {
+	switch n.op {
+	case opAnd:
+		return n.parts[0].eval(item) && n.parts[1].eval(item)
+	case opOr:
+		return n.parts[0].eval(item) || n.parts[1].eval(item)
+	case opNot:
+		return !n.parts[0].eval(item)
+	case opCall:
+		return n.args[0].holds(item)
+	case opEqual, opNotEqual, opLess, opLessEqual, opGreater, opGreaterEqual, opBetween, opIn:
+	}
+	v := n.args[0].eval(item)
+	if n.op == opIn {
+		return slices.ContainsFunc(n.args[1:], func(o *operand) bool { return present(v) && attr.Equal(v, o.eval(item)) })
+	}
+	w := n.args[1].eval(item)
+	switch n.op {
+	case opEqual:
+		return present(v) && attr.Equal(v, w)
+	case opNotEqual:
+		return !present(v) || !attr.Equal(v, w)
+	case opAnd, opOr, opNot, opLess, opLessEqual, opGreater, opGreaterEqual, opBetween, opIn, opCall:
+	}
+	order, ok := attr.Compare(v, w)
+	if !ok {
+		return false
+	}
+	switch n.op {
+	case opLess:
+		return order < 0
+	case opLessEqual:
+		return order <= 0
+	case opGreater:
+		return order > 0
+	case opGreaterEqual:
+		return order >= 0
+	case opBetween:
+		upper, ok := attr.Compare(v, n.args[2].eval(item))
+		return ok && order >= 0 && upper <= 0
+	case opAnd, opOr, opNot, opEqual, opNotEqual, opIn, opCall:
+	}
+	return false
+}
+
+func present(v attr.Value) bool { return !v.IsAbsent() }
+
+// eval returns the value of an operand of a condition, absent where it has
+// none.
+func (o *operand) eval(item attr.Item) attr.Value {
+	switch o.form {
+	case pathOperand:
+		return o.path.Lookup(item)
+	case valueOperand:
+		return o.value
+	case callOperand:
+		return sizeOf(o.args[0].eval(item)) // the only function that is an operand
+	}
+	return attr.Value{}
+}
+
+// sizeOf is the function size: characters of a string, bytes of a binary,
+// elements of a set, list or map. Other types have none.
+func sizeOf(v attr.Value) attr.Value {
+	n := 0
+	switch v.Type {
+	case attr.S:
+		n = utf8.RuneCountInString(v.Str)
+	case attr.B:
+		n = len(v.Str)
+	case attr.SS, attr.NS, attr.BS:
+		n = len(v.Set)
+	case attr.L:
+		n = len(v.List)
+	case attr.M:
+		n = len(v.Map)
+	case attr.Absent, attr.N, attr.BOOL, attr.NULL:
+		return attr.Value{}
+	}
+	return attr.Value{Type: attr.N, Str: strconv.Itoa(n)}
+}
+
+// holds evaluates a call that is a condition.
+func (o *operand) holds(item attr.Item) bool {
+	v := o.args[0].eval(item)
+	switch o.text {
+	case fnAttributeExists:
+		return present(v)
+	case fnAttributeNotExists:
+		return !present(v)
+	}
+	w := o.args[1].eval(item)
+	switch o.text {
+	case fnAttributeType:
+		return present(v) && v.Type.String() == w.Str
+	case fnBeginsWith:
+		return v.Type == w.Type && (v.Type == attr.S || v.Type == attr.B) && strings.HasPrefix(v.Str, w.Str)
+	case fnContains:
+		return contains(v, w)
+	}
+	return false
+}
+
+// memberTypes are the types of the members of sets.
+var memberTypes = map[attr.Type]attr.Type{attr.SS: attr.S, attr.NS: attr.N, attr.BS: attr.B}
+
+// contains is the function of that name: a part of a string or binary, a
+// member of a set, an element of a list.
+func contains(v, w attr.Value) bool {
+	switch v.Type {
+	case attr.S, attr.B:
+		return v.Type == w.Type && strings.Contains(v.Str, w.Str)
+	case attr.SS, attr.NS, attr.BS:
+		return w.Type == memberTypes[v.Type] && v.HasMember(w.Str)
+	case attr.L:
+		return present(w) && slices.ContainsFunc(v.List, func(e attr.Value) bool { return attr.Equal(e, w) })
+	case attr.Absent, attr.N, attr.BOOL, attr.NULL, attr.M:
+	}
+	return false
+}
 
 // Paths returns every document path that the condition mentions, in the order
 // of the text, with repetitions.
-func (c *Condition) Paths() []Path { panic("x") }
+func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
 // attribute_not_exists(name) on a top-level attribute, and which.
-func (c *Condition) Existence() (name string, exists, ok bool) { panic("x") }
+func (c *Condition) Existence() (name string, exists, ok bool) {
+	n := c.root
+	for n.op == opNot {
+		n = n.parts[0]
+		exists = !exists
+	}
+	if n.op != opCall {
+		return "", false, false
+	}
+	call := n.args[0]
+	switch call.text {
+	case fnAttributeExists:
+		exists = !exists
+	case fnAttributeNotExists:
+	default:
+		return "", false, false
+	}
+	path := call.args[0].path
+	if len(path) != 1 {
+		return "", false, false
+	}
+	return path.Attribute(), exists, true
+}

@@ -1,10 +1,17 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // KeyCondition is a parsed key condition expression, not yet bound to a key
 // schema. It is immutable.
-type KeyCondition struct{}
+type KeyCondition struct {
+	condition *Condition
+}
 
 // RangeOperator is what a condition asks of the sort key.
 type RangeOperator uint8
@@ -29,16 +36,185 @@ type KeyRange struct {
 	A, B attr.Value
 }
 
+// Matches reports whether a sort key satisfies the condition. Without one all
+// do, an absent key included.
+func (r KeyRange) Matches(sort attr.Value) bool {
+	if r.Op == NoRange {
+		return true
+	}
+	if r.Op == BeginsWith {
+		return sort.Type == r.A.Type && strings.HasPrefix(sort.Str, r.A.Str)
+	}
+	order, ok := attr.Compare(sort, r.A)
+	if !ok {
+		return false
+	}
+	switch r.Op {
+	case Equal:
+		return order == 0
+	case Less:
+		return order < 0
+	case LessEqual:
+		return order <= 0
+	case Greater:
+		return order > 0
+	case GreaterEqual:
+		return order >= 0
+	case Between:
+		upper, ok := attr.Compare(sort, r.B)
+		return ok && order >= 0 && upper <= 0
+	case NoRange, BeginsWith:
+	}
+	return false
+}
+
 // KeyAttribute is a key attribute: its name and its type, S, N or B.
 type KeyAttribute struct {
 	Name string
 	Type attr.Type
 }
 
-// ParseKeyCondition parses a key condition expression. Errors are of type
-// *Error.
-func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) { panic("x") }
+// keyTerm is the condition on one attribute.
+type keyTerm struct {
+	name string
+	op   RangeOperator
+	args []attr.Value
+}
+
+// ParseKeyCondition parses a key condition expression as a condition. Errors
+// are of type *Error. What a key condition may not say is found by Check:
+// DynamoDB looks at that only after all expressions of the request are parsed
+// and all placeholders used.
+func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
+	c, err := ParseCondition(KeyConditionExpression, src, p)
+	if err != nil {
+		return nil, err
+	}
+	return &KeyCondition{condition: c}, nil
+}
+
+// Check finds what no key condition may say, whatever the key: other operators
+// than =, <, <=, >, >=, BETWEEN, begins_with and AND, conditions without a
+// name or with two, nested paths, two conditions on one name, more than two
+// conditions. Errors are of type *Error.
+func (k *KeyCondition) Check() error {
+	_, err := k.terms()
+	return err
+}
+
+func (k *KeyCondition) terms() ([]keyTerm, error) {
+	terms, err := keyTerms(nil, k.condition.root)
+	if err != nil {
+		return nil, err
+	}
+	if len(terms) > 2 {
+		return nil, newError(msgKeyCount)
+	}
+	return terms, nil
+}
+
+// rangeOperators are the key conditions among the comparisons.
+var rangeOperators = map[conditionOp]RangeOperator{
+	opEqual: Equal, opLess: Less, opLessEqual: LessEqual, opGreater: Greater, opGreaterEqual: GreaterEqual,
+	opBetween: Between,
+}
+
+// mirrored are the operators with their sides changed.
+var mirrored = map[RangeOperator]RangeOperator{
+	Equal: Equal, Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual,
+}
+
+func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
+	if n.op == opAnd {
+		for _, part := range n.parts {
+			var err error
+			if terms, err = keyTerms(terms, part); err != nil {
+				return nil, err
+			}
+		}
+		return terms, nil
+	}
+	op, args := rangeOperators[n.op], n.args
+	name := n.op.String()
+	if n.op == opCall {
+		name, args = n.args[0].text, n.args[0].args
+		op = NoRange
+		if name == fnBeginsWith {
+			op = BeginsWith
+		}
+	}
+	if op == NoRange {
+		return nil, newError(msgKeyOperator, name)
+	}
+	if (op == Between || op == BeginsWith) && args[0].form != pathOperand {
+		return nil, newError(msgKeyFirst, name)
+	}
+	t := keyTerm{op: op}
+	for i, o := range args {
+		switch o.form {
+		case callOperand:
+			return nil, newError(msgKeyNested)
+		case valueOperand:
+			t.args = append(t.args, o.value)
+		case pathOperand:
+			if t.name != "" {
+				return nil, newError(msgKeyManyNames)
+			}
+			if len(o.path) > 1 {
+				return nil, newError(msgKeyNestedAttr)
+			}
+			t.name = o.path.Attribute()
+			if i > 0 {
+				t.op = mirrored[op]
+			}
+		}
+	}
+	if t.name == "" {
+		return nil, newError(msgKeyNoName)
+	}
+	if slices.ContainsFunc(terms, func(other keyTerm) bool { return other.name == t.name }) {
+		return nil, newError(msgKeyTwice)
+	}
+	return append(terms, t), nil
+}
 
 // Resolve binds the condition to the key of a table or an index; a sort key
-// without a name is none. Errors are of type *Error.
-func (k *KeyCondition) Resolve(hash, sort KeyAttribute) (KeyRange, error) { panic("x") }
+// without a name is none. Errors are of type *Error, those of Check included.
+func (k *KeyCondition) Resolve(hash, sort KeyAttribute) (KeyRange, error) {
+	terms, err := k.terms()
+	if err != nil {
+		return KeyRange{}, err
+	}
+	if sort.Name == "" && len(terms) > 1 {
+		return KeyRange{}, newError(msgKeyUnsupported)
+	}
+	var r KeyRange
+	for i, key := range []KeyAttribute{hash, sort} {
+		isHash := i == 0
+		at := slices.IndexFunc(terms, func(t keyTerm) bool { return t.name == key.Name })
+		if at < 0 {
+			if isHash || len(terms) > 1 {
+				return KeyRange{}, newError(msgKeyMissed, key.Name)
+			}
+			continue
+		}
+		t := terms[at]
+		for _, v := range t.args {
+			if v.Type != key.Type {
+				return KeyRange{}, newError(msgKeyType)
+			}
+		}
+		if isHash {
+			if t.op != Equal {
+				return KeyRange{}, newError(msgKeyUnsupported)
+			}
+			r.Hash = t.args[0]
+			continue
+		}
+		r.Op, r.A = t.op, t.args[0]
+		if t.op == Between {
+			r.B = t.args[1]
+		}
+	}
+	return r, nil
+}

@@ -1,9 +1,15 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"slices"
+	"strconv"
+	"strings"
 
-// Step is one step of a path: into a map by Name, or, where Name is "" and
-// IsIndex, into a list by Index.
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Step is one step of a path: into a map by Name, or, where IsIndex, into a
+// list by Index.
 type Step struct {
 	Name    string
 	Index   int
@@ -14,11 +20,85 @@ type Step struct {
 // the name of a top-level attribute.
 type Path []Step
 
+// AttributePath returns the path of a top-level attribute.
+func AttributePath(name string) Path { return Path{{Name: name}} }
+
 // Attribute returns the name of the top-level attribute.
 func (p Path) Attribute() string { return p[0].Name }
 
+// Equal reports whether p and q are the same path.
+func (p Path) Equal(q Path) bool { return slices.Equal(p, q) }
+
 // String returns the path in DynamoDB's notation for messages: "[a, b, [0]]".
-func (p Path) String() string { panic("x") }
+func (p Path) String() string {
+	steps := make([]string, len(p))
+	for i, s := range p {
+		if steps[i] = s.Name; s.IsIndex {
+			steps[i] = "[" + strconv.Itoa(s.Index) + "]"
+		}
+	}
+	return "[" + strings.Join(steps, ", ") + "]"
+}
 
 // Lookup returns the value at p, absent where there is none.
-func (p Path) Lookup(item attr.Item) attr.Value { panic("x") }
+func (p Path) Lookup(item attr.Item) attr.Value {
+	v := item[p[0].Name]
+	for _, s := range p[1:] {
+		if v = child(v, s); v.IsAbsent() {
+			break
+		}
+	}
+	return v
+}
+
+// child returns what is one step inside v, or absent.
+func child(v attr.Value, s Step) attr.Value {
+	switch {
+	case !s.IsIndex && v.Type == attr.M:
+		return v.Map[s.Name]
+	case s.IsIndex && v.Type == attr.L && s.Index < len(v.List):
+		return v.List[s.Index]
+	}
+	return attr.Value{}
+}
+
+// checkPaths returns the error of the first path that overlaps with an earlier
+// one (leads to the same place or inside of it), or else of the first that
+// conflicts with an earlier one (takes for a map what that takes for a list).
+func checkPaths(k Kind, paths []Path) *Error {
+	var conflict *Error
+	for i, b := range paths {
+		for _, a := range paths[:i] {
+			switch comparePaths(a, b) {
+			case pathsOverlap:
+				return k.invalid(msgOverlap, a, b)
+			case pathsConflict:
+				if conflict == nil {
+					conflict = k.invalid(msgConflict, a, b)
+				}
+			case pathsDiffer:
+			}
+		}
+	}
+	return conflict
+}
+
+type pathRelation uint8
+
+const (
+	pathsDiffer pathRelation = iota
+	pathsOverlap
+	pathsConflict
+)
+
+func comparePaths(a, b Path) pathRelation {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i].IsIndex != b[i].IsIndex:
+			return pathsConflict
+		case a[i] != b[i]:
+			return pathsDiffer
+		}
+	}
+	return pathsOverlap
+}

@@ -1,10 +1,28 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Limits of placeholders. Source: developer guide, "Service, account, and
+// table quotas", expression parameters.
+const (
+	// MaxPlaceholderBytes is the length of the longest "#name" or ":value".
+	MaxPlaceholderBytes = 255
+	// MaxPlaceholdersBytes is the size of all names and values together.
+	MaxPlaceholdersBytes = 2 << 20
+	// maxNameBytes is the length of the longest attribute name.
+	maxNameBytes = 65535
+)
 
 // Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues
 // of one request. All expressions of the request are parsed with the same
-// Placeholders, which remember what was used. Not for concurrent use.
+// Placeholders, which remember what was used. A nil *Placeholders has none.
+// Not for concurrent use.
 type Placeholders struct {
 	names      map[string]string
 	values     map[string]attr.Value
@@ -15,11 +33,105 @@ type Placeholders struct {
 // NewPlaceholders takes the names by "#name" and the values by ":value". Nil
 // maps stand for parameters that the request does not have. It fails with an
 // *Error where a key has the wrong form, a map is given but empty, or
-// everything together is too large.
+// everything together is too large. It keeps the maps and does not change them.
 func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Placeholders, error) {
-	panic("x")
+	if names != nil && len(names) == 0 {
+		return nil, newError(msgNamesEmpty)
+	}
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		name := names[key]
+		if !isPlaceholder(key, '#') {
+			return nil, newError(msgNameKey, key)
+		}
+		if name == "" || len(name) > maxNameBytes {
+			return nil, newError(msgNameValue, key)
+		}
+		size += len(key) + len(name)
+	}
+	if values != nil && len(values) == 0 {
+		return nil, newError(msgValuesEmpty)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !isPlaceholder(key, ':') {
+			return nil, newError(msgValueKey, key)
+		}
+		size += len(key) + values[key].Size()
+	}
+	if size > MaxPlaceholdersBytes {
+		return nil, newError(msgTooLarge, MaxPlaceholdersBytes, size)
+	}
+	return &Placeholders{
+		names: names, values: values,
+		usedNames: map[string]bool{}, usedValues: map[string]bool{},
+	}, nil
+}
+
+// InvalidValue is the error of an expression attribute value that is none:
+// problem is DynamoDB's text for what is wrong with it.
+func InvalidValue(key, problem string) *Error { return newError(msgInvalidValue, problem, key) }
+
+// isPlaceholder reports whether key is prefix and at least one letter, digit
+// or underscore.
+func isPlaceholder(key string, prefix byte) bool {
+	if len(key) < 2 || len(key) > MaxPlaceholderBytes || key[0] != prefix {
+		return false
+	}
+	for i := 1; i < len(key); i++ {
+		if !isWordByte(key[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// name resolves "#name".
+func (p *Placeholders) name(key string) (string, bool) {
+	if p == nil {
+		return "", false
+	}
+	name, ok := p.names[key]
+	if ok {
+		p.usedNames[key] = true
+	}
+	return name, ok
+}
+
+// value resolves ":value".
+func (p *Placeholders) value(key string) (attr.Value, bool) {
+	if p == nil {
+		return attr.Value{}, false
+	}
+	v, ok := p.values[key]
+	if ok {
+		p.usedValues[key] = true
+	}
+	return v, ok
 }
 
 // CheckUsed fails with an *Error where a name, or else a value, was used by no
-// expression parsed so far. Call it once all expressions are parsed.
-func (p *Placeholders) CheckUsed() error { panic("x") }
+// expression parsed so far. Call it once all expressions are parsed. The keys
+// come sorted; DynamoDB promises no order.
+func (p *Placeholders) CheckUsed() error {
+	if p == nil {
+		return nil
+	}
+	if unused := unusedKeys(p.names, p.usedNames); unused != "" {
+		return newError(msgNamesUnused, unused)
+	}
+	if unused := unusedKeys(p.values, p.usedValues); unused != "" {
+		return newError(msgValuesUnused, unused)
+	}
+	return nil
+}
+
+func unusedKeys[V any](all map[string]V, used map[string]bool) string {
+	var unused []string
+	for key := range all {
+		if !used[key] {
+			unused = append(unused, key)
+		}
+	}
+	slices.Sort(unused)
+	return strings.Join(unused, ", ")
+}

@@ -1,25 +1,148 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"maps"
+	"slices"
 
-// Projection is a parsed projection expression, or any other set of paths that
-// do not overlap. It is immutable.
-type Projection struct{}
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Projection is a parsed projection expression, or any other set of paths. It
+// is immutable.
+type Projection struct {
+	paths []Path
+	root  *selection
+}
+
+// selection is a tree of paths: what is kept of a value.
+type selection struct {
+	whole    bool // all of it
+	members  map[string]*selection
+	elements map[int]*selection
+}
 
 // ParseProjection parses a projection expression. Errors are of type *Error.
-func ParseProjection(src string, p *Placeholders) (*Projection, error) { panic("x") }
+// The checks after parsing, in DynamoDB's order: reserved words, placeholders,
+// paths that overlap, paths that conflict.
+func ParseProjection(src string, p *Placeholders) (*Projection, error) {
+	ps, err := newParser(ProjectionExpression, src, projectionKeywords, p)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if _, err := ps.path(); err != nil {
+			return nil, err
+		}
+		if !ps.accept(",") {
+			break
+		}
+	}
+	if ps.peek().kind != tokEnd {
+		return nil, ps.unexpected()
+	}
+	if err := ps.checkReserved(); err != nil {
+		return nil, err
+	}
+	if ps.pathError != nil {
+		return nil, ps.pathError
+	}
+	for _, o := range ps.operands {
+		if err := ps.resolve(o, true, true); err != nil {
+			return nil, err
+		}
+	}
+	paths := ps.paths()
+	if err := checkPaths(ProjectionExpression, paths); err != nil {
+		return nil, err
+	}
+	return ProjectionOf(paths...), nil
+}
 
-// ProjectionOf returns the projection onto paths, which may overlap: then the
+// ProjectionOf returns the projection onto paths. They may overlap: then the
 // shorter one counts.
-func ProjectionOf(paths ...Path) *Projection { panic("x") }
+func ProjectionOf(paths ...Path) *Projection {
+	p := &Projection{paths: paths, root: &selection{}}
+	for _, path := range paths {
+		s := p.root
+		for _, step := range path {
+			if s.whole {
+				break
+			}
+			s = s.child(step)
+		}
+		*s = selection{whole: true}
+	}
+	return p
+}
 
-// AttributePath returns the path of a top-level attribute.
-func AttributePath(name string) Path { return Path{{Name: name}} }
+// child returns the selection one step inside, making it first.
+func (s *selection) child(step Step) *selection {
+	var c *selection
+	if step.IsIndex {
+		if c = s.elements[step.Index]; c == nil {
+			if s.elements == nil {
+				s.elements = map[int]*selection{}
+			}
+			c = &selection{}
+			s.elements[step.Index] = c
+		}
+		return c
+	}
+	if c = s.members[step.Name]; c == nil {
+		if s.members == nil {
+			s.members = map[string]*selection{}
+		}
+		c = &selection{}
+		s.members[step.Name] = c
+	}
+	return c
+}
+
+// Paths returns the paths in the order of the text.
+func (p *Projection) Paths() []Path { return p.paths }
 
 // Apply returns the part of item that the paths lead to: elements of lists
 // close up, in their order. The result is empty, not nil, where nothing is
 // left; a nil item stays nil.
-func (p *Projection) Apply(item attr.Item) attr.Item { panic("x") }
+func (p *Projection) Apply(item attr.Item) attr.Item {
+	if item == nil {
+		return nil
+	}
+	return p.root.selectMembers(item)
+}
 
-// Paths returns the paths in the order of the text.
-func (p *Projection) Paths() []Path { panic("x") }
+func (s *selection) selectMembers(m map[string]attr.Value) map[string]attr.Value {
+	kept := make(map[string]attr.Value, len(s.members))
+	for name, c := range s.members {
+		if v := c.selectFrom(m[name]); present(v) {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+// selectFrom returns the part of v that is selected, absent if there is none.
+func (s *selection) selectFrom(v attr.Value) attr.Value {
+	switch {
+	case s.whole:
+		return v
+	case v.Type == attr.M && len(s.members) > 0:
+		if kept := s.selectMembers(v.Map); len(kept) > 0 {
+			return attr.MapOf(kept)
+		}
+	case v.Type == attr.L:
+		var kept []attr.Value
+		for _, i := range slices.Sorted(maps.Keys(s.elements)) {
+			if i >= len(v.List) {
+				break
+			}
+			if e := s.elements[i].selectFrom(v.List[i]); present(e) {
+				kept = append(kept, e)
+			}
+		}
+		if len(kept) > 0 {
+			return attr.ListOf(kept...)
+		}
+	}
+	return attr.Value{}
+}

@@ -1,22 +1,494 @@
 package expr
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // Update is a parsed update expression. It is immutable.
-type Update struct{}
+type Update struct {
+	clauses []clause
+	paths   []Path
+	reads   []Path
+}
 
-// ParseUpdate parses an update expression. Errors are of type *Error.
-func ParseUpdate(src string, p *Placeholders) (*Update, error) { panic("x") }
+// clause is one element of a section: what happens at one path.
+type clause struct {
+	section section
+	target  *operand
+	value   *operand // nil for REMOVE
+}
+
+type section uint8
+
+const (
+	sectionSet section = iota
+	sectionRemove
+	sectionAdd
+	sectionDelete
+)
+
+func (s section) String() string { return updateKeywords[s] }
+
+// The functions of updates, and the operators, which are called like them.
+const (
+	fnIfNotExists = "if_not_exists"
+	fnListAppend  = "list_append"
+	fnPlus        = "+"
+	fnMinus       = "-"
+)
+
+// updateFunctions holds the number of operands of each function.
+var updateFunctions = map[string]int{fnIfNotExists: 2, fnListAppend: 2, fnPlus: 2, fnMinus: 2}
+
+// ParseUpdate parses an update expression. Errors are of type *Error. The
+// checks after parsing, in DynamoDB's order: reserved words, functions by
+// name, sections, names, values, paths that overlap, paths that conflict,
+// operands of ADD and DELETE, operands of functions.
+func ParseUpdate(src string, p *Placeholders) (*Update, error) {
+	ps, err := newParser(UpdateExpression, src, updateKeywords, p)
+	if err != nil {
+		return nil, err
+	}
+	u := updateParser{parser: ps}
+	if err := u.parse(); err != nil {
+		return nil, err
+	}
+	if err := u.check(); err != nil {
+		return nil, err
+	}
+	update := &Update{clauses: u.clauses}
+	for _, c := range u.clauses {
+		update.paths = append(update.paths, c.target.path)
+	}
+	for _, o := range u.operands {
+		if o.form == pathOperand && !slices.ContainsFunc(u.clauses, func(c clause) bool { return c.target == o }) {
+			update.reads = append(update.reads, o.path)
+		}
+	}
+	return update, nil
+}
+
+type updateParser struct {
+	*parser
+	clauses  []clause
+	sections []section
+}
+
+func (u *updateParser) parse() error {
+	for {
+		t := u.peek()
+		if t.kind == tokEnd && len(u.sections) > 0 {
+			return nil
+		}
+		if t.kind != tokKeyword {
+			return u.unexpected()
+		}
+		u.next++
+		s := section(slices.Index(updateKeywords, t.text))
+		u.sections = append(u.sections, s)
+		for {
+			c, err := u.clause(s)
+			if err != nil {
+				return err
+			}
+			u.clauses = append(u.clauses, c)
+			if !u.accept(",") {
+				break
+			}
+		}
+	}
+}
+
+func (u *updateParser) clause(s section) (clause, error) {
+	target, err := u.path()
+	if err != nil {
+		return clause{}, err
+	}
+	c := clause{section: s, target: target}
+	switch s {
+	case sectionSet:
+		if err = u.expect("="); err == nil {
+			c.value, err = u.setValue()
+		}
+	case sectionAdd, sectionDelete:
+		if u.peek().kind != tokValue {
+			return c, u.unexpected()
+		}
+		c.value, err = u.plainOperand()
+	case sectionRemove:
+	}
+	return c, err
+}
+
+// setValue parses an operand, or two with + or - between them; the whole may
+// stand in parentheses, and each operand too.
+func (u *updateParser) setValue() (*operand, error) {
+	o, _, err := u.term()
+	return o, err
+}
+
+// term is setValue; it also says whether parentheses stand around all of it.
+func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
+	var left *operand
+	if u.accept("(") {
+		again := false
+		if left, again, err = u.term(); err != nil {
+			return nil, false, err
+		}
+		u.redundant = u.redundant || again
+		if err = u.expect(")"); err != nil {
+			return nil, false, err
+		}
+		if left.text == fnPlus || left.text == fnMinus {
+			return left, true, nil
+		}
+		longer := false
+		longer, err = u.stepsAfterParentheses(left)
+		parenthesized = !longer
+	} else {
+		left, err = u.plainOperand()
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	t := u.peek()
+	if !t.is(fnPlus) && !t.is(fnMinus) {
+		return left, parenthesized, nil
+	}
+	u.next++
+	if err = u.operator(); err != nil {
+		return nil, false, err
+	}
+	right, err := u.operand()
+	if err != nil {
+		return nil, false, err
+	}
+	o = &operand{form: callOperand, text: t.text, args: []*operand{left, right}}
+	u.operands = append(u.operands, o)
+	return o, false, nil
+}
+
+func (u *updateParser) check() error {
+	if u.redundant {
+		return u.kind.invalid(msgParentheses)
+	}
+	for _, check := range []func() *Error{
+		u.checkReserved, u.checkFunctionNames, u.checkSections,
+		func() *Error { return u.pathError },
+		func() *Error { return u.resolveAll(true, false) },
+		func() *Error { return u.resolveAll(false, true) },
+		u.checkTargets, u.checkClauses, u.checkCalls,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *updateParser) checkFunctionNames() *Error {
+	for _, o := range u.operands {
+		if o.form != callOperand {
+			continue
+		}
+		if _, known := updateFunctions[o.text]; known {
+			continue
+		}
+		if _, known := conditionFunctions[o.text]; known {
+			return u.kind.invalid(msgNotInUpdate, o.text)
+		}
+		return u.kind.invalid(msgUnknownFunc, o.text)
+	}
+	return nil
+}
+
+func (u *updateParser) checkSections() *Error {
+	for i, s := range u.sections {
+		if slices.Contains(u.sections[:i], s) {
+			return u.kind.invalid(msgSectionTwice, s)
+		}
+	}
+	return nil
+}
+
+func (u *updateParser) resolveAll(names, values bool) *Error {
+	for _, o := range u.operands {
+		if o.form == callOperand {
+			continue // its operands are in the list too
+		}
+		if err := u.resolve(o, names, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *updateParser) checkTargets() *Error {
+	paths := make([]Path, len(u.clauses))
+	for i, c := range u.clauses {
+		paths[i] = c.target.path
+	}
+	return checkPaths(UpdateExpression, paths)
+}
+
+// longTypeNames are the names that the messages of ADD and DELETE have for
+// the types that one of them does not take.
+var longTypeNames = map[attr.Type]string{
+	attr.S: "STRING", attr.N: "NUMBER", attr.B: "BINARY", attr.NULL: "NULL",
+	attr.BOOL: "BOOLEAN", attr.L: "LIST", attr.M: "MAP",
+}
+
+func (u *updateParser) checkClauses() *Error {
+	for _, c := range u.clauses {
+		if c.section != sectionAdd && c.section != sectionDelete {
+			continue
+		}
+		t := c.value.value.Type
+		if !t.IsSet() && !(c.section == sectionAdd && t == attr.N) {
+			return u.kind.invalid(msgClauseType, c.section, longTypeNames[t])
+		}
+	}
+	return nil
+}
+
+func (u *updateParser) checkCalls() *Error {
+	for _, call := range u.operands {
+		if call.form != callOperand {
+			continue
+		}
+		if len(call.args) != updateFunctions[call.text] {
+			return u.kind.invalid(msgOperandCount, call.text, len(call.args))
+		}
+		want := attr.N
+		switch call.text {
+		case fnIfNotExists:
+			if call.args[0].form != pathOperand {
+				return u.kind.invalid(msgPathWanted, call.text)
+			}
+			continue
+		case fnListAppend:
+			want = attr.L
+		}
+		for _, o := range call.args {
+			if o.form == valueOperand && o.value.Type != want {
+				return u.kind.invalid(msgOperandType, call.text, o.value.Type)
+			}
+		}
+	}
+	return nil
+}
+
+// Paths returns the paths that the update changes, in the order of the text.
+// None is inside another.
+func (u *Update) Paths() []Path { return u.paths }
+
+// ReadPaths returns the paths that the operands of the update read, in the
+// order of the text, with repetitions.
+func (u *Update) ReadPaths() []Path { return u.reads }
 
 // Apply returns item as the update leaves it; item itself stays as it is, and
-// may be nil. All clauses see the item as it was. Errors are of type *Error.
+// may be nil. All clauses see the item as it was. Errors are of type *Error:
+// an operand that is missing or of the wrong type, a path without a parent, a
+// number out of range, nesting too deep.
+//
+// Elements of a list are found by their index as it was; removed ones go once
+// all else is done, and those set beyond the end are appended in the order of
+// their indexes.
 //
 // What the update touched, for UPDATED_OLD and UPDATED_NEW, is
 // ProjectionOf(u.Paths()...).Apply on the item before and after.
-func (u *Update) Apply(item attr.Item) (attr.Item, error) { panic("x") }
+func (u *Update) Apply(item attr.Item) (attr.Item, error) {
+	root := &edit{}
+	for _, c := range u.clauses {
+		v, err := c.result(item)
+		if err != nil {
+			return nil, err
+		}
+		root.add(c.target.path, v)
+	}
+	for _, c := range u.clauses {
+		if err := checkParent(item, c.target.path); err != nil {
+			return nil, err
+		}
+	}
+	return root.editMembers(item), nil
+}
 
-// Paths returns the paths that the update changes, in the order of the text.
-func (u *Update) Paths() []Path { panic("x") }
+// result returns the value that a clause leaves at its path, absent for none.
+func (c clause) result(item attr.Item) (attr.Value, error) {
+	if c.section == sectionRemove {
+		return attr.Value{}, nil
+	}
+	if c.section == sectionSet {
+		v, err := c.value.compute(item)
+		if err == nil && len(c.target.path)-1+v.Depth() > attr.MaxDepth {
+			err = numberError(&attr.Error{Problem: attr.TooDeep})
+		}
+		return v, err
+	}
+	old, operand := c.target.path.Lookup(item), c.value.value
+	if present(old) && old.Type != operand.Type {
+		return attr.Value{}, newError(msgUpdateOperand)
+	}
+	switch {
+	case c.section == sectionDelete:
+		return attr.SetOf(old.Type, slices.DeleteFunc(slices.Clone(old.Set), operand.HasMember)...), nil
+	case !present(old):
+		return operand, nil
+	case operand.Type == attr.N:
+		n, err := attr.AddNumbers(old.Str, operand.Str)
+		return attr.Value{Type: attr.N, Str: n}, numberError(err)
+	}
+	return attr.SetOf(old.Type, append(slices.Clone(old.Set), operand.Set...)...), nil
+}
 
-// ReadPaths returns the paths that the operands of the update read.
-func (u *Update) ReadPaths() []Path { panic("x") }
+// numberError turns an error of the value model into DynamoDB's text.
+func numberError(err error) error {
+	var e *attr.Error
+	if errors.As(err, &e) {
+		text, _ := e.AWSMessage()
+		return &Error{Message: text}
+	}
+	return err
+}
+
+// compute returns the value of an operand of SET.
+func (o *operand) compute(item attr.Item) (attr.Value, error) {
+	switch o.form {
+	case valueOperand:
+		return o.value, nil
+	case pathOperand:
+		v := o.path.Lookup(item)
+		if !present(v) {
+			return v, newError(msgUpdateMissing)
+		}
+		return v, nil
+	case callOperand:
+	}
+	if o.text == fnIfNotExists {
+		if v := o.args[0].path.Lookup(item); present(v) {
+			return v, nil
+		}
+		return o.args[1].compute(item)
+	}
+	want := attr.N
+	if o.text == fnListAppend {
+		want = attr.L
+	}
+	var args [2]attr.Value
+	for i := range args {
+		v, err := o.args[i].compute(item)
+		if err != nil {
+			return attr.Value{}, err
+		}
+		if v.Type != want {
+			return attr.Value{}, newError(msgUpdateOperand)
+		}
+		args[i] = v
+	}
+	arithmetic := attr.AddNumbers
+	switch o.text {
+	case fnListAppend:
+		return attr.ListOf(slices.Concat(args[0].List, args[1].List)...), nil
+	case fnMinus:
+		arithmetic = attr.SubtractNumbers
+	}
+	n, err := arithmetic(args[0].Str, args[1].Str)
+	return attr.Value{Type: attr.N, Str: n}, numberError(err)
+}
+
+// checkParent finds a path whose last step leads out of something that is not
+// there, or no map or list.
+func checkParent(item attr.Item, path Path) error {
+	last := path[len(path)-1]
+	if len(path) == 1 {
+		return nil
+	}
+	want := attr.M
+	if last.IsIndex {
+		want = attr.L
+	}
+	if path[:len(path)-1].Lookup(item).Type != want {
+		return newError(msgUpdatePath)
+	}
+	return nil
+}
+
+// edit is a tree of changes: what becomes of a value and what is inside of it.
+type edit struct {
+	leaf     bool       // the value is replaced by
+	value    attr.Value // this; absent for none
+	members  map[string]*edit
+	elements map[int]*edit
+}
+
+// add puts a change into the tree. Paths do not overlap.
+func (e *edit) add(path Path, v attr.Value) {
+	for _, step := range path {
+		var c *edit
+		if step.IsIndex {
+			if c = e.elements[step.Index]; c == nil {
+				c = &edit{}
+				if e.elements == nil {
+					e.elements = map[int]*edit{}
+				}
+				e.elements[step.Index] = c
+			}
+		} else if c = e.members[step.Name]; c == nil {
+			c = &edit{}
+			if e.members == nil {
+				e.members = map[string]*edit{}
+			}
+			e.members[step.Name] = c
+		}
+		e = c
+	}
+	e.leaf, e.value = true, v
+}
+
+// apply returns v changed. That it is of the type that the tree wants is
+// checked before.
+func (e *edit) apply(v attr.Value) attr.Value {
+	switch {
+	case e.leaf:
+		return e.value
+	case v.Type == attr.M:
+		return attr.MapOf(e.editMembers(v.Map))
+	}
+	return attr.ListOf(e.editElements(v.List)...)
+}
+
+func (e *edit) editMembers(old map[string]attr.Value) map[string]attr.Value {
+	m := make(map[string]attr.Value, len(old)+len(e.members))
+	maps.Copy(m, old)
+	for name, c := range e.members {
+		if v := c.apply(old[name]); present(v) {
+			m[name] = v
+		} else {
+			delete(m, name)
+		}
+	}
+	return m
+}
+
+func (e *edit) editElements(old []attr.Value) []attr.Value {
+	list := make([]attr.Value, 0, len(old)+len(e.elements))
+	for i, v := range old {
+		if c := e.elements[i]; c != nil {
+			v = c.apply(v)
+		}
+		if present(v) {
+			list = append(list, v)
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(e.elements)) {
+		if c := e.elements[i]; i >= len(old) && present(c.value) {
+			list = append(list, c.value)
+		}
+	}
+	return list
+}

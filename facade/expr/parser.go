@@ -1,0 +1,328 @@
+package expr
+
+import (
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Limits of an expression. Source: developer guide, "Service, account, and
+// table quotas", expression parameters.
+const (
+	// MaxExpressionBytes is the length of the longest expression, as written.
+	MaxExpressionBytes = 4096
+	// MaxOperators is how many operators and functions an expression may have.
+	MaxOperators = 300
+	// MaxInOperands is how many values IN may compare with.
+	MaxInOperands = 100
+	// MaxPathSteps is how deep a document path may lead.
+	MaxPathSteps = attr.MaxDepth
+)
+
+// parser holds what the four languages share: tokens, syntax errors, paths and
+// function calls. Parsing builds a tree and finds nothing but errors of
+// syntax; the checks that come after it walk the tree in DynamoDB's order.
+type parser struct {
+	kind         Kind
+	src          string
+	tokens       []token
+	next         int // index in tokens
+	placeholders *Placeholders
+
+	operators int
+	redundant bool       // an operand or condition had two pairs of parentheses
+	pathError *Error     // the first path that is too deep or has an index too high
+	operands  []*operand // all, each before those that it is an operand of
+}
+
+// operandForm is what an operand is written as.
+type operandForm uint8
+
+const (
+	pathOperand operandForm = iota
+	valueOperand
+	callOperand // of a function, or of + and - in an update
+)
+
+// operand is a path, a value or a call. path, value and the operands inside
+// of args are resolved by parser.resolve.
+type operand struct {
+	form operandForm
+	text string // ":value", or the name of the function
+	raw  []rawStep
+	args []*operand
+
+	path  Path
+	value attr.Value
+}
+
+// rawStep is a step of a path as written.
+type rawStep struct {
+	text    string // name, "#name" or digits
+	kind    tokenKind
+	isIndex bool
+}
+
+// newParser makes the first checks, which come before all others.
+func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
+	ps := &parser{kind: kind, src: src, placeholders: p}
+	if len(src) > MaxExpressionBytes {
+		return nil, kind.invalid(msgTooLong, len(src))
+	}
+	ps.tokens = lex(src, keywords)
+	if len(ps.tokens) == 1 {
+		return nil, kind.invalid(msgEmpty)
+	}
+	return ps, nil
+}
+
+func (p *parser) peek() token { return p.tokens[p.next] }
+
+// take returns the next token and goes past it, but never past the end.
+func (p *parser) take() token {
+	t := p.tokens[p.next]
+	if t.kind != tokEnd {
+		p.next++
+	}
+	return t
+}
+
+// accept goes past the next token if it is the given mark or keyword.
+func (p *parser) accept(text string) bool {
+	if !p.peek().is(text) {
+		return false
+	}
+	p.next++
+	return true
+}
+
+// expect is accept for a token that must be there.
+func (p *parser) expect(text string) error {
+	if !p.accept(text) {
+		return p.unexpected()
+	}
+	return nil
+}
+
+// unexpected is the syntax error of the next token. Its surroundings reach
+// from the token before to the token after it.
+func (p *parser) unexpected() error {
+	t := p.peek()
+	start, end := t.start, t.end
+	if p.next > 0 {
+		start = p.tokens[p.next-1].start
+	}
+	if t.kind == tokEnd {
+		if p.next > 0 {
+			end = p.tokens[p.next-1].end
+		}
+	} else if after := p.tokens[p.next+1]; after.kind != tokEnd {
+		end = after.end
+	}
+	return p.kind.invalid(msgSyntax, p.tokenText(t), p.src[start:end])
+}
+
+func (p *parser) tokenText(t token) string {
+	if t.kind == tokEnd {
+		return t.text
+	}
+	return p.src[t.start:t.end]
+}
+
+// operator counts one operator or function.
+func (p *parser) operator() error {
+	p.operators++
+	if p.operators > MaxOperators {
+		return p.kind.invalid(msgTooManyOps, p.operators)
+	}
+	return nil
+}
+
+// path parses a path; the next token must begin one.
+func (p *parser) path() (*operand, error) {
+	t := p.peek()
+	if t.kind != tokWord && t.kind != tokName {
+		return nil, p.unexpected()
+	}
+	p.next++
+	o := &operand{form: pathOperand, raw: []rawStep{{text: t.text, kind: t.kind}}}
+	p.operands = append(p.operands, o)
+	return o, p.steps(o)
+}
+
+// steps parses what follows the first step of a path.
+func (p *parser) steps(o *operand) error {
+	for {
+		switch {
+		case p.accept("."):
+			t := p.peek()
+			if t.kind != tokWord && t.kind != tokName {
+				return p.unexpected()
+			}
+			p.next++
+			o.raw = append(o.raw, rawStep{text: t.text, kind: t.kind})
+		case p.accept("["):
+			t := p.peek()
+			if t.kind != tokDigits {
+				return p.unexpected()
+			}
+			p.next++
+			if err := p.expect("]"); err != nil {
+				return err
+			}
+			o.raw = append(o.raw, rawStep{text: t.text, kind: t.kind, isIndex: true})
+			if _, err := strconv.ParseInt(t.text, 10, 32); err != nil && p.pathError == nil {
+				p.pathError = p.kind.invalid(msgIndexRange, t.text)
+			}
+		default:
+			if len(o.raw) > MaxPathSteps && p.pathError == nil {
+				p.pathError = p.kind.invalid(msgPathTooDeep, len(o.raw))
+			}
+			return nil
+		}
+	}
+}
+
+// plainOperand parses a path, a value or a call of a function.
+func (p *parser) plainOperand() (*operand, error) {
+	t := p.peek()
+	switch {
+	case t.kind == tokValue:
+		p.next++
+		o := &operand{form: valueOperand, text: t.text}
+		p.operands = append(p.operands, o)
+		return o, nil
+	case t.kind == tokWord && p.tokens[p.next+1].is("("):
+		return p.call()
+	}
+	return p.path()
+}
+
+// operand parses an operand that may stand in parentheses.
+func (p *parser) operand() (*operand, error) {
+	o, _, err := p.group(p.plainOperand)
+	return o, err
+}
+
+// group parses what plain parses, or an operand in parentheses, and says
+// which. Two pairs of parentheses around the same are noted.
+func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
+	if !p.accept("(") {
+		o, err = plain()
+		return o, false, err
+	}
+	o, again, err := p.group(plain)
+	if err != nil {
+		return nil, false, err
+	}
+	p.redundant = p.redundant || again
+	if err = p.expect(")"); err != nil {
+		return nil, false, err
+	}
+	longer, err := p.stepsAfterParentheses(o)
+	return o, !longer, err
+}
+
+// stepsAfterParentheses parses the rest of `(a.b).c` and reports whether there
+// is any.
+func (p *parser) stepsAfterParentheses(o *operand) (longer bool, err error) {
+	if o.form != pathOperand {
+		return false, nil
+	}
+	before := len(o.raw)
+	err = p.steps(o)
+	return len(o.raw) > before, err
+}
+
+// call parses a function call; the next token is its name.
+func (p *parser) call() (*operand, error) {
+	o := &operand{form: callOperand, text: p.take().text}
+	if err := p.operator(); err != nil {
+		return nil, err
+	}
+	p.next++ // the parenthesis
+	args, err := p.operandList()
+	if err != nil {
+		return nil, err
+	}
+	o.args = args
+	p.operands = append(p.operands, o)
+	return o, nil
+}
+
+// operandList parses operands and the parenthesis after them.
+func (p *parser) operandList() ([]*operand, error) {
+	var list []*operand
+	for {
+		o, err := p.operand()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+		if !p.accept(",") {
+			return list, p.expect(")")
+		}
+	}
+}
+
+// checkReserved returns the error of the first reserved word among the names
+// of all paths.
+func (p *parser) checkReserved() *Error {
+	for _, o := range p.operands {
+		for _, s := range o.raw {
+			if s.kind == tokWord && isReserved(s.text) {
+				return p.kind.invalid(msgReserved, s.text)
+			}
+		}
+	}
+	return nil
+}
+
+// resolve fills in path and value of o and all inside of it. It returns the
+// error of the first placeholder that is not defined; names and values tell
+// which ones to look at.
+func (p *parser) resolve(o *operand, names, values bool) *Error {
+	for _, arg := range o.args {
+		if err := p.resolve(arg, names, values); err != nil {
+			return err
+		}
+	}
+	if values && o.form == valueOperand {
+		v, ok := p.placeholders.value(o.text)
+		if !ok {
+			return p.kind.invalid(msgValueUndefined, o.text)
+		}
+		o.value = v
+	}
+	if names && o.form == pathOperand {
+		o.path = make(Path, len(o.raw))
+		for i, s := range o.raw {
+			switch {
+			case s.isIndex:
+				// Checked by steps.
+				index, _ := strconv.Atoi(s.text)
+				o.path[i] = Step{Index: index, IsIndex: true}
+			case s.kind == tokName:
+				name, ok := p.placeholders.name(s.text)
+				if !ok {
+					return p.kind.invalid(msgNameUndefined, s.text)
+				}
+				o.path[i] = Step{Name: name}
+			default:
+				o.path[i] = Step{Name: s.text}
+			}
+		}
+	}
+	return nil
+}
+
+// paths returns the resolved paths of all operands in the order of the text.
+func (p *parser) paths() []Path {
+	var paths []Path
+	for _, o := range p.operands {
+		if o.form == pathOperand {
+			paths = append(paths, o.path)
+		}
+	}
+	return paths
+}
