@@ -197,7 +197,7 @@ func (d *DB) loadCatalog() (*catalog, error) {
 	}
 
 	it, err := d.pebble.NewIter(&pebble.IterOptions{
-		LowerBound: catalogKey(catalogNextID, ""),
+		LowerBound: []byte{spaceCatalog, 1}, // no entry's kind is 0
 		UpperBound: []byte{spaceCatalog + 1},
 	})
 	if err != nil {
@@ -219,6 +219,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 		return err
 	}
 	switch k := it.Key(); k[1] {
+	case catalogVersion: // read before all else
 	case catalogNextID:
 		if len(value) != 4 {
 			return fmt.Errorf("catalogue: next table id of %d bytes, want 4", len(value))

@@ -1,0 +1,430 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// epoch is the time at which the clocks of tests stand still.
+var epoch = time.UnixMicro(1_700_000_000_123_456)
+
+// openTest opens a store that the test closes.
+func openTest(t testing.TB, o Options) *DB {
+	t.Helper()
+	if o.Now == nil {
+		o.Now = clock.NewFrozen(epoch).Now
+	}
+	d, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return d
+}
+
+// createTest makes table "t" with the families.
+func createTest(t testing.TB, d *DB, families ...string) {
+	t.Helper()
+	def := Table{Name: "t"}
+	for _, f := range families {
+		def.Families = append(def.Families, Family{Name: f})
+	}
+	if _, err := d.CreateTable(t.Context(), def); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(family, qualifier string, micros int64, value string) Mutation {
+	return Mutation{Kind: SetCell, Family: family, Qualifier: []byte(qualifier), Timestamp: micros, Value: []byte(value)}
+}
+
+func mustMutate(t testing.TB, d *DB, row string, muts ...Mutation) {
+	t.Helper()
+	if err := d.Mutate(t.Context(), "t", []byte(row), muts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump returns the cells that the scan visits, one a line.
+func dump(d *DB, table string, o ScanOptions) (string, error) {
+	s, err := d.Scan(context.Background(), table, o)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for s.NextRow() {
+		for s.NextCell() {
+			writeCell(&b, s.Row(), *s.Cell())
+		}
+	}
+	return b.String(), s.Close()
+}
+
+func mustDump(t testing.TB, d *DB) string {
+	t.Helper()
+	text, err := dump(d, "t", ScanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func writeCell(b *strings.Builder, row []byte, c Cell) {
+	fmt.Fprintf(b, "%q %s:%q @%d %q\n", row, c.Family, c.Qualifier, c.Timestamp, c.Value)
+}
+
+// field reads a word of a test file: quoted, or as it stands.
+func field(t testing.TB, s string) string {
+	t.Helper()
+	if !strings.HasPrefix(s, `"`) {
+		return s
+	}
+	u, err := strconv.Unquote(s)
+	if err != nil {
+		t.Fatalf("%s: %v", s, err)
+	}
+	return u
+}
+
+func number(t testing.TB, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// parseRule reads versions(2), age(1h), union(…,…), intersection(…,…), none.
+func parseRule(t testing.TB, s string) GCRule {
+	t.Helper()
+	name, rest, _ := strings.Cut(s, "(")
+	rest = strings.TrimSuffix(rest, ")")
+	switch name {
+	case "none":
+		return GCRule{}
+	case "versions":
+		return GCRule{Kind: MaxVersions, Versions: int(number(t, rest))}
+	case "age":
+		age, err := time.ParseDuration(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return GCRule{Kind: MaxAge, Age: age}
+	case "union", "intersection":
+		r := GCRule{Kind: Union}
+		if name == "intersection" {
+			r.Kind = Intersection
+		}
+		depth, from := 0, 0
+		for i := 0; i <= len(rest); i++ {
+			switch {
+			case i == len(rest) || rest[i] == ',' && depth == 0:
+				if from < i {
+					r.Rules = append(r.Rules, parseRule(t, rest[from:i]))
+				}
+				from = i + 1
+			case rest[i] == '(':
+				depth++
+			case rest[i] == ')':
+				depth--
+			}
+		}
+		return r
+	}
+	t.Fatalf("unknown rule %q", s)
+	return GCRule{}
+}
+
+// parseFamily reads: name [gc=rule] [meta=text].
+func parseFamily(t testing.TB, words []string) *Family {
+	t.Helper()
+	f := &Family{Name: field(t, words[0])}
+	for _, w := range words[1:] {
+		switch name, value, _ := strings.Cut(w, "="); name {
+		case "gc":
+			f.GC = parseRule(t, value)
+		case "meta":
+			f.Meta = []byte(value)
+		default:
+			t.Fatalf("unknown argument %q", w)
+		}
+	}
+	return f
+}
+
+func parseMutations(t testing.TB, input string) []Mutation {
+	t.Helper()
+	var muts []Mutation
+	for line := range strings.Lines(input) {
+		w := strings.Fields(line)
+		m := Mutation{}
+		if len(w) > 1 {
+			m.Family = field(t, w[1])
+		}
+		if len(w) > 2 {
+			m.Qualifier = []byte(field(t, w[2]))
+		}
+		switch w[0] {
+		case "set":
+			m.Kind, m.Timestamp = SetCell, ServerTimestamp
+			if w[3] != "now" {
+				m.Timestamp = number(t, w[3])
+			}
+			if len(w) > 4 {
+				m.Value = []byte(field(t, w[4]))
+			}
+		case "delete-column":
+			m.Kind = DeleteFromColumn
+			if len(w) > 3 {
+				m.Start, m.End = number(t, w[3]), number(t, w[4])
+			}
+		case "delete-family":
+			m.Kind = DeleteFromFamily
+		case "delete-row":
+			m.Kind = DeleteFromRow
+		case "unknown":
+			m.Kind = 99
+		default:
+			t.Fatalf("unknown mutation %q", line)
+		}
+		muts = append(muts, m)
+	}
+	return muts
+}
+
+func describe(t *Table) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s id=%d granularity=%d meta=%q splits=%q\n", t.Name, t.ID, t.Granularity, t.Meta, t.Splits)
+	for _, f := range t.Families {
+		fmt.Fprintf(&b, "  %d %s gc=%v meta=%q\n", f.Ordinal, f.Name, f.GC, f.Meta)
+	}
+	return b.String()
+}
+
+// TestEngine runs the cases of testdata/engine on a store in memory and on one
+// that lies on a file system and is opened again by "reopen".
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"memory", "files"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			datadriven.Walk(t, "testdata/engine", func(t *testing.T, path string) {
+				c := clock.NewFrozen(epoch)
+				o := Options{Now: c.Now}
+				if store == "files" {
+					o.Dir, o.FS = "data", vfs.NewMem()
+				}
+				d, err := Open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = d.Close() }()
+				datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+					if td.Cmd == "reopen" {
+						if store == "memory" {
+							return "" // memory is gone with its store
+						}
+						if err := d.Close(); err != nil {
+							return err.Error() + "\n"
+						}
+						if d, err = Open(o); err != nil {
+							t.Fatal(err)
+						}
+						return ""
+					}
+					out, err := runCommand(t, d, c, td)
+					if err != nil {
+						return out + "error: " + err.Error() + "\n"
+					}
+					return out
+				})
+			})
+		})
+	}
+}
+
+// runCommand runs one command of a test file.
+func runCommand(t *testing.T, d *DB, c *clock.Clock, td *datadriven.TestData) (string, error) {
+	ctx := t.Context()
+	arg := func(i int) string { return field(t, td.CmdArgs[i].Key) }
+	switch td.Cmd {
+	case "create-table":
+		def := Table{Name: arg(0)}
+		if td.HasArg("micros") {
+			def.Granularity = Micros
+		}
+		for line := range strings.Lines(td.Input) {
+			switch w := strings.Fields(line); w[0] {
+			case "family":
+				def.Families = append(def.Families, *parseFamily(t, w[1:]))
+			case "split":
+				def.Splits = append(def.Splits, []byte(field(t, w[1])))
+			case "meta":
+				def.Meta = []byte(w[1])
+			}
+		}
+		got, err := d.CreateTable(ctx, def)
+		if err != nil {
+			return "", err
+		}
+		return describe(got), nil
+	case "tables":
+		var b strings.Builder
+		prefix := ""
+		if len(td.CmdArgs) > 0 {
+			prefix = arg(0)
+		}
+		for _, t := range d.Tables(prefix) {
+			b.WriteString(describe(t))
+		}
+		return b.String(), nil
+	case "delete-table":
+		return "", d.DeleteTable(ctx, arg(0))
+	case "update-table":
+		got, err := d.UpdateTable(ctx, arg(0), func(tab *Table) error {
+			for line := range strings.Lines(td.Input) {
+				switch w := strings.Fields(line); w[0] {
+				case "meta":
+					tab.Meta = []byte(w[1])
+				case "name":
+					tab.Name = w[1]
+				case "fail":
+					return errors.New("fn failed")
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		return describe(got), nil
+	case "modify-families":
+		var changes []FamilyChange
+		for line := range strings.Lines(td.Input) {
+			switch w := strings.Fields(line); w[0] {
+			case "create":
+				changes = append(changes, FamilyChange{Create: parseFamily(t, w[1:])})
+			case "update":
+				changes = append(changes, FamilyChange{Update: parseFamily(t, w[1:])})
+			case "drop":
+				changes = append(changes, FamilyChange{Drop: w[1]})
+			case "both":
+				changes = append(changes, FamilyChange{Create: parseFamily(t, w[1:]), Drop: w[1]})
+			}
+		}
+		got, err := d.ModifyFamilies(ctx, arg(0), changes)
+		if err != nil {
+			return "", err
+		}
+		return describe(got), nil
+	case "mutate":
+		return "", d.Mutate(ctx, arg(0), []byte(arg(1)), parseMutations(t, td.Input))
+	case "read-modify-write":
+		var rules []RuleReadModifyWrite
+		for line := range strings.Lines(td.Input) {
+			w := strings.Fields(line)
+			r := RuleReadModifyWrite{Family: field(t, w[1]), Qualifier: []byte(field(t, w[2]))}
+			if w[0] == "append" {
+				r.Append = []byte(field(t, w[3]))
+			} else {
+				r.Increment = number(t, w[3])
+			}
+			rules = append(rules, r)
+		}
+		cells, err := d.ReadModifyWrite(ctx, arg(0), []byte(arg(1)), rules)
+		var b strings.Builder
+		for _, cell := range cells {
+			writeCell(&b, []byte(arg(1)), cell)
+		}
+		return b.String(), err
+	case "scan":
+		var o ScanOptions
+		o.Reverse = td.HasArg("reverse")
+		for line := range strings.Lines(td.Input) {
+			w := strings.Fields(line)
+			o.Spans = append(o.Spans, Span{Start: []byte(field(t, w[0])), End: []byte(field(t, w[1]))})
+		}
+		return dump(d, arg(0), o)
+	case "walk":
+		return walkRow(t, d, arg(0), td.Input)
+	case "drop-rows":
+		var span Span
+		if len(td.CmdArgs) > 1 {
+			span.Start = []byte(arg(1))
+		}
+		if len(td.CmdArgs) > 2 {
+			span.End = []byte(arg(2))
+		}
+		return "", d.DropRows(ctx, arg(0), span)
+	case "advance":
+		by, err := time.ParseDuration(arg(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%d\n", c.Advance(by).UnixMicro()), nil
+	case "gc":
+		stats, err := d.RunGC(ctx)
+		return fmt.Sprintf("scanned %d, deleted %d\n", stats.CellsScanned, stats.CellsDeleted), err
+	case "sample":
+		samples, err := d.SampleRowKeys(ctx, arg(0))
+		var b strings.Builder
+		for _, s := range samples {
+			fmt.Fprintf(&b, "%q %d\n", s.RowKey, s.OffsetBytes)
+		}
+		return b.String(), err
+	}
+	t.Fatalf("unknown command %q", td.Cmd)
+	return "", nil
+}
+
+// walkRow runs one call of a Scan a line and prints where it is after each.
+func walkRow(t *testing.T, d *DB, table, script string) (string, error) {
+	s, err := d.Scan(t.Context(), table, ScanOptions{})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for line := range strings.Lines(script) {
+		w := strings.Fields(line)
+		switch w[0] {
+		case "row":
+			fmt.Fprintf(&b, "row: %v %q\n", s.NextRow(), s.Row())
+		case "cell":
+			if s.NextCell() {
+				b.WriteString("cell: ")
+				writeCell(&b, s.Row(), *s.Cell())
+			} else {
+				fmt.Fprintf(&b, "cell: false %v\n", s.Cell())
+			}
+		case "skip-column":
+			s.SkipColumn()
+		case "skip-family":
+			s.SkipFamily()
+		case "seek":
+			s.SeekColumn(field(t, w[1]), []byte(field(t, w[2])))
+		case "rewind":
+			s.Rewind()
+		default:
+			t.Fatalf("unknown step %q", line)
+		}
+	}
+	return b.String(), s.Close()
+}
