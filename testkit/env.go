@@ -1,0 +1,249 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+const (
+	// maxMessageBytes is what a connection accepts and sends, as the official
+	// clients do against the cloud.
+	maxMessageBytes = 256 << 20
+	// bufconnBytes is the buffer of the in-process listener.
+	bufconnBytes = 1 << 20
+)
+
+// Env is a private server with a Bigtable and a DynamoDB door. Its methods may
+// be called from several goroutines; those that take a testing.TB fail that
+// test, the others the one that Start was given.
+type Env struct {
+	tb     testing.TB
+	config config
+	ctx    context.Context // ends after the test, for work that outlives a call
+	cancel context.CancelFunc
+	db     *engine.DB
+	emu    *emu.Server
+
+	mu      sync.Mutex // guards all below: each is started when first asked for
+	bufconn *bufconn.Listener
+	conn    *grpc.ClientConn
+	addr    string
+	facade  *facade.Server
+	http    *http.Server
+	httpURL string
+	serving sync.WaitGroup // of the Serve loops
+}
+
+// Project returns the project of the environment's instance.
+func (e *Env) Project() string { return e.config.project }
+
+// Instance returns the instance that the clients are connected to.
+func (e *Env) Instance() string { return e.config.instance }
+
+// Bigtable returns a data client of its own for the test t, which ends it.
+func (e *Env) Bigtable(t testing.TB) *bigtable.Client {
+	t.Helper()
+	client, err := bigtable.NewClientWithConfig(t.Context(), e.Project(), e.Instance(),
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(e.dial(t)))
+	if err != nil {
+		t.Fatalf("testkit: Bigtable client: %v", err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// BigtableAdmin returns a table-admin client of its own for the test t, which
+// ends it.
+func (e *Env) BigtableAdmin(t testing.TB) *bigtable.AdminClient {
+	t.Helper()
+	client, err := bigtable.NewAdminClient(t.Context(), e.Project(), e.Instance(), option.WithGRPCConn(e.dial(t)))
+	if err != nil {
+		t.Fatalf("testkit: Bigtable admin client: %v", err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Conn returns a gRPC connection to the server, in this process, that accepts
+// messages up to 256 MiB. It is shared and ends with the environment.
+func (e *Env) Conn() *grpc.ClientConn {
+	e.tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn == nil {
+		e.conn = e.dialLocked(e.tb)
+	}
+	return e.conn
+}
+
+// Addr returns the loopback address, host:port, of the Bigtable server, for
+// clients that dial BIGTABLE_EMULATOR_HOST. The port is opened at the first
+// call.
+func (e *Env) Addr() string {
+	e.tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.addr == "" {
+		lis := e.listen()
+		e.addr = lis.Addr().String()
+		e.serveLocked(lis)
+	}
+	return e.addr
+}
+
+// DynamoDB returns a client for the test t. It calls the server in this
+// process and opens no port.
+func (e *Env) DynamoDB(t testing.TB) *dynamodb.Client {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return dynamodb.New(dynamodb.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
+		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
+		HTTPClient:   &http.Client{Transport: e.facadeLocked(t).RoundTripper()},
+	})
+}
+
+// DynamoDBURL returns the loopback URL of the DynamoDB server, for clients
+// that are given AWS_ENDPOINT_URL_DYNAMODB. The port is opened at the first
+// call.
+func (e *Env) DynamoDBURL() string {
+	e.tb.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.http == nil {
+		handler := e.facadeLocked(e.tb)
+		lis := e.listen()
+		e.httpURL = "http://" + lis.Addr().String()
+		e.http = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+		e.serving.Go(func() {
+			if err := e.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+				e.tb.Errorf("testkit: DynamoDB server: %v", err)
+			}
+		})
+	}
+	return e.httpURL
+}
+
+// Now returns the environment's time.
+func (e *Env) Now() time.Time { return e.config.clock.Now() }
+
+// Advance moves the environment's time forward by d and returns the new time.
+// It collects no garbage: see RunGC.
+func (e *Env) Advance(d time.Duration) time.Time { return e.config.clock.Advance(d) }
+
+// RunGC applies the garbage-collection rules of all families once, at the
+// environment's time, and returns how many cells it deleted.
+func (e *Env) RunGC() (cellsDeleted int64) {
+	e.tb.Helper()
+	stats, err := e.emu.RunGC(e.ctx)
+	if err != nil {
+		e.tb.Fatalf("testkit: RunGC: %v", err)
+	}
+	return stats.CellsDeleted
+}
+
+// dial connects to the server in this process. The caller's client closes the
+// connection.
+func (e *Env) dial(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.dialLocked(t)
+}
+
+func (e *Env) dialLocked(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	if e.bufconn == nil {
+		e.bufconn = bufconn.Listen(bufconnBytes)
+		e.serveLocked(e.bufconn)
+	}
+	lis := e.bufconn
+	conn, err := grpc.NewClient("passthrough:///tabletop",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
+	if err != nil {
+		t.Fatalf("testkit: %v", err)
+	}
+	return conn
+}
+
+func (e *Env) listen() net.Listener {
+	e.tb.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.tb.Fatalf("testkit: %v", err)
+	}
+	return lis
+}
+
+func (e *Env) serveLocked(lis net.Listener) {
+	e.serving.Go(func() {
+		if err := e.emu.Serve(lis); err != nil {
+			e.tb.Errorf("testkit: Bigtable server: %v", err)
+		}
+	})
+}
+
+func (e *Env) facadeLocked(t testing.TB) *facade.Server {
+	t.Helper()
+	if e.facade == nil {
+		f, err := facade.New(e.ctx, facade.Options{
+			Conn:     e.emu.Conn(),
+			Project:  e.config.project,
+			Instance: e.config.instance,
+			Mappings: e.config.mappings,
+			Now:      e.config.clock.Now,
+			Logger:   e.config.logger,
+		})
+		if err != nil {
+			t.Fatalf("testkit: DynamoDB server: %v", err)
+		}
+		e.facade = f
+	}
+	return e.facade
+}
+
+// close ends everything, the doors first, then what is behind them.
+func (e *Env) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	report := func(what string, err error) {
+		if err != nil {
+			e.tb.Errorf("testkit: closing %s: %v", what, err)
+		}
+	}
+	if e.http != nil {
+		report("the DynamoDB port", e.http.Close())
+	}
+	if e.facade != nil {
+		report("the DynamoDB server", e.facade.Close())
+	}
+	if e.conn != nil {
+		report("the connection", e.conn.Close())
+	}
+	e.cancel()
+	report("the Bigtable server", e.emu.Close())
+	e.serving.Wait()
+	report("the store", e.db.Close())
+}

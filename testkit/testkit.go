@@ -1,0 +1,126 @@
+// Package testkit starts a private Tabletop inside a Go test: a Bigtable and a
+// DynamoDB over the same rows, with the official client of each.
+//
+//	func TestOrders(t *testing.T) {
+//		env := testkit.Start(t)
+//		bt := env.Bigtable(t)   // *bigtable.Client
+//		ddb := env.DynamoDB(t)  // *dynamodb.Client
+//		...
+//	}
+//
+// What it promises: every Start is a server of its own, so that tests may run
+// in parallel; starting opens no port and takes about a millisecond; what was
+// started ends with the test, and no goroutine, port or file stays behind.
+// Ports on the loopback address are opened only for who asks ([Env.Addr],
+// [Env.DynamoDBURL]).
+//
+// Time is the environment's own: [Env.Advance] moves it forward,
+// [WithFrozenClock] lets it stand still. Garbage collection is manual: expired
+// cells stay readable, as they may in production, until [Env.RunGC].
+//
+// What it does not: nothing here is for production. The package imports
+// testing and two SDKs; the binary and the other packages of this module do
+// not.
+package testkit
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// Option changes how Start sets up an Env.
+type Option func(*config)
+
+type config struct {
+	dir               string
+	project, instance string
+	clock             *clock.Clock
+	logger            *slog.Logger
+	mappings          []*mapping.Mapping
+	mappingFiles      []string
+	clone             bool
+}
+
+// WithDir keeps the data in dir, on disk, instead of in memory. A later Start
+// with the same dir finds it again; two at a time are refused.
+func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
+
+// WithFrozenClock lets the environment's time stand still at t until
+// Env.Advance moves it.
+func WithFrozenClock(t time.Time) Option {
+	return func(c *config) { c.clock = clock.NewFrozen(t) }
+}
+
+// WithInstance names the project and instance that the clients are connected
+// to and where the DynamoDB tables live. Default: tabletop and tabletop.
+func WithInstance(project, instance string) Option {
+	return func(c *config) { c.project, c.instance = project, instance }
+}
+
+// WithLogger receives panics of handlers and faults of the servers. Default:
+// nothing is logged.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
+
+// WithMapping lays the items of a DynamoDB table out as m describes. It may be
+// given more than once, for different tables.
+func WithMapping(m *mapping.Mapping) Option {
+	return func(c *config) { c.mappings = append(c.mappings, m) }
+}
+
+// WithMappingFile is WithMapping with the YAML file at path.
+func WithMappingFile(path string) Option {
+	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
+}
+
+// WithClonedMessages copies every message between the DynamoDB door and the
+// Bigtable behind it, as a wire would. For tests of Tabletop itself: the
+// default shares them.
+func WithClonedMessages() Option { return func(c *config) { c.clone = true } }
+
+// Start starts a private server that lives as long as the test tb. What goes
+// wrong fails tb at once.
+func Start(tb testing.TB, opts ...Option) *Env {
+	tb.Helper()
+	c := config{project: "tabletop", instance: "tabletop"}
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.clock == nil {
+		c.clock = clock.New()
+	}
+	if c.logger == nil {
+		c.logger = slog.New(slog.DiscardHandler)
+	}
+	for _, path := range c.mappingFiles {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			tb.Fatalf("testkit: mapping: %v", err)
+		}
+		m, err := mapping.Load(path, src)
+		if err != nil {
+			tb.Fatalf("testkit: mapping: %v", err)
+		}
+		c.mappings = append(c.mappings, m)
+	}
+	db, err := engine.Open(engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger})
+	if err != nil {
+		tb.Fatalf("testkit: %v", err)
+	}
+	srv, err := emu.New(emu.Options{DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone})
+	if err != nil {
+		_ = db.Close()
+		tb.Fatalf("testkit: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv}
+	tb.Cleanup(e.close)
+	return e
+}

@@ -1,0 +1,332 @@
+package testkit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The client's metrics library starts one when it is imported.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// createTable makes a Bigtable table with families that keep max versions.
+func createTable(t *testing.T, env *testkit.Env, table string, max int, families ...string) {
+	t.Helper()
+	admin := env.BigtableAdmin(t)
+	if err := admin.CreateTable(t.Context(), table); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if err := admin.CreateColumnFamilyWithConfig(t.Context(), table, f, bigtable.Family{GCPolicy: bigtable.MaxVersionsGCPolicy(max)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func set(t *testing.T, env *testkit.Env, table, row, family, column string, value []byte) {
+	t.Helper()
+	m := bigtable.NewMutation()
+	m.Set(family, column, bigtable.Time(env.Now()), value)
+	if err := env.Bigtable(t).Open(table).Apply(t.Context(), row, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// createItems makes the DynamoDB table "items" with the string key pk.
+func createItems(t *testing.T, ddb *dynamodb.Client) {
+	t.Helper()
+	_, err := ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("items"),
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func putItem(t *testing.T, ddb *dynamodb.Client, pk string) {
+	t.Helper()
+	_, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("items"),
+		Item:      map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countItems(t *testing.T, ddb *dynamodb.Client) int32 {
+	t.Helper()
+	out, err := ddb.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("items")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Count
+}
+
+// TestStart_Private: what one environment holds no other sees.
+func TestStart_Private(t *testing.T) {
+	t.Parallel()
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			env := testkit.Start(t)
+			createTable(t, env, "t", 1, "f")
+			set(t, env, "t", fmt.Sprint("row", i), "f", "q", []byte("v"))
+			createItems(t, env.DynamoDB(t))
+			putItem(t, env.DynamoDB(t), fmt.Sprint("item", i))
+			if got := strings.Count(env.Dump("t"), "row"); got != 1 {
+				t.Errorf("%d rows:\n%s", got, env.Dump("t"))
+			}
+			if got := countItems(t, env.DynamoDB(t)); got != 1 {
+				t.Errorf("%d items", got)
+			}
+		})
+	}
+}
+
+// TestStart_Lazy: starting and stopping alone opens nothing and leaves nothing.
+func TestStart_Lazy(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		t.Run("", func(t *testing.T) { testkit.Start(t) })
+	}
+}
+
+// TestPorts: the loopback ports serve the same data as the clients in process.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	set(t, env, "t", "row", "f", "q", []byte("v"))
+
+	conn, err := grpc.NewClient(env.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for name, cc := range map[string]grpc.ClientConnInterface{"Addr": conn, "Conn": env.Conn()} {
+		stream, err := btpb.NewBigtableClient(cc).ReadRows(t.Context(), &btpb.ReadRowsRequest{
+			TableName: "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := string(resp.GetChunks()[0].GetRowKey()); got != "row" {
+			t.Errorf("%s: row %q", name, got)
+		}
+		if _, err := stream.Recv(); err != io.EOF {
+			t.Errorf("%s: %v after the last row", name, err)
+		}
+	}
+	if env.Addr() != conn.Target() {
+		t.Errorf("Addr changed to %s", env.Addr())
+	}
+
+	createItems(t, env.DynamoDB(t))
+	putItem(t, env.DynamoDB(t), "a")
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	overHTTP := dynamodb.New(dynamodb.Options{
+		Region:       "eu-south-1",
+		BaseEndpoint: aws.String(env.DynamoDBURL()),
+		Credentials:  credentials.NewStaticCredentialsProvider("any", "any", ""),
+		HTTPClient:   &http.Client{Transport: transport},
+	})
+	putItem(t, overHTTP, "b")
+	if in, over := countItems(t, env.DynamoDB(t)), countItems(t, overHTTP); in != 2 || over != 2 {
+		t.Errorf("%d items in process, %d over HTTP, want 2 and 2", in, over)
+	}
+}
+
+// TestConn_LargeMessages: a request beyond grpc's default limit passes.
+func TestConn_LargeMessages(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	value := make([]byte, 20<<20)
+	value[len(value)-1] = 1
+	set(t, env, "t", "r", "f", "q", value)
+	row, err := env.Bigtable(t).Open("t").ReadRow(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := row["f"][0].Value; len(got) != len(value) || got[len(got)-1] != 1 {
+		t.Errorf("got %d bytes", len(got))
+	}
+	if got := len(env.Dump("t")); got < len(value) {
+		t.Errorf("dump has %d bytes", got)
+	}
+}
+
+// TestGC_Manual: expired cells go when RunGC says so, not before.
+func TestGC_Manual(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	env := testkit.Start(t, testkit.WithFrozenClock(start))
+	admin := env.BigtableAdmin(t)
+	if err := admin.CreateTable(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.CreateColumnFamilyWithConfig(t.Context(), "t", "f", bigtable.Family{GCPolicy: bigtable.MaxAgeGCPolicy(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	set(t, env, "t", "old", "f", "q", []byte("1"))
+	if got := env.Now(); !got.Equal(start) {
+		t.Errorf("the frozen clock shows %v", got)
+	}
+	if got := env.Advance(2 * time.Hour); !got.Equal(start.Add(2 * time.Hour)) {
+		t.Errorf("Advance shows %v", got)
+	}
+	set(t, env, "t", "young", "f", "q", []byte("2"))
+	if got := env.Dump("t"); !strings.Contains(got, "old") {
+		t.Errorf("the expired cell is gone before RunGC:\n%s", got)
+	}
+	if got := env.RunGC(); got != 1 {
+		t.Errorf("RunGC deleted %d cells, want 1", got)
+	}
+	if got := env.Dump("t"); strings.Contains(got, "old") || !strings.Contains(got, "young") {
+		t.Errorf("after RunGC:\n%s", got)
+	}
+}
+
+// TestWithDir: a later environment finds what an earlier one wrote.
+func TestWithDir(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var before string
+	t.Run("write", func(t *testing.T) {
+		env := testkit.Start(t, testkit.WithDir(dir), testkit.WithInstance("p", "i"))
+		createTable(t, env, "t", 1, "f", "g")
+		set(t, env, "t", "r", "g", "q", []byte{0, 255})
+		set(t, env, "t", "r", "f", "q", []byte("v"))
+		createItems(t, env.DynamoDB(t))
+		putItem(t, env.DynamoDB(t), "a")
+		before = env.Dump("t")
+	})
+	env := testkit.Start(t, testkit.WithDir(dir), testkit.WithInstance("p", "i"))
+	if diff := cmp.Diff(before, env.Dump("t")); before == "" || diff != "" {
+		t.Errorf("rows (-before +after):\n%s", diff)
+	}
+	if got := countItems(t, env.DynamoDB(t)); got != 1 {
+		t.Errorf("%d items after the restart", got)
+	}
+}
+
+// TestWithMapping: items of a mapped table are rows as the mapping says.
+func TestWithMapping(t *testing.T) {
+	t.Parallel()
+	m, err := mapping.Default("items", "items-rows", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := testkit.Start(t, testkit.WithMapping(m), testkit.WithClonedMessages())
+	ddb := env.DynamoDB(t)
+	if _, err := ddb.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("items")}); err != nil {
+		createItems(t, ddb)
+	}
+	putItem(t, ddb, "first")
+	if got := env.Dump("items-rows"); !strings.Contains(got, "first") {
+		t.Errorf("rows:\n%s", got)
+	}
+}
+
+// TestFailures: what goes wrong fails the test and names the cause.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		fn   func(tb testing.TB)
+		want string
+	}{
+		"mapping file": {func(tb testing.TB) { testkit.Start(tb, testkit.WithMappingFile("testdata/none.yaml")) }, "testdata/none.yaml"},
+		"dump":         {func(tb testing.TB) { testkit.Start(tb).Dump("none") }, "none"},
+		"two in a dir": {func(tb testing.TB) {
+			dir := t.TempDir()
+			testkit.Start(tb, testkit.WithDir(dir))
+			testkit.Start(tb, testkit.WithDir(dir))
+		}, "lock"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := failure(t, tc.fn)
+			if !strings.Contains(got, tc.want) {
+				t.Errorf("failed with %q, want it to name %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// fakeTB is a testing.TB for what is no test: it notes a failure instead of
+// failing a test.
+type fakeTB struct {
+	testing.TB // for the methods that testkit does not use
+	ctx        context.Context
+	failed     string
+	cleanups   []func()
+}
+
+func newExampleTB() *fakeTB { return &fakeTB{ctx: context.Background()} }
+
+func (f *fakeTB) Helper()                           {}
+func (f *fakeTB) Context() context.Context          { return f.ctx }
+func (f *fakeTB) Cleanup(fn func())                 { f.cleanups = append(f.cleanups, fn) }
+func (f *fakeTB) Errorf(format string, args ...any) { f.failed = fmt.Sprintf(format, args...) }
+
+func (f *fakeTB) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	panic(f)
+}
+
+// end runs the cleanups and shows a failure, as the end of a test does.
+func (f *fakeTB) end() {
+	for _, fn := range slices.Backward(f.cleanups) {
+		fn()
+	}
+	if f.failed != "" {
+		fmt.Println("failed:", f.failed)
+	}
+}
+
+// failure returns what fn fails its test with.
+func failure(t *testing.T, fn func(testing.TB)) (message string) {
+	t.Helper()
+	f := &fakeTB{ctx: t.Context()}
+	defer func() {
+		if p := recover(); p != nil && p != any(f) {
+			panic(p)
+		}
+		message, f.failed = f.failed, ""
+		f.end()
+	}()
+	fn(f)
+	return ""
+}
