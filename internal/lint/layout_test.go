@@ -1,0 +1,201 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// TestBigtableSupport compares the support table with the service descriptors
+// and the oneofs of the linked protos: an upgrade that adds an RPC, a filter,
+// a mutation or a rule fails here until it has an answer.
+func TestBigtableSupport(t *testing.T) {
+	t.Parallel()
+	want := map[[2]string]bool{}
+	for _, file := range []protoreflect.FileDescriptor{
+		btpb.File_google_bigtable_v2_bigtable_proto,
+		btapb.File_google_bigtable_admin_v2_bigtable_table_admin_proto,
+		btapb.File_google_bigtable_admin_v2_bigtable_instance_admin_proto,
+		longrunningpb.File_google_longrunning_operations_proto,
+	} {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				want[[2]string{string(service.Name()), string(service.Methods().Get(j).Name())}] = true
+			}
+		}
+	}
+	for group, m := range map[string]proto.Message{"RowFilter": &btpb.RowFilter{}, "Mutation": &btpb.Mutation{}, "GcRule": &btapb.GcRule{}} {
+		oneofs := m.ProtoReflect().Descriptor().Oneofs()
+		for i := range oneofs.Len() {
+			fields := oneofs.Get(i).Fields()
+			for j := range fields.Len() {
+				want[[2]string{group, string(fields.Get(j).Name())}] = true
+			}
+		}
+	}
+	got := map[[2]string]bool{}
+	for _, f := range emu.Support() {
+		name := [2]string{f.Group, f.Name}
+		if got[name] {
+			t.Errorf("%s.%s stands twice in the support table", f.Group, f.Name)
+		}
+		got[name] = true
+		if !want[name] {
+			t.Errorf("%s.%s is in the support table and not in the protos", f.Group, f.Name)
+		}
+		if f.Status == emu.Refused && f.Note == "" {
+			t.Errorf("%s.%s is refused without a reason", f.Group, f.Name)
+		}
+	}
+	for name := range want {
+		if !got[name] {
+			t.Errorf("%s.%s is in the protos and has no answer in the support table", name[0], name[1])
+		}
+	}
+}
+
+// TestServedRPCsAreFound checks that each RPC that is served has one method of
+// its name, in a file of package emu whose name says the RPC or its resource.
+func TestServedRPCsAreFound(t *testing.T) {
+	t.Parallel()
+	methods := methodsOf(t, "emu")
+	for _, f := range emu.Support() {
+		if f.Status != emu.Served || !strings.HasPrefix(f.Group, "Bigtable") {
+			continue
+		}
+		files := methods[f.Name]
+		if len(files) != 1 {
+			t.Errorf("%s is served by %d methods, in %v; want one", f.Name, len(files), files)
+			continue
+		}
+		stem := strings.TrimSuffix(files[0], ".go")
+		if f.Group == "Bigtable" {
+			// The RPC's own file, or that of its singular (MutateRows), or
+			// the session file.
+			if s := snake(f.Name); stem != s && stem+"s" != s && stem != "session" {
+				t.Errorf("%s is in %s; want %s.go", f.Name, files[0], s)
+			}
+		} else if !strings.HasPrefix(stem, "admin_") {
+			t.Errorf("%s is in %s; want admin_<resource>.go", f.Name, files[0])
+		}
+	}
+}
+
+// TestDynamoDBOperations compares the operation table with the operations of
+// the linked SDK, as TestBigtableSupport does.
+func TestDynamoDBOperations(t *testing.T) {
+	t.Parallel()
+	want := map[string]bool{}
+	client := reflect.TypeFor[*dynamodb.Client]()
+	for i := range client.NumMethod() {
+		if name := client.Method(i).Name; name != "Options" {
+			want[name] = true
+		}
+	}
+	// Streams have a client of their own, which nothing here links.
+	streams := map[string]bool{"DescribeStream": true, "GetRecords": true, "GetShardIterator": true, "ListStreams": true}
+	got := map[string]bool{}
+	for _, op := range facade.Operations() {
+		if got[op.Name] {
+			t.Errorf("%s stands twice in the operation table", op.Name)
+		}
+		got[op.Name] = true
+		if !want[op.Name] && !streams[op.Name] {
+			t.Errorf("%s is in the operation table and not in the API", op.Name)
+		}
+		if op.Status == facade.Refused && op.Note == "" {
+			t.Errorf("%s is refused without a reason", op.Name)
+		}
+	}
+	for name := range streams {
+		want[name] = true
+	}
+	for name := range want {
+		if !got[name] {
+			t.Errorf("%s is in the API and has no row in the operation table", name)
+		}
+	}
+}
+
+// sharedOperationFiles are the files that hold several operations of one
+// resource.
+var sharedOperationFiles = map[string]string{
+	"DescribeLimits": "op_account.go", "DescribeEndpoints": "op_account.go",
+	"DescribeTimeToLive": "op_time_to_live.go", "UpdateTimeToLive": "op_time_to_live.go",
+	"ListTagsOfResource": "op_tags.go", "TagResource": "op_tags.go", "UntagResource": "op_tags.go",
+}
+
+// TestServedOperationsAreFound checks that each operation that is served is
+// handled by one method in a file of its name, or of its resource's.
+func TestServedOperationsAreFound(t *testing.T) {
+	t.Parallel()
+	methods := methodsOf(t, "facade")
+	for _, op := range facade.Operations() {
+		if op.Status != facade.Served {
+			continue
+		}
+		method := strings.ToLower(op.Name[:1]) + op.Name[1:]
+		var files []string
+		for _, f := range methods[method] {
+			if strings.HasPrefix(f, "op_") {
+				files = append(files, f)
+			}
+		}
+		want := "op_" + snake(op.Name) + ".go"
+		if shared, ok := sharedOperationFiles[op.Name]; ok {
+			want = shared
+		}
+		if len(files) != 1 || files[0] != want {
+			t.Errorf("%s is handled by (*Server).%s in %v; want it in %s", op.Name, method, files, want)
+		}
+	}
+}
+
+// methodsOf returns, by method name, the files of a package that declare it.
+func methodsOf(t *testing.T, folder string) map[string][]string {
+	t.Helper()
+	methods := map[string][]string{}
+	entries, err := os.ReadDir(filepath.Join(root, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, folder, e.Name()), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
+				methods[fn.Name.Name] = append(methods[fn.Name.Name], e.Name())
+			}
+		}
+	}
+	return methods
+}
+
+var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// snake turns ReadRows into read_rows.
+func snake(name string) string {
+	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
+}
