@@ -133,7 +133,7 @@ type Mutation struct {
 	Qualifier  []byte
 	Timestamp  int64  // SetCell: microseconds, or ServerTimestamp
 	Value      []byte // SetCell
-	Start, End int64  // DeleteFromColumn: [Start, End) in microseconds; End 0 is no bound
+	Start, End int64  // DeleteFromColumn: [Start, End) in microseconds; 0 is no bound
 }
 
 // RuleReadModifyWrite is one rule of ReadModifyWrite: Append when it is not

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -139,6 +138,12 @@ func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
 				*o = outcome{key: o.key}
 			}
 		}
+		if m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start {
+			// One version: deleting it blindly costs less than looking.
+			w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
+			put(outcome{key: w.key})
+			continue
+		}
 		// Ranges enter the batch now and everything else after them, so that
 		// a range never covers what a later mutation sets.
 		ranged, err := w.stored(lower, upper, func(key []byte) { put(outcome{key: key}) })
@@ -170,15 +175,16 @@ func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
 func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 	switch m.Kind {
 	case DeleteFromColumn:
-		column := w.columnPrefix(m.Family, m.Qualifier)
+		column := bytes.Clone(w.columnPrefix(m.Family, m.Qualifier))
 		// Newest first: the end of the time range is the lower bound, just
 		// after the key of End itself.
-		if m.End == 0 {
-			lower = appendTimestamp(bytes.Clone(column), math.MaxInt64)
-		} else {
+		lower, upper = column, prefixEnd(bytes.Clone(column))
+		if m.End != 0 {
 			lower = append(appendTimestamp(bytes.Clone(column), m.End), 0)
 		}
-		upper = append(appendTimestamp(bytes.Clone(column), m.Start), 0)
+		if m.Start != 0 {
+			upper = append(appendTimestamp(bytes.Clone(column), m.Start), 0)
+		}
 	case DeleteFromFamily:
 		ordinal := w.t.def.Families[w.t.byName[m.Family]].Ordinal
 		lower = appendOrdinal(bytes.Clone(w.prefix), ordinal)
