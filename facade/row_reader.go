@@ -82,7 +82,7 @@ func (r rowRead) after(last []byte) rowRead {
 func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.Row, error) bool) (last []byte, n int64, stopped bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.data.ReadRows(ctx, &btpb.ReadRowsRequest{
+	stream, err := s.data.ReadRows(s.outgoing(ctx, r.table), &btpb.ReadRowsRequest{
 		TableName: s.tablePath(r.table),
 		Rows:      rowSet(r.keys, r.spans),
 		Filter:    r.filter,

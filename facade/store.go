@@ -3,12 +3,14 @@ package facade
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +19,9 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -249,10 +253,29 @@ func (s *store) instancePath() string {
 
 func (s *store) tablePath(id string) string { return s.instancePath() + "/tables/" + id }
 
+// featuresHeader tells a Bigtable what its client understands: without it a
+// reversed read is refused. Its value is FeatureFlags in URL-safe base64.
+const featuresHeader = "bigtable-features"
+
+// routingHeader names the table of a call: Cloud Bigtable routes by it.
+const routingHeader = "x-goog-request-params"
+
+var clientFeatures = func() string {
+	// Marshal of a message without required fields or strings never fails.
+	b, _ := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true}) //nolint:errcheck // see above
+	return base64.URLEncoding.EncodeToString(b)
+}()
+
+// outgoing adds the headers of a call on a table.
+func (s *store) outgoing(ctx context.Context, table string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx,
+		featuresHeader, clientFeatures, routingHeader, "table_name="+url.QueryEscape(s.tablePath(table)))
+}
+
 // checkAndMutate applies one of the lists to a row: yes if the filter passes
 // a cell of it, else no. It reports which.
 func (s *store) checkAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
-	resp, err := s.data.CheckAndMutateRow(ctx, &btpb.CheckAndMutateRowRequest{
+	resp, err := s.data.CheckAndMutateRow(s.outgoing(ctx, table), &btpb.CheckAndMutateRowRequest{
 		TableName: s.tablePath(table), RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
 	})
 	if err != nil {
@@ -262,7 +285,7 @@ func (s *store) checkAndMutate(ctx context.Context, table string, row []byte, f 
 }
 
 func (s *store) mutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
-	_, err := s.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: s.tablePath(table), RowKey: row, Mutations: muts})
+	_, err := s.data.MutateRow(s.outgoing(ctx, table), &btpb.MutateRowRequest{TableName: s.tablePath(table), RowKey: row, Mutations: muts})
 	if err != nil {
 		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
 	}

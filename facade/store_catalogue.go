@@ -575,13 +575,13 @@ func bigtableName(prefix, name string, parts ...string) string {
 // The stored form of a definition: types are written as their wire tags.
 type (
 	storedTable struct {
-		*plainTable
+		plainTable
 		Key        storedKey     `json:"key"`
 		Attributes []storedAttr  `json:"attributes"`
 		Indexes    []storedIndex `json:"indexes,omitempty"`
 	}
 	storedIndex struct {
-		*plainIndex
+		plainIndex
 		Key storedKey `json:"key"`
 	}
 	storedKey struct {
@@ -597,23 +597,23 @@ type (
 )
 
 func encodeTable(def *tableDef) ([]byte, error) {
-	t := storedTable{plainTable: (*plainTable)(def), Key: storeKey(def.Key)}
+	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
 	for _, a := range def.Attributes {
 		t.Attributes = append(t.Attributes, storeAttr(a))
 	}
 	for i := range def.Indexes {
-		t.Indexes = append(t.Indexes, storedIndex{plainIndex: (*plainIndex)(&def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
+		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
 	}
 	return json.Marshal(t)
 }
 
 func decodeTable(text []byte) (*tableDef, error) {
-	def := new(tableDef)
-	t := storedTable{plainTable: (*plainTable)(def)}
-	if err := json.Unmarshal(text, &t); err != nil {
+	var t storedTable
+	err := json.Unmarshal(text, &t)
+	if err != nil {
 		return nil, err
 	}
-	var err error
+	def := (*tableDef)(&t.plainTable)
 	if def.Key, err = t.Key.key(); err != nil {
 		return nil, err
 	}
@@ -625,7 +625,7 @@ func decodeTable(text []byte) (*tableDef, error) {
 		def.Attributes = append(def.Attributes, k)
 	}
 	for _, x := range t.Indexes {
-		ix := indexDef(*x.plainIndex)
+		ix := indexDef(x.plainIndex)
 		if ix.Key, err = x.Key.key(); err != nil {
 			return nil, err
 		}

@@ -137,7 +137,7 @@ func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) err
 	for _, key := range keys {
 		req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{deleteRow()}})
 	}
-	stream, err := s.data.MutateRows(ctx, req)
+	stream, err := s.data.MutateRows(s.outgoing(ctx, table), req)
 	for err == nil {
 		var resp *btpb.MutateRowsResponse
 		if resp, err = stream.Recv(); err != nil {

@@ -125,10 +125,16 @@ func outsideMapping(err error) error {
 	return err
 }
 
+// alone reports whether the item's own cells are whole families: then its row
+// holds no other item.
+func (p slot) alone() bool {
+	return !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
+}
+
 // filter passes the item's cells and its bookkeeping; nil, all cells, where
-// the item's own cells are whole families.
+// it has the row for itself.
 func (p slot) filter() *btpb.RowFilter {
-	if !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
+	if p.alone() {
 		return nil
 	}
 	filters := []*btpb.RowFilter{ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox)}
@@ -248,7 +254,7 @@ func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn fu
 	}
 	defer s.latches.unlock(w.id)
 
-	if hint.blind && len(w.l.indexes) == 0 && len(w.slots) == 1 {
+	if hint.blind && len(w.l.indexes) == 0 && len(w.slots) == 1 && w.slots[0].alone() {
 		if ok, err := w.blind(ctx, hint); ok || err != nil {
 			return nil, hint.replacement, err
 		}
@@ -293,7 +299,8 @@ func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
 
 // blind writes without reading: the whole condition is the predicate. It
 // reports false, having written nothing, if the predicate did not hold or the
-// item's cells cannot be named without reading.
+// item's cells cannot be named without reading. The item has its row for
+// itself: where rules share a column, only reading tells whose cells it has.
 func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	p := w.slots[0]
 	var sets []*btpb.Mutation
@@ -366,6 +373,11 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	if old != nil && st.state == nil {
 		return nil, nil, false, w.adopt(ctx, st)
 	}
+	if old == nil {
+		if err := w.l.checkVacant(st); err != nil {
+			return nil, nil, false, err
+		}
+	}
 
 	order := w.s.latches.order(w.id, w.s.nowMicros(), st.order())
 	change, err := w.l.indexChange(old, updated, order, st.order() == adoptedOrder)
@@ -396,6 +408,26 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	}
 	done, err = w.commit(ctx, st, muts)
 	return old, updated, done, err
+}
+
+// checkVacant refuses to write over the cells of another item: rules of a
+// mapping can share a column, and then one of their items at most can be in a
+// row.
+func (l *layout) checkVacant(st itemState) error {
+	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool {
+		return slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, c) })
+	}) {
+		return nil
+	}
+	others, err := l.base.Items(st.row)
+	if err != nil {
+		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: cells of row %q of table %s are taken by item %s",
+		errOutsideMapping, st.slot.row, l.table, attr.AppendItemJSON(nil, others[0]))
 }
 
 // commit writes the row if the item is still in the state that was read.

@@ -1,0 +1,407 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// catalogueMapping has one row an item, in the words of the design guides.
+const catalogueMapping = `
+apiVersion: migration/v1
+source:
+  table: Products
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {Description: S, Price: N, Thumbnail: S}
+  gsis:
+  - {name: ByPrice, hash: {name: Description, type: S}, range: {name: Price, type: N}, projection: ALL, as: table}
+target:
+  table: products
+  joiner: plain('#')
+  families:
+    SKU: {gc: {versions: 1}}
+timestamps: {default: "2024-05-14T11:14:20.608Z"}
+rules:
+- name: sku
+  when: {}
+  row: ["{PK:s}", "{SK:s}"]
+  put: [{attr: "*", cell: "SKU:{attr}"}]
+`
+
+// videoMapping has several items a row: columns, and versions of a column.
+const videoMapping = `
+apiVersion: migration/v1
+source:
+  table: Videos
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {UploadDate: S, Formats: {M: S}, Content: S, Count: N, ViewCount: N}
+target:
+  table: videos
+  families:
+    a: {gc: {versions: 1}}
+    c: {gc: {versions: 1000}}
+    _t: {gc: {versions: 1}}
+timestamps: {default: "2024-05-14T11:14:20.608Z"}
+rules:
+- name: video
+  when: {SK: "Video"}
+  row: ["{PK:s}"]
+  put: [{attr: Formats, cell: "a:Formats", codec: json, ts: {attr: UploadDate, as: iso(s)}}]
+- name: comment
+  when: {SK: "VideoComment#{t:revms(13)}"}
+  row: ["{PK:s}"]
+  put: [{attr: Content, cell: "c:UserComments", codec: s, ts: "{t}"}]
+- name: likes
+  when: {SK: "VideoStatsLikes"}
+  row: ["{PK:s}"]
+  put: [{attr: Count, cell: "a:Likes", codec: i64be}]
+- name: views
+  when: {SK: "VideoStatsViews"}
+  row: ["{PK:s}"]
+  put: [{attr: Count, cell: "a:Views", codec: i64be}]
+- name: views2
+  when: {SK: "VideoStats"}
+  row: ["{PK:s}"]
+  put: [{attr: ViewCount, cell: "a:Views", codec: i64be}]
+  tag: true
+`
+
+func loadMapping(t testing.TB, text string) *mapping.Mapping {
+	t.Helper()
+	m, err := mapping.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// loadNatively writes an item as a loader does: cells, and no bookkeeping.
+func loadNatively(ctx context.Context, s *store, m *mapping.Mapping, item attr.Item) error {
+	placed, err := m.Place(item, 1715685260608000)
+	if err != nil {
+		return err
+	}
+	var muts []*btpb.Mutation
+	for _, c := range placed.Cells {
+		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+	}
+	return s.mutateRow(ctx, m.TargetTable(), placed.Row, muts)
+}
+
+func sku(pk, sk, price string) attr.Item {
+	return attr.Item{
+		"PK": attr.String(pk), "SK": attr.String(sk),
+		"Price": {Type: attr.N, Str: price}, "Description": attr.String("hat"),
+	}
+}
+
+// visible returns a table's rows without the facade's bookkeeping.
+func visible(t testing.TB, s *store, table string) []string {
+	t.Helper()
+	var rows []string
+	for row, err := range s.readRows(t.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == mapping.FamilyState })
+		var text strings.Builder
+		fmt.Fprintf(&text, "%q", row.Key)
+		for _, c := range row.Cells {
+			fmt.Fprintf(&text, " %s:%s=%q", c.Family, c.Qualifier, c.Value)
+		}
+		rows = append(rows, text.String())
+	}
+	return rows
+}
+
+// Items of a mapped table lie in the layout of the mapping, and rows that a
+// loader wrote are items like others.
+func TestStore_MappedRows(t *testing.T) {
+	t.Parallel()
+	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
+		ctx := t.Context()
+		m := loadMapping(t, catalogueMapping)
+		s := openStore(t, testOptions(conn, m))
+		def, err := s.table(ctx, "Products")
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded := []attr.Item{sku("hats", "fedoras#brandA", "30"), sku("hats", "newsboy#brandB", "20"), sku("shoes", "sneakers#brandA", "40")}
+		for _, item := range loaded {
+			if err := loadNatively(ctx, s, m, item); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hats := mapping.KeyCondition{Hash: attr.String("hats")}
+		got, err := collect(s.query(ctx, def, nil, hats, true, nil))
+		if d := diffItems(loaded[:2], got); d != "" || err != nil {
+			t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
+		}
+
+		// A condition that fails leaves a loaded row as it was.
+		before := dump(t, s, "products")
+		failed := errors.New("condition failed")
+		_, _, err = s.writeItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
+			if !attr.EqualItems(old, loaded[0]) {
+				t.Errorf("old item %v", old)
+			}
+			return nil, failed
+		}, writeHint{blind: true, replacement: loaded[1], require: mustNotExist})
+		if !errors.Is(err, failed) {
+			t.Errorf("write: %v", err)
+		}
+		if d := gocmp.Diff(before, dump(t, s, "products")); d != "" {
+			t.Errorf("rows after a failed condition (-before +after):\n%s", d)
+		}
+
+		// An update of one loaded row, a blind put over another.
+		dearer := sku("hats", "fedoras#brandA", "31")
+		_, _, err = s.writeItem(ctx, def, keyAttrs(def, dearer), func(old attr.Item) (attr.Item, error) {
+			item := maps.Clone(old)
+			item["Price"] = attr.Int(31)
+			return item, nil
+		}, writeHint{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare := attr.Item{"PK": attr.String("hats"), "SK": attr.String("newsboy#brandB"), "Price": attr.Int(5)}
+		if err := put(ctx, s, def, bare); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			`"hats#fedoras#brandA" SKU:Description="hat" SKU:Price="31"`,
+			`"hats#newsboy#brandB" SKU:Price="5"`,
+			`"shoes#sneakers#brandA" SKU:Description="hat" SKU:Price="40"`,
+		}
+		if d := gocmp.Diff(want, visible(t, s, "products")); d != "" {
+			t.Errorf("rows (-want +got):\n%s", d)
+		}
+
+		// Outside of the layout: a '#' in the partition key.
+		for _, key := range []attr.Item{sku("a#b", "c", "1")} {
+			if err := put(ctx, s, def, key); !errors.Is(err, errOutsideMapping) {
+				t.Errorf("put of %v: %v", key, err)
+			}
+		}
+
+		if err := s.reindex(ctx, def); err != nil {
+			t.Fatal(err)
+		}
+		ix := def.index("ByPrice")
+		cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
+		got, err = collect(s.query(ctx, def, ix, cond, true, nil))
+		if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
+			t.Errorf("index query: %v (-want +got):\n%s", err, d)
+		}
+
+		for _, item := range loaded {
+			if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rows := dump(t, s, "products"); len(rows) > 0 {
+			t.Errorf("rows are left behind: %v", rows)
+		}
+		got, err = collect(s.scan(ctx, def, ix, 0, 1, nil))
+		if len(got) > 0 || err != nil {
+			t.Errorf("entries are left in the index: %v, %v", texts(got), err)
+		}
+	})
+}
+
+// A table that is there before the facade is adopted with its rows, and they
+// are in its indexes.
+func TestStore_AdoptTable(t *testing.T) {
+	t.Parallel()
+	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
+		ctx := t.Context()
+		m := loadMapping(t, catalogueMapping)
+		loader := openStore(t, testOptions(conn))
+		if _, err := loader.ensureTable(ctx, "products", gcRules(m.Families())); err != nil {
+			t.Fatal(err)
+		}
+		item := sku("hats", "fedoras#brandA", "30")
+		if err := loadNatively(ctx, loader, m, item); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, testOptions(conn, m))
+		def, err := s.table(ctx, "Products")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
+			t.Errorf("loaded item: %v, %v", got, err)
+		}
+		if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// genVideoItem draws an item of the video table: a few keys, so that they
+// meet in rows.
+func genVideoItem(t *rapid.T) attr.Item {
+	item := attr.Item{"PK": attr.String(rapid.SampledFrom([]string{"0123", "0124"}).Draw(t, "PK"))}
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		item["SK"] = attr.String("Video")
+		item["UploadDate"] = attr.String("2023-09-10T15:21:48")
+		item["Formats"] = attr.MapOf(map[string]attr.Value{"480": attr.String(rapid.StringN(0, 4, -1).Draw(t, "url"))})
+	case 1:
+		item["SK"] = attr.String("VideoStatsLikes")
+		item["Count"] = attr.Int(rapid.Int64Range(-3, 3).Draw(t, "likes"))
+	case 2:
+		item["SK"] = attr.String("VideoStatsViews")
+		item["Count"] = attr.Int(rapid.Int64Range(-3, 3).Draw(t, "views"))
+	default:
+		item["SK"] = attr.String(fmt.Sprintf("VideoComment#%013d", 8305627524990+rapid.IntRange(0, 5).Draw(t, "time")))
+		item["Content"] = attr.String(rapid.StringN(0, 4, -1).Draw(t, "content"))
+	}
+	return item
+}
+
+// Items that share a row do not disturb each other, and a row goes with its
+// last item.
+func TestStore_SharedRows(t *testing.T) {
+	t.Parallel()
+	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
+		ctx := t.Context()
+		lens := loadMapping(t, videoMapping)
+		s := openStore(t, testOptions(conn, lens))
+		def, err := s.table(ctx, "Videos")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(r *rapid.T) {
+			m := model{}
+			for range rapid.IntRange(1, 12).Draw(r, "steps") {
+				item := genVideoItem(r)
+				key := keyAttrs(def, item)
+				var err error
+				switch rapid.IntRange(0, 4).Draw(r, "op") {
+				case 0:
+					delete(m, keyText(key))
+					err = remove(ctx, s, def, key)
+				case 1:
+					m[keyText(key)] = item
+					// What a loader writes over an item replaces its cells.
+					if err = remove(ctx, s, def, key); err == nil {
+						err = loadNatively(ctx, s, lens, item)
+					}
+				default:
+					m[keyText(key)] = item
+					err = put(ctx, s, def, item)
+				}
+				if err != nil {
+					r.Fatal(err)
+				}
+			}
+			all := func(attr.Item) bool { return true }
+			size := rapid.IntRange(1, 5).Draw(r, "page")
+			got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				return s.scan(ctx, def, nil, 0, 1, after)
+			})
+			if err != nil {
+				r.Fatal(err)
+			}
+			if d := diffItems(m.sorted(def.Key, all), got); d != "" {
+				r.Fatalf("scan (-want +got):\n%s", d)
+			}
+			cond := mapping.KeyCondition{Hash: attr.String("0123")}
+			if rapid.Bool().Draw(r, "comments") {
+				cond.Op, cond.A = mapping.BeginsWith, attr.String("VideoComment#")
+			}
+			want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
+			forward := rapid.Bool().Draw(r, "forward")
+			if !forward {
+				slices.Reverse(want)
+			}
+			got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				return s.query(ctx, def, nil, cond, forward, after)
+			})
+			if err != nil {
+				r.Fatal(err)
+			}
+			if d := diffItems(want, got); d != "" {
+				r.Fatalf("query (-want +got):\n%s", d)
+			}
+			for _, item := range m {
+				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+					r.Fatal(err)
+				}
+			}
+			if rows := dump(t, s, "videos"); len(rows) > 0 {
+				r.Fatalf("rows are left behind: %v", rows)
+			}
+		})
+	})
+}
+
+// Two rules on one column: the second item is refused, not written over the
+// first.
+func TestStore_SharedColumn(t *testing.T) {
+	t.Parallel()
+	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
+		ctx := t.Context()
+		s := openStore(t, testOptions(conn, loadMapping(t, videoMapping)))
+		def, err := s.table(ctx, "Videos")
+		if err != nil {
+			t.Fatal(err)
+		}
+		views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
+		if err := put(ctx, s, def, views); err != nil {
+			t.Fatal(err)
+		}
+		other := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
+		if err := put(ctx, s, def, other); !errors.Is(err, errOutsideMapping) {
+			t.Errorf("put over another item: %v", err)
+		}
+		got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+		if d := diffItems([]attr.Item{views}, got); d != "" || err != nil {
+			t.Errorf("items: %v (-want +got):\n%s", err, d)
+		}
+	})
+}
+
+func TestStore_MappingConflicts(t *testing.T) {
+	t.Parallel()
+	conn := backends["emu"](t)
+	m := loadMapping(t, catalogueMapping)
+	for name, mappings := range map[string][]*mapping.Mapping{
+		"two mappings for table Products": {m, m},
+		"have the same target table":      {m, loadMapping(t, strings.Replace(catalogueMapping, "table: Products", "table: Other", 1))},
+		"names no source table":           {loadMapping(t, strings.Replace(catalogueMapping, "  table: Products\n", "", 1))},
+	} {
+		o, err := testOptions(conn, mappings...).normalized()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newStore(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := openStore(t, testOptions(conn, m))
+	if _, err := s.deleteTable(t.Context(), "Products"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.createTable(t.Context(), &tableDef{Name: "Products", Key: testSchemas["S"]}); !errors.Is(err, errSchemaConflict) {
+		t.Errorf("another key schema: %v", err)
+	}
+	created := newTable(t, s, tableDef{Name: "Products", Key: m.Key()})
+	if created.BigtableTable != "products" {
+		t.Errorf("created %+v", created)
+	}
+}
