@@ -1,7 +1,12 @@
 package mapping
 
 import (
-	"errors"
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -21,15 +26,83 @@ type IndexDef struct {
 // Index is the layout of one secondary index: projected item to index row and
 // back. One row holds one item. It is immutable and safe for concurrent use.
 type Index struct {
-	def  IndexDef
-	base KeySchema
+	def    IndexDef
+	base   KeySchema
+	table  string // id of the index's Bigtable table
+	source string // DynamoDB table, for errors
+	// mapped is nil for the default layout.
+	mapped *mappedLayout
 }
+
+// mappedLayout is the layout of `as: table`: row key oc(index key, base key),
+// family FamilyItem with a cell for each projected attribute that is no key,
+// exceptions to the schema in FamilyTypes.
+type mappedLayout struct {
+	schema   map[string]Schema
+	keys     []KeyAttr // the segments of the row key
+	families []Family
+}
+
+// keysOnlyQualifier is the column of an index row without projected
+// attributes.
+const keysOnlyQualifier = "~"
 
 // DefaultIndex returns the layout of an index that no mapping file describes:
 // an index row is one cell, FamilyItem with an empty qualifier, that holds the
 // projected item. A cell with an empty value is a tombstone: no item.
 func DefaultIndex(targetTable string, base KeySchema, def IndexDef) (*Index, error) {
-	return nil, errors.ErrUnsupported
+	for _, a := range append(def.Key.attrs(), base.attrs()...) {
+		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
+		}
+	}
+	return &Index{def: def, base: base, table: targetTable}, nil
+}
+
+// mappedIndex is the index that a mapping file lays out, nil for `as: none`.
+func mappedIndex(spec *Spec, i int) (*Index, error) {
+	g := spec.Source.GSIs[i]
+	c := &compiler{spec: spec}
+	path := fmt.Sprintf("source.gsis[%d]", i)
+	if g.Name == "" {
+		c.fail(path+".name", CodeSyntax, "the index has no name", "")
+	}
+	for j, o := range spec.Source.GSIs[:i] {
+		if o.Name == g.Name {
+			c.fail(path+".name", CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+		}
+	}
+	key := g.Key
+	for _, a := range []*KeyAttr{&key.Hash, &key.Range} {
+		if a.Name == "" {
+			continue
+		}
+		t := a.Type
+		for _, k := range spec.Source.Key.attrs() {
+			if k.Name == a.Name {
+				t = cmp.Or(t, k.Type)
+			}
+		}
+		a.Type = cmp.Or(t, spec.Source.Schema[a.Name].Type)
+		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			c.fail(path, CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
+		}
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	if g.As == IndexAsNone {
+		return nil, nil
+	}
+	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
+	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table}
+	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
+	for _, a := range append(key.attrs(), x.base.attrs()...) {
+		if !slices.ContainsFunc(x.mapped.keys, func(k KeyAttr) bool { return k.Name == a.Name }) {
+			x.mapped.keys = append(x.mapped.keys, a)
+		}
+	}
+	return x, nil
 }
 
 // Name is the index's name.
@@ -39,40 +112,234 @@ func (x *Index) Name() string { return x.def.Name }
 func (x *Index) Def() IndexDef { return x.def }
 
 // TargetTable is the id of the Bigtable table that holds the index rows.
-func (x *Index) TargetTable() string { return "" }
+func (x *Index) TargetTable() string { return x.table }
 
 // Families are the families that the table needs, FamilyState not included.
-func (x *Index) Families() []Family { return nil }
+func (x *Index) Families() []Family {
+	if x.mapped != nil {
+		return x.mapped.families
+	}
+	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+}
 
 // OneCell reports whether an index row is one cell (the default layout), so
 // that its newest version wins and a tombstone can replace it.
-func (x *Index) OneCell() bool { return false }
+func (x *Index) OneCell() bool { return x.mapped == nil }
 
 // Contains reports whether an item is in the index: it has all the index's key
 // attributes, with the declared types, none of them empty.
-func (x *Index) Contains(item attr.Item) bool { return false }
+func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.Key, item) == nil }
+
+// isKey reports whether name is a key attribute of index or table.
+func (x *Index) isKey(name string) bool { return x.def.Key.isKey(name) || x.base.isKey(name) }
 
 // Project returns the attributes of item that the index holds. The values
 // are shared with item.
-func (x *Index) Project(item attr.Item) attr.Item { return nil }
+func (x *Index) Project(item attr.Item) attr.Item {
+	if !x.def.KeysOnly && len(x.def.Include) == 0 {
+		return item
+	}
+	projected := attr.Item{}
+	for name, v := range item {
+		if x.isKey(name) || !x.def.KeysOnly && slices.Contains(x.def.Include, name) {
+			projected[name] = v
+		}
+	}
+	return projected
+}
+
+// maxShortIndexPartitionBytes leaves room for an escaped sort key, its
+// delimiter and the hash of a base key.
+const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
+
+// partition is the self-delimiting form of the index's hash key; long, which
+// depends on it, says how the sort key after it is written.
+func (x *Index) partition(hash attr.Value) (prefix []byte, long bool) {
+	return appendPartition(nil, keyBytes(hash), maxShortIndexPartitionBytes)
+}
+
+// Locate returns the index row of the item with the given key attributes of
+// index and base table. Errors are *Error.
+func (x *Index) Locate(keys attr.Item) (Location, error) {
+	if err := checkKey(x.source, x.def.Key, keys); err != nil {
+		return Location{}, err
+	}
+	loc := Location{Rule: x.def.Name}
+	for _, f := range x.Families() {
+		loc.Own = append(loc.Own, Extent{Family: f.Name, Prefix: true})
+	}
+	if x.mapped != nil {
+		if err := checkKey(x.source, x.base, keys); err != nil {
+			return Location{}, err
+		}
+		for i, a := range x.mapped.keys {
+			if i > 0 {
+				loc.Row = append(loc.Row, 0, 1)
+			}
+			loc.Row = appendOC(loc.Row, keyBytes(keys[a.Name]))
+		}
+		if len(loc.Row) > MaxRowKeyBytes {
+			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+		}
+		return loc, nil
+	}
+	base, err := defaultRow(x.source, x.base, keys)
+	if err != nil {
+		return Location{}, err
+	}
+	row, long := x.partition(keys[x.def.Key.Hash.Name])
+	switch sortKey := keyBytes(keys[x.def.Key.Range.Name]); {
+	case x.def.Key.Range.Name == "":
+	case long:
+		row = appendGroups(row, sortKey)
+	default:
+		row = append(appendOC(row, sortKey), 0, 1)
+	}
+	if loc.Row = append(bytes.Clone(row), base...); len(loc.Row) > MaxRowKeyBytes {
+		loc.Row = tailHash(row, base)
+	}
+	if len(loc.Row) > MaxRowKeyBytes {
+		return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	}
+	return loc, nil
+}
 
 // Place lays out the index entry of a base item. ok is false when the item is
 // not in the index. Errors are *Error.
 func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool, err error) {
-	return Placed{}, false, errors.ErrUnsupported
+	if !x.Contains(item) {
+		return Placed{}, false, nil
+	}
+	if placed.Location, err = x.Locate(item); err != nil {
+		return Placed{}, false, err
+	}
+	projected := x.Project(item)
+	if x.mapped == nil {
+		placed.Cells = []Cell{{FamilyItem, []byte{}, timeMicros, appendTagged(nil, attr.MapOf(projected))}}
+		return placed, true, nil
+	}
+	var types []Cell
+	for _, name := range slices.Sorted(maps.Keys(projected)) {
+		if x.isKey(name) {
+			continue
+		}
+		v := projected[name]
+		if len("a/")+len(name) > MaxQualifierBytes {
+			return Placed{}, false, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+		}
+		if b, ok := codecByType.encode(v, x.mapped.schema[name]); ok {
+			placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, b})
+			continue
+		}
+		placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, appendPlain(nil, v)})
+		types = append(types, Cell{FamilyTypes, []byte("a/" + name), timeMicros, plainMark(v.Type)})
+	}
+	if len(placed.Cells) == 0 {
+		placed.Cells = []Cell{{FamilyItem, []byte(keysOnlyQualifier), timeMicros, []byte{}}}
+	}
+	placed.Exceptions = len(types)
+	placed.Cells = append(placed.Cells, types...)
+	return placed, true, nil
 }
 
-// Locate returns the index row of the item with the given key attributes of
-// index and base table.
-func (x *Index) Locate(keys attr.Item) (Location, error) { return Location{}, errors.ErrUnsupported }
-
 // Items returns the projected item of an index row: one, or none for a
-// tombstone or an empty row.
-func (x *Index) Items(row Row) ([]attr.Item, error) { return nil, errors.ErrUnsupported }
+// tombstone or an empty row. Errors are *Error: E-CORRUPT.
+func (x *Index) Items(row Row) ([]attr.Item, error) {
+	if x.mapped != nil {
+		return x.mappedItems(row)
+	}
+	for _, c := range row.Cells {
+		if c.Family != FamilyItem || len(c.Qualifier) != 0 {
+			continue
+		}
+		if len(c.Value) == 0 {
+			return nil, nil
+		}
+		v, err := parseTagged(c.Value)
+		if err == nil && v.Type != attr.M {
+			err = fmt.Errorf("type %s", v.Type)
+		}
+		if err != nil {
+			return nil, x.corrupt(row, "", err)
+		}
+		return []attr.Item{v.Map}, nil
+	}
+	return nil, nil
+}
+
+func (x *Index) corrupt(row Row, name string, err error) *Error {
+	return &Error{Code: CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
+}
+
+func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
+	segs, ok := joiner{kind: joinOC}.split(row.Key, len(x.mapped.keys), nil)
+	if !ok {
+		return nil, nil
+	}
+	item := attr.Item{}
+	for i, a := range x.mapped.keys {
+		if item[a.Name], ok = parseKeyBytes(a.Type, segs[i]); !ok {
+			return nil, nil
+		}
+	}
+	side := sidecarOf(row)
+	found := false
+	err := columns(row.Cells, func(c column) error {
+		name := string(c.qual)
+		if c.family != FamilyItem || !utf8.Valid(c.qual) {
+			return nil
+		}
+		found = true
+		schema, known := x.mapped.schema[name]
+		t, form, marked := parseMark(side["a/"+name])
+		if x.isKey(name) || name == keysOnlyQualifier && !known && !marked {
+			return nil
+		}
+		value := c.versions[0].Value
+		var v attr.Value
+		var err error
+		switch {
+		case !marked:
+			v, err = codecByType.decode(value, schema)
+		case form == markJSON:
+			v, err = attr.UnmarshalValue(value)
+		default:
+			v, err = parseScalar(t, value)
+		}
+		if err != nil {
+			return x.corrupt(row, name, err)
+		}
+		item[name] = v
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return []attr.Item{item}, nil
+}
 
 // PlanQuery returns the index rows that can satisfy c, which speaks of the
-// index's key. Rows come in index key order, ties by base key.
-func (x *Index) PlanQuery(c KeyCondition) (Plan, error) { return Plan{}, errors.ErrUnsupported }
+// index's key. Rows come in index key order, ties in an order of the base key
+// that does not change. Errors are *Error.
+func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(x.source, x.def.Key); err != nil {
+		return Plan{}, err
+	}
+	if x.mapped == nil {
+		prefix, long := x.partition(c.Hash)
+		return planWithin(prefix, c, func(b []byte) []byte {
+			if long {
+				return appendGroups(nil, b)
+			}
+			return appendOC(nil, b)
+		}), nil
+	}
+	prefix := appendOC(nil, keyBytes(c.Hash))
+	if len(x.mapped.keys) == 1 {
+		return Plan{Spans: []Span{Span{prefix, append(prefix[:len(prefix):len(prefix)], 0)}.clamp()}}, nil
+	}
+	return planWithin(append(prefix, 0, 1), c, func(b []byte) []byte { return appendOC(nil, b) }), nil
+}
 
 // PlanScan returns how the whole index is read.
 func (x *Index) PlanScan() Plan { return Plan{Spans: []Span{{}}} }

@@ -1,23 +1,80 @@
 package mapping
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"fmt"
 
-// JoinerProof finds out, over a stream of keys, whether `plain` is safe for a
-// mapping whose joiner is auto.
-type JoinerProof struct{}
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
-// ProveJoiner begins a proof.
-func (m *Mapping) ProveJoiner() *JoinerProof { return nil }
+// JoinerProof finds out, over a stream of keys, whether plain('#') is safe: no
+// segment but the last holds the delimiter or a byte below it.
+//
+// A mapping whose joiner is auto writes the escaped form. For keys that the
+// proof finds safe (which have no '$' either) plain and escaped are the same
+// bytes, so that the outcome changes no row: it is a fact to report, and a
+// joiner to write into a mapping file.
+type JoinerProof struct {
+	l        *rules
+	offender *Error
+}
 
-// Add looks at one key. Errors are *Error (no rule matches, a value outside
-// its encoder's domain).
-func (p *JoinerProof) Add(key attr.Item) error { return nil }
+// ProveJoiner begins a proof. It returns nil where there is nothing to prove:
+// the joiner is not auto, or the layout is the default one.
+func (m *Mapping) ProveJoiner() *JoinerProof {
+	l, ok := m.layout.(*rules)
+	if !ok || !l.joiner.auto {
+		return nil
+	}
+	return &JoinerProof{l: l}
+}
+
+// Add looks at one key, or item. Errors are *Error: no rule matches, or a
+// value is outside of its encoder's domain.
+func (p *JoinerProof) Add(key attr.Item) error {
+	r, vars, bad := p.l.bind(key)
+	if bad != nil {
+		return bad
+	}
+	for i, t := range r.row {
+		seg, outside := t.render(nil, vars, "")
+		if outside != nil {
+			return p.l.outside(r, outside, vars, key)
+		}
+		k := p.l.joiner.delimOffence(seg)
+		if i == len(r.row)-1 || k < 0 || p.offender != nil {
+			continue
+		}
+		p.offender = p.l.fault(CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.src, seg[k]), "no byte up to '$' for joiner plain")
+	}
+	return nil
+}
 
 // Joiner is what auto comes to: "plain('#')" or "escaped('#')".
-func (p *JoinerProof) Joiner() string { return "" }
+func (p *JoinerProof) Joiner() string {
+	if p.offender != nil {
+		return "escaped('#')"
+	}
+	return "plain('#')"
+}
 
-// Offender is the first error that plain would have met, or nil.
-func (p *JoinerProof) Offender() *Error { return nil }
+// Offender is the first key that plain could not take, or nil.
+func (p *JoinerProof) Offender() *Error { return p.offender }
 
-// WithJoiner returns the mapping with another joiner.
-func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) { return nil, nil }
+// Joiner is the joiner of the row keys as the mapping file writes it; "" for
+// the default layout.
+func (m *Mapping) Joiner() string {
+	if l, ok := m.layout.(*rules); ok {
+		return l.joiner.String()
+	}
+	return ""
+}
+
+// WithJoiner returns the mapping with another joiner. Errors are *SpecError.
+func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
+	if m.spec == nil {
+		return nil, &SpecError{Code: CodeSyntax, What: "the default layout has no joiner"}
+	}
+	spec := *m.spec
+	spec.Target.Joiner = joiner
+	return Compile(&spec)
+}

@@ -16,6 +16,9 @@ const (
 	FamilyState = "_f"
 )
 
+// FamilyItem is the family of the default layout, and of index rows.
+const FamilyItem = "a"
+
 // KeyAttr is a key attribute: its name and its type, S, N or B.
 type KeyAttr struct {
 	Name string
@@ -81,14 +84,14 @@ type RangeOp uint8
 
 // The operators that a sort-key condition may use.
 const (
-	NoRange    RangeOp = iota
-	Equal              // = A
-	Less               // < A
-	LessEqual          // <= A
-	Greater            // > A
-	GreaterEqual       // >= A
-	Between            // A <= x <= B
-	BeginsWith         // begins_with(x, A)
+	NoRange      RangeOp = iota
+	Equal                // = A
+	Less                 // < A
+	LessEqual            // <= A
+	Greater              // > A
+	GreaterEqual         // >= A
+	Between              // A <= x <= B
+	BeginsWith           // begins_with(x, A)
 )
 
 // KeyCondition selects items of one partition.

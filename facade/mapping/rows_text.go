@@ -1,10 +1,62 @@
 package mapping
 
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
 //
 //	key [hex]
 //	  family:qualifier @micros = value
 //
-// Families, qualifiers and versions come in the order of row.Cells; a value
-// that is printable UTF-8 is quoted, others are hex. FamilyState is left out.
-func FormatRow(dst []byte, row Row) []byte { return dst }
+// Families come by name, FamilyTypes last and FamilyState left out;
+// qualifiers ascending, newest first. A value that is one line of JSON (an
+// object or array) stands as it is, other printable text is quoted, the rest
+// is hex.
+func FormatRow(dst []byte, row Row) []byte {
+	dst = append(dst, plainText(row.Key)...)
+	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
+	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == FamilyState })
+	slices.SortStableFunc(cells, func(a, b Cell) int {
+		rank := func(c Cell) int {
+			if c.Family == FamilyTypes {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
+	})
+	for _, c := range cells {
+		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, valueText(c.Value))
+	}
+	return dst
+}
+
+// plainText shows bytes unquoted, unprintable ones escaped as in Go.
+func plainText(b []byte) string {
+	quoted := strconv.Quote(string(b))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+func valueText(b []byte) string {
+	printable := utf8.Valid(b)
+	for _, r := range string(b) {
+		printable = printable && (unicode.IsPrint(r) || r == '\n' || r == '\t' || r == '\r')
+	}
+	switch {
+	case printable && len(b) > 0 && (b[0] == '{' || b[0] == '[') && !bytes.ContainsAny(b, "\n\r\t") && jsontext.Value(b).IsValid():
+		return string(b)
+	case printable:
+		return strconv.Quote(string(b))
+	}
+	return fmt.Sprintf("%x", b)
+}

@@ -1,7 +1,6 @@
 package mapping
 
 import (
-	"errors"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -63,11 +62,17 @@ type Schema struct {
 type GSI struct {
 	Name string
 	Key  KeySchema
-	// Projection is "ALL" (default), "KEYS_ONLY" or "" with Include.
+	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
 	Projection string
 	Include    []string
 	As         string // IndexAsTable or IndexAsNone
 }
+
+// The projections of a secondary index.
+const (
+	ProjectAll      = "ALL"
+	ProjectKeysOnly = "KEYS_ONLY"
+)
 
 // How a secondary index is laid out.
 const (
@@ -148,12 +153,3 @@ type PutTime struct {
 	Attr    string // name of an attribute, which is then not stored
 	As      string // iso(s), iso(ms), epoch(s), epoch(ms): the text of Attr
 }
-
-type position struct{ line, column int }
-
-// Parse reads a mapping file strictly: unknown keys are errors. Errors are
-// *SpecError.
-func Parse(file string, src []byte) (*Spec, error) { return nil, errors.ErrUnsupported }
-
-// YAML returns the mapping file of s; Parse reads it back to the same Spec.
-func (s *Spec) YAML() ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,787 @@
+package mapping
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// rules is the layout that a mapping file describes.
+type rules struct {
+	table    string
+	key      KeySchema
+	joiner   joiner
+	families []Family
+	declared map[string]GC
+	schema   map[string]Schema
+	// setFamily and mapFamily name the family of an attribute's sets and
+	// maps, where one is declared; familyAttr is the inverse of both.
+	setFamily, mapFamily map[string]string
+	familyAttr           map[string]string
+	sidecar              bool // `_t` is declared and the profile uses it
+	keepUnknown          bool
+	rules                []*rule
+}
+
+// rule is a compiled Rule.
+type rule struct {
+	name     string
+	index    int
+	tag      bool
+	keys     int // number of key attributes: slots below are theirs
+	keyTypes []attr.Type
+	captures []capture
+	when     [2]*template
+	same     bool
+	row      []*template
+	widths   []int // of the segments but the last, for joinFixed
+	rowSlots map[int]bool
+	puts     []*put
+	byAttr   map[string]*put
+	star     *put
+	presence *put
+	// timeAttrs are the attributes that live in cell timestamps.
+	timeAttrs map[string]bool
+	// exclusive says that a row of this rule belongs to one item.
+	exclusive bool
+	// identity are the slots that tell the items of a row apart, for the
+	// `i/` cells of the sidecar.
+	identity             []int
+	lossTypes, lossEmpty bool
+}
+
+type capture struct {
+	name string
+	enc  *encoder
+}
+
+// put is a compiled Put.
+type put struct {
+	attr     string
+	star     bool
+	presence bool
+	whole    bool // star, all attributes in one cell
+	members  bool // {member}: one cell a member of a set
+	mapKeys  bool // {key}: one cell a key of a map
+	family   string
+	qual     *template
+	codec    codec
+	timeSlot int // capture that is the timestamp, or slotNone
+	timeAttr string
+	format   timeFormat
+	// byTime says that the timestamp is needed to tell the items apart.
+	byTime bool
+	path   string
+}
+
+var (
+	familyName = regexp.MustCompile(`^[-_.a-zA-Z0-9]+$`)
+	ruleName   = regexp.MustCompile(`^[-_.a-zA-Z0-9]+$`)
+)
+
+// compiler turns a Spec into rules. Its first error stays.
+type compiler struct {
+	spec *Spec
+	l    *rules
+	err  *SpecError
+}
+
+func (c *compiler) fail(path string, code Code, what, expected string) {
+	if c.err != nil {
+		return
+	}
+	c.err = &SpecError{Code: code, File: c.spec.file, Path: path, What: what, Expected: expected}
+	for at := path; ; {
+		if p, ok := c.spec.pos[at]; ok {
+			c.err.Line, c.err.Column = p.line, p.column
+			return
+		}
+		i := strings.LastIndexAny(at, ".[")
+		if i < 0 {
+			return
+		}
+		at = at[:i]
+	}
+}
+
+// compileRules checks the whole of spec.
+func compileRules(spec *Spec) (*rules, error) {
+	c := &compiler{spec: spec, l: &rules{
+		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
+		declared: map[string]GC{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
+		keepUnknown: spec.UnknownAttribute == UnknownSidecar,
+	}}
+	c.key()
+	c.families()
+	var err error
+	if c.l.joiner, err = parseJoiner(spec.Target.Joiner); err != nil {
+		c.fail("target.joiner", CodeSyntax, err.Error(), "")
+	}
+	if len(spec.Rules) == 0 {
+		c.fail("rules", CodeSyntax, "no rules", "at least one")
+	}
+	names := map[string]bool{}
+	for i := range spec.Rules {
+		if c.err != nil {
+			return nil, c.err
+		}
+		path := fmt.Sprintf("rules[%d]", i)
+		if names[spec.Rules[i].Name] {
+			c.fail(path+".name", CodeSyntax, fmt.Sprintf("a second rule %q", spec.Rules[i].Name), "a name of its own")
+		}
+		names[spec.Rules[i].Name] = true
+		c.l.rules = append(c.l.rules, c.rule(i, &spec.Rules[i], path))
+	}
+	for i, l := range spec.AcceptLoss {
+		if l.Rule != "" && !names[l.Rule] {
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+		}
+	}
+	if c.err == nil {
+		c.exclusive()
+		c.claims()
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.l, nil
+}
+
+func (c *compiler) key() {
+	k := c.l.key
+	for _, a := range []struct {
+		path string
+		attr KeyAttr
+	}{{"source.key.hash", k.Hash}, {"source.key.range", k.Range}} {
+		switch {
+		case a.attr.Name == "" && a.path == "source.key.range" && a.attr.Type == attr.Absent:
+		case a.attr.Name == "":
+			c.fail(a.path, CodeSyntax, "no key attribute", "{name: …, type: S|N|B}")
+		case a.attr.Type != attr.S && a.attr.Type != attr.N && a.attr.Type != attr.B:
+			c.fail(a.path, CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
+		}
+		if s, ok := c.l.schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
+			c.fail("source.schema", CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
+		}
+	}
+	if k.Hash.Name == k.Range.Name {
+		c.fail("source.key.range", CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
+	}
+}
+
+// keyAttrs are the key attributes, one or two.
+func (k KeySchema) attrs() []KeyAttr {
+	if k.Range.Name == "" {
+		return []KeyAttr{k.Hash}
+	}
+	return []KeyAttr{k.Hash, k.Range}
+}
+
+// isKey reports whether name is a key attribute.
+func (k KeySchema) isKey(name string) bool {
+	return name == k.Hash.Name || name == k.Range.Name && name != ""
+}
+
+func (c *compiler) families() {
+	t := c.spec.Target
+	if t.Table == "" {
+		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+	}
+	for _, f := range t.Families {
+		path := joinPath("target.families", f.Name)
+		switch {
+		case !familyName.MatchString(f.Name) || len(f.Name) > MaxFamilyNameBytes:
+			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
+		case f.Name == FamilyState:
+			c.fail(path, CodeFamily, FamilyState+" is reserved", "another name")
+		case f.Name == FamilyTypes && f.GC.MaxAge > 0:
+			c.fail(path, CodeFamily, "types would be collected by age", "no maxAge")
+		}
+		if _, dup := c.l.declared[f.Name]; dup {
+			c.fail(path, CodeFamily, "the family is declared twice", "")
+		}
+		c.l.declared[f.Name] = f.GC
+	}
+	c.l.families = t.Families
+	_, hasTypes := c.l.declared[FamilyTypes]
+	c.l.sidecar = hasTypes && c.spec.Fidelity != FidelityIdiomatic
+	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s Schema) bool { return s.Type.IsSet() })
+	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s Schema) bool { return s.Type == attr.M })
+}
+
+// attrFamilies finds the declared families that hold an attribute's sets (or
+// maps). Attributes without one are kept as one cell of JSON.
+func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(Schema) bool) {
+	if prefix == NoPrefix {
+		prefix = ""
+	}
+	add := func(name string) {
+		f := prefix + c.familyOf(name)
+		if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.key.isKey(name) {
+			return
+		}
+		if other, taken := c.l.familyAttr[f]; taken && other != name {
+			c.fail("target.names", CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute a family")
+		}
+		to[name], c.l.familyAttr[f] = f, name
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		if is(c.l.schema[name]) {
+			add(name)
+		}
+	}
+	if prefix == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.spec.Target.Names)) {
+		add(name)
+	}
+	for _, f := range c.l.families {
+		if rest, ok := strings.CutPrefix(f.Name, prefix); ok && c.l.familyAttr[f.Name] == "" {
+			if name, ok := attrOfFamily(rest); ok && c.familyOf(name) == rest {
+				add(name)
+			}
+		}
+	}
+}
+
+// familyOf is the name that an attribute's family has after the prefix.
+func (c *compiler) familyOf(name string) string {
+	if f, ok := c.spec.Target.Names[name]; ok {
+		return f
+	}
+	return FamilyOfAttribute(name)
+}
+
+// FamilyOfAttribute is the name, after its prefix, of the family of an
+// attribute that target.names does not mention: bytes outside of [-_a-zA-Z0-9]
+// become .hh.
+func FamilyOfAttribute(name string) string {
+	var b strings.Builder
+	for _, ch := range []byte(name) {
+		if ch == '-' || ch == '_' || ch >= '0' && ch <= '9' || ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' {
+			b.WriteByte(ch)
+		} else {
+			fmt.Fprintf(&b, ".%02x", ch)
+		}
+	}
+	return b.String()
+}
+
+// attrOfFamily is the inverse of FamilyOfAttribute.
+func attrOfFamily(f string) (string, bool) {
+	var b []byte
+	for i := 0; i < len(f); i++ {
+		if f[i] != '.' {
+			b = append(b, f[i])
+			continue
+		}
+		var ch byte
+		if i+3 > len(f) {
+			return "", false
+		}
+		if _, err := fmt.Sscanf(f[i+1:i+3], "%02x", &ch); err != nil {
+			return "", false
+		}
+		b, i = append(b, ch), i+2
+	}
+	return string(b), len(b) > 0 && FamilyOfAttribute(string(b)) == f
+}
+
+func (c *compiler) rule(index int, spec *Rule, path string) *rule {
+	r := &rule{
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{},
+	}
+	for _, a := range c.l.key.attrs() {
+		r.keyTypes = append(r.keyTypes, a.Type)
+	}
+	if !ruleName.MatchString(spec.Name) {
+		c.fail(path+".name", CodeSyntax, fmt.Sprintf("%q is no rule name", spec.Name), "letters, digits and -_.")
+	}
+	for _, l := range c.spec.AcceptLoss {
+		if l.Rule == "" || l.Rule == spec.Name {
+			r.lossTypes = r.lossTypes || l.What == LossTypes
+			r.lossEmpty = r.lossEmpty || l.What == LossEmpty
+		}
+	}
+	c.when(r, spec, path)
+	c.row(r, spec, path)
+	for i := range spec.Put {
+		if c.err != nil {
+			return r
+		}
+		c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
+	}
+	if len(spec.Put) == 0 {
+		c.fail(path+".put", CodeSyntax, "the rule places nothing", "at least one put")
+	}
+	if c.err == nil {
+		c.invert(r, path)
+	}
+	return r
+}
+
+func (c *compiler) when(r *rule, spec *Rule, path string) {
+	attrs := c.l.key.attrs()
+	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
+		at := joinPath(path+".when", name)
+		slot := slices.IndexFunc(attrs, func(a KeyAttr) bool { return a.Name == name })
+		switch {
+		case slot < 0:
+			c.fail(at, CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
+			return
+		case attrs[slot].Type == attr.B:
+			c.fail(at, CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			return
+		}
+		t, err := parseTemplate(spec.When[name], func(name, enc string) (int, *encoder, error) {
+			if c.l.key.isKey(name) || !captureName.MatchString(name) {
+				return 0, nil, fmt.Errorf("%q cannot name a capture; expected letters, digits and _, and no key attribute", name)
+			}
+			e, err := parseEncoder(cmp.Or(enc, "s"), attr.Absent)
+			if err != nil {
+				return 0, nil, err
+			}
+			if !e.text {
+				return 0, nil, fmt.Errorf("encoder %s has no text form", e.name)
+			}
+			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })
+			if i < 0 {
+				i = len(r.captures)
+				r.captures = append(r.captures, capture{name, e})
+			} else if r.captures[i].enc.name != e.name {
+				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.name, e.name)
+			}
+			return firstCapture + i, e, nil
+		})
+		if err != nil {
+			c.fail(at, CodeSyntax, err.Error(), "")
+			return
+		}
+		if len(t.parts) == 0 {
+			c.fail(at, CodeInverse, "a key attribute is never empty", "a template")
+		}
+		r.when[slot] = t
+	}
+	if len(spec.Same) == 0 {
+		return
+	}
+	r.same = true
+	ok := len(spec.Same) == 2 && len(attrs) == 2 && attrs[0].Type == attrs[1].Type &&
+		(spec.Same[0] == attrs[0].Name && spec.Same[1] == attrs[1].Name || spec.Same[0] == attrs[1].Name && spec.Same[1] == attrs[0].Name)
+	if !ok {
+		c.fail(path+".same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
+	}
+}
+
+// reference resolves a name in a row or cell template.
+func (c *compiler) reference(r *rule, name, enc string) (int, *encoder, error) {
+	for i, k := range r.captures {
+		if k.name != name {
+			continue
+		}
+		if enc == "" {
+			return firstCapture + i, k.enc, nil
+		}
+		operand := k.enc.in
+		if k.enc.time {
+			operand = attr.Absent
+		}
+		e, err := parseEncoder(enc, operand)
+		if err == nil && e.in != k.enc.in {
+			err = fmt.Errorf("encoder %s takes type %s; capture %s is %s", enc, e.in, name, k.enc.in)
+		}
+		return firstCapture + i, e, err
+	}
+	for slot, a := range c.l.key.attrs() {
+		if a.Name == name {
+			byType := map[attr.Type]string{attr.S: "s", attr.N: "nord", attr.B: "b"}
+			e, err := parseEncoder(cmp.Or(enc, byType[a.Type]), a.Type)
+			return slot, e, err
+		}
+	}
+	return 0, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute", name)
+}
+
+func (c *compiler) row(r *rule, spec *Rule, path string) {
+	if len(spec.Row) == 0 {
+		c.fail(path+".row", CodeInverse, "no row key", "at least one segment")
+	}
+	for i, src := range spec.Row {
+		at := fmt.Sprintf("%s.row[%d]", path, i)
+		t, err := parseTemplate(src, func(name, enc string) (int, *encoder, error) { return c.reference(r, name, enc) })
+		if err != nil {
+			c.fail(at, CodeSyntax, err.Error(), "")
+			return
+		}
+		if len(t.parts) == 0 {
+			c.fail(at, CodeSyntax, "an empty segment", "a template")
+		}
+		last, j := i == len(spec.Row)-1, c.l.joiner
+		width := 0
+		for _, p := range t.parts {
+			if p.lit != nil {
+				width += len(p.lit)
+				if k := j.delimOffence(p.lit); k >= 0 && j.kind == joinPlain && !last {
+					c.fail(at, CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.lit[k]), "another delimiter, or joiner escaped")
+				}
+				continue
+			}
+			r.rowSlots[p.slot] = true
+			if p.enc.width == 0 {
+				width = -1 << 30
+			}
+			width += p.enc.width
+			if p.enc.name == "nord" && j.kind == joinPlain && j.delim >= '0' && !last {
+				c.fail(at, CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.delim), "a delimiter below '0'")
+			}
+		}
+		if j.kind == joinFixed && !last {
+			if width <= 0 {
+				c.fail(at, CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+			}
+			r.widths = append(r.widths, width)
+		}
+		r.row = append(r.row, t)
+	}
+}
+
+func (c *compiler) put(r *rule, spec *Put, path string) {
+	p := &put{attr: spec.Attr, star: spec.Attr == "*", presence: spec.Attr == Presence, codec: codecNames[spec.Codec], timeSlot: slotNone, path: path}
+	r.puts = append(r.puts, p)
+	family, qual, ok := strings.Cut(spec.Cell, ":")
+	if _, declared := c.l.declared[family]; !ok || !declared || family == FamilyTypes {
+		c.fail(path+".cell", CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
+		return
+	}
+	p.family = family
+	hasAttr := false
+	any1, _ := parseEncoder("s", attr.S)
+	t, err := parseTemplate(qual, func(name, enc string) (int, *encoder, error) {
+		if enc == "" {
+			switch {
+			case name == "attr" && p.star:
+				hasAttr = true
+				return slotAttr, any1, nil
+			case name == "member" && !p.star:
+				p.members = true
+				return slotMember, any1, nil
+			case name == "key" && !p.star:
+				p.mapKeys = true
+				return slotKey, any1, nil
+			}
+		}
+		return c.reference(r, name, enc)
+	})
+	if err != nil {
+		c.fail(path+".cell", CodeSyntax, err.Error(), "")
+		return
+	}
+	p.qual = t
+	specials := 0
+	for i, s := range t.slots() {
+		if s < 0 {
+			specials++
+			if i != len(t.slots())-1 || t.parts[len(t.parts)-1].lit != nil {
+				c.fail(path+".cell", CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
+			}
+		}
+	}
+	s := c.l.schema[spec.Attr]
+	switch {
+	case specials > 1:
+		c.fail(path+".cell", CodeInverse, "more than one of {attr}, {member} and {key}", "one")
+	case p.star && r.star != nil:
+		c.fail(path+".attr", CodeSyntax, `a second "*"`, "one a rule")
+	case p.star && !hasAttr && (spec.Codec == "ddbjson" || c.spec.Fidelity == FidelityBlob):
+		p.whole, p.codec = true, codecDDBJSON
+	case p.star && !hasAttr:
+		c.fail(path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson")
+	case p.star:
+	case p.presence && spec.Codec != "":
+		c.fail(path+".codec", CodeSyntax, "a presence cell has no value", "no codec")
+	case p.presence && r.presence != nil:
+		c.fail(path+".attr", CodeSyntax, "a second presence cell", "one a rule")
+	case p.presence:
+	case c.l.key.isKey(spec.Attr):
+		c.fail(path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
+	case r.byAttr[spec.Attr] != nil:
+		c.fail(path+".attr", CodeSyntax, fmt.Sprintf("attribute %q is put twice", spec.Attr), "one put an attribute")
+	case (p.members || p.mapKeys) && spec.Codec != "":
+		c.fail(path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
+	case p.members && !s.Type.IsSet(), p.mapKeys && s.Type != attr.M:
+		c.fail(path+".cell", CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", spec.Attr), "the type in source.schema")
+	case p.codec == codecByType && s.Type == attr.Absent && !c.l.keepUnknown:
+		c.fail(path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", spec.Attr), "the type in source.schema, or a codec")
+	}
+	if c.spec.Fidelity == FidelityBlob && !p.whole && !p.presence {
+		c.fail(path, CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
+	}
+	if c.err != nil {
+		return
+	}
+	c.putTime(r, p, spec, path)
+	switch {
+	case p.star:
+		r.star = p
+	case p.presence:
+		r.presence = p
+	default:
+		r.byAttr[p.attr] = p
+	}
+}
+
+func (c *compiler) putTime(r *rule, p *put, spec *Put, path string) {
+	switch {
+	case spec.Time.Capture != "":
+		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
+		if i < 0 || !r.captures[i].enc.time {
+			c.fail(path+".ts", CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
+			return
+		}
+		p.timeSlot = firstCapture + i
+	case spec.Time.Attr != "":
+		p.timeAttr, p.format = spec.Time.Attr, timeFormats[spec.Time.As]
+		if _, ok := timeFormats[spec.Time.As]; !ok {
+			c.fail(path+".ts", CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(timeFormats)), ", "))
+		}
+		if p.star || p.presence || p.members || p.mapKeys || c.l.key.isKey(p.timeAttr) || p.timeAttr == p.attr {
+			c.fail(path+".ts", CodeInverse, "a timestamp from an attribute", "one other attribute that is no key, in one cell")
+		}
+		r.timeAttrs[p.timeAttr] = true
+	}
+}
+
+// closure adds to known what follows from it.
+func (r *rule) closure(known map[int]bool) map[int]bool {
+	for n := -1; n != len(known); {
+		n = len(known)
+		if r.same && (known[slotHash] || known[slotRange]) {
+			known[slotHash], known[slotRange] = true, true
+		}
+		for slot, t := range r.when {
+			if t == nil {
+				continue
+			}
+			all := true
+			for _, s := range t.slots() {
+				if known[slot] {
+					known[s] = true
+				}
+				all = all && known[s]
+			}
+			if all {
+				known[slot] = true
+			}
+		}
+	}
+	return known
+}
+
+func (r *rule) knowsKey(known map[int]bool) bool {
+	return known[slotHash] && (r.keys == 1 || known[slotRange])
+}
+
+// invert checks that the key can be told from each cell, and finds what else
+// than the row it takes.
+func (c *compiler) invert(r *rule, path string) {
+	for name := range r.timeAttrs {
+		if r.byAttr[name] != nil {
+			c.fail(path+".put", CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
+		}
+	}
+	known := r.closure(maps.Clone(r.rowSlots))
+	for slot := range r.keys {
+		if known[slot] {
+			continue
+		}
+		add := []int{slot}
+		if r.when[slot] != nil {
+			add = r.when[slot].slots()
+		}
+		for _, s := range add {
+			if !known[s] {
+				r.identity = append(r.identity, s)
+				known[s] = true
+			}
+		}
+		known = r.closure(known)
+	}
+	for _, p := range r.puts {
+		cell := maps.Clone(r.rowSlots)
+		for _, s := range p.qual.slots() {
+			if s >= 0 {
+				cell[s] = true
+			}
+		}
+		if r.knowsKey(r.closure(maps.Clone(cell))) {
+			continue
+		}
+		p.byTime = p.timeSlot != slotNone
+		if p.byTime {
+			cell[p.timeSlot] = true
+		}
+		known := r.closure(cell)
+		for slot, a := range c.l.key.attrs() {
+			if !known[slot] {
+				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+			}
+		}
+		if p.byTime && r.tag {
+			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
+		}
+	}
+}
+
+// exclusive finds the rules whose rows belong to one item.
+func (c *compiler) exclusive() {
+	for _, r := range c.l.rules {
+		r.exclusive = len(r.identity) == 0
+		for _, o := range c.l.rules {
+			if o != r && c.rowsMeet(r, o) {
+				r.exclusive = false
+			}
+		}
+		if r.tag && !c.l.sidecar {
+			c.fail(fmt.Sprintf("rules[%d].tag", r.index), CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+		}
+		if !r.exclusive {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+			p := cmp.Or(r.byAttr[name], r.star)
+			if c.l.schema[name].Type == attr.L && c.listCells(r, p) {
+				if gc := c.l.declared[p.family]; gc != (GC{}) {
+					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family without gc for lists, or codec ddbjson")
+				}
+			}
+		}
+	}
+}
+
+// listCells reports whether a put lays a list out as one cell an element.
+func (c *compiler) listCells(r *rule, p *put) bool {
+	return p != nil && r.exclusive && p.codec == codecByType && p.timeSlot == slotNone && p.timeAttr == "" && !p.members && !p.mapKeys
+}
+
+// rowsMeet reports whether two rules may write the same row: true unless it
+// is certain that they do not.
+func (c *compiler) rowsMeet(a, b *rule) bool {
+	if c.direct(a) && c.direct(b) && slices.EqualFunc(a.row, b.row, func(x, y *template) bool { return x.src == y.src }) {
+		return false // the row tells the whole key, and so the rule
+	}
+	n := min(len(a.row), len(b.row))
+	if len(a.row) != len(b.row) {
+		switch c.l.joiner.kind {
+		case joinOC:
+			return false
+		case joinFixed:
+			return true
+		case joinPlain, joinEscaped:
+			n--
+		}
+	}
+	for i := range n {
+		ap, as := a.row[i].literalEnds(a.prefixOf)
+		bp, bs := b.row[i].literalEnds(b.prefixOf)
+		if !bytes.HasPrefix(ap, bp) && !bytes.HasPrefix(bp, ap) || !bytes.HasSuffix(as, bs) && !bytes.HasSuffix(bs, as) {
+			return false
+		}
+		if a.row[i].isLiteral() && b.row[i].isLiteral() && a.row[i].src != b.row[i].src {
+			return false
+		}
+	}
+	return true
+}
+
+// direct reports whether the row refers to the key attributes themselves, all
+// of them.
+func (c *compiler) direct(r *rule) bool {
+	for s := range r.rowSlots {
+		if s >= firstCapture {
+			return false
+		}
+	}
+	return len(r.rowSlots) == r.keys
+}
+
+// prefixOf is how the text of a reference to a key attribute begins.
+func (r *rule) prefixOf(p *part) []byte {
+	if p.slot < 0 || p.slot >= r.keys || r.when[p.slot] == nil || p.enc.name != "s" {
+		return nil
+	}
+	prefix, _ := r.when[p.slot].literalEnds(nil)
+	return prefix
+}
+
+// claims checks that no two puts can write the same cell, unless tags tell.
+func (c *compiler) claims() {
+	type claim struct {
+		r *rule
+		p *put
+	}
+	var all []claim
+	for _, r := range c.l.rules {
+		for _, p := range r.puts {
+			if f := c.l.familyAttr[p.family]; f != "" {
+				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
+			}
+			all = append(all, claim{r, p})
+		}
+	}
+	for i, x := range all {
+		for _, y := range all[:i] {
+			switch {
+			case x.p.family != y.p.family || !qualifiersMeet(x.p.qual, y.p.qual):
+				continue
+			case x.r != y.r && (x.r.tag || y.r.tag || !c.rowsMeet(x.r, y.r)):
+				continue
+			case x.r == y.r && x.r.exclusive && (x.p.star && y.p.qual.isLiteral() || y.p.star && x.p.qual.isLiteral()):
+				continue // an attribute of that very name is refused when it comes
+			}
+			c.fail(x.p.path+".cell", CodeCollision,
+				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.src, x.p.family, x.p.qual.src),
+				"distinct columns, or tag: true on all of the rules but one")
+			return
+		}
+	}
+}
+
+func qualifiersMeet(a, b *template) bool {
+	if a.isLiteral() && b.isLiteral() {
+		return a.src == b.src
+	}
+	ap, as := a.literalEnds(nil)
+	bp, bs := b.literalEnds(nil)
+	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))
+}
+
+// Compile checks that every rule of spec can be inverted and builds the
+// mapping. Errors are *SpecError; where spec came from Parse they have its
+// positions. The Spec must not be changed afterwards.
+func Compile(spec *Spec) (*Mapping, error) {
+	l, err := compileRules(spec)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l}
+	for i := range spec.Source.GSIs {
+		x, err := mappedIndex(spec, i)
+		var bad *SpecError
+		switch {
+		case errors.As(err, &bad):
+			return nil, err
+		case x != nil:
+			m.indexes = append(m.indexes, x)
+		}
+	}
+	return m, nil
+}

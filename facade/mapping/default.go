@@ -1,0 +1,276 @@
+package mapping
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// The default layout: family FamilyItem, one self-describing cell (type tag
+// and value) for each attribute that is no key; a cell with an empty qualifier
+// stands for an item of key attributes alone, or holds the whole item where an
+// attribute's name is longer than a qualifier may be.
+//
+// A row key is the partition key, self-delimiting, then the sort key as it is:
+// S as UTF-8, B as its bytes, N in its ordered form. A partition key has its
+// 00 bytes escaped as in the oc joiner, up to a length; a longer one (many 00)
+// is 00 02, its length and its bytes. Partitions need no order among
+// themselves, so the form may depend on the key; and so every legal key fits:
+// at most 4+2048+1024 bytes.
+type defaultLayout struct {
+	table string
+	key   KeySchema
+}
+
+// maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
+// account, and table quotas".
+const maxSortKeyBytes = 1024
+
+// Default returns the lossless layout of a table that has no mapping file. It
+// needs the family FamilyItem.
+func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
+	for _, a := range key.attrs() {
+		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
+		}
+	}
+	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: &defaultLayout{sourceTable, key}}, nil
+}
+
+func (l *defaultLayout) columnFamilies() []Family { return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}} }
+
+// keyBytes is the order-preserving form of a key attribute.
+func keyBytes(v attr.Value) []byte {
+	if v.Type == attr.N {
+		return attr.AppendOrderedNumber(nil, v.Str)
+	}
+	return []byte(v.Str)
+}
+
+// parseKeyBytes is the inverse of keyBytes.
+func parseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
+	switch {
+	case t == attr.N:
+		text, err := attr.ParseOrderedNumber(b)
+		return attr.Value{Type: attr.N, Str: text}, err == nil
+	case t == attr.S && !utf8.Valid(b):
+		return attr.Value{}, false
+	}
+	return attr.Value{Type: t, Str: string(b)}, len(b) > 0
+}
+
+// Forms of what begins with a 00 byte that is not an escaped one.
+const (
+	longPartition = 2 // 00 02, two bytes of length, the bytes
+	hashedTail    = 3 // 00 03, a hash
+)
+
+// appendPartition appends the self-delimiting form of a partition key; long
+// says that its escaped form would be above maxBytes.
+func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
+	start := len(dst)
+	dst = append(appendOC(dst, key), 0, 1)
+	if len(dst)-start <= maxBytes {
+		return dst, false
+	}
+	dst = append(dst[:start], 0, longPartition)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(min(len(key), 1<<16-1)))
+	return append(dst, key...), true
+}
+
+func cutPartition(row []byte) (key, rest []byte, ok bool) {
+	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
+		n := int(binary.BigEndian.Uint16(row[2:]))
+		if len(row) < 4+n {
+			return nil, nil, false
+		}
+		return row[4 : 4+n], row[4+n:], true
+	}
+	key, rest, more, ok := cutOC(row)
+	return key, rest, ok && more
+}
+
+const maxShortPartitionBytes = MaxRowKeyBytes - maxSortKeyBytes
+
+// defaultRow is the row key of the default layout.
+func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
+	if err := checkKey(table, schema, key); err != nil {
+		return nil, err
+	}
+	row := keyBytes(key[schema.Hash.Name])
+	if schema.Range.Name != "" {
+		row, _ = appendPartition(nil, row, maxShortPartitionBytes)
+		row = append(row, keyBytes(key[schema.Range.Name])...)
+	}
+	if len(row) > MaxRowKeyBytes {
+		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	}
+	return row, nil
+}
+
+func (l *defaultLayout) parseRow(row []byte) (attr.Item, bool) {
+	key := attr.Item{}
+	hash, ok := row, true
+	if l.key.Range.Name != "" {
+		var rest []byte
+		if hash, rest, ok = cutPartition(row); !ok {
+			return nil, false
+		}
+		if key[l.key.Range.Name], ok = parseKeyBytes(l.key.Range.Type, rest); !ok {
+			return nil, false
+		}
+	}
+	key[l.key.Hash.Name], ok = parseKeyBytes(l.key.Hash.Type, hash)
+	return key, ok
+}
+
+// defaultRule is the name that locations of the default layout have.
+const defaultRule = "default"
+
+func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
+	row, err := defaultRow(l.table, l.key, key)
+	if err != nil {
+		return nil, err
+	}
+	return []Location{{Rule: defaultRule, Row: row, Own: []Extent{{Family: FamilyItem, Prefix: true}}}}, nil
+}
+
+func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+	locations, err := l.locate(item)
+	if err != nil {
+		return Placed{}, err
+	}
+	p := Placed{Location: locations[0]}
+	rest := map[string]attr.Value{}
+	blob := false
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if l.key.isKey(name) {
+			continue
+		}
+		rest[name] = item[name]
+		blob = blob || len(name) > MaxQualifierBytes
+		p.Cells = append(p.Cells, Cell{FamilyItem, []byte(name), defaultTimeMicros, appendTagged(nil, item[name])})
+	}
+	switch {
+	case blob:
+		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendTagged(nil, attr.MapOf(rest))}}
+	case len(p.Cells) == 0:
+		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}
+	}
+	return p, nil
+}
+
+func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
+	item, ok := l.parseRow(row.Key)
+	if !ok {
+		return nil, nil
+	}
+	found := false
+	err := columns(row.Cells, func(c column) error {
+		if c.family != FamilyItem {
+			return nil
+		}
+		found = true
+		value := c.versions[0].Value
+		name := string(c.qual)
+		switch {
+		case name == "" && len(value) == 0:
+			return nil
+		case !utf8.Valid(c.qual) || l.key.isKey(name):
+			return nil
+		}
+		v, err := parseTagged(value)
+		if err != nil {
+			return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+		}
+		if name != "" {
+			item[name] = v
+			return nil
+		}
+		for k, v := range v.Map {
+			if !l.key.isKey(k) {
+				item[k] = v
+			}
+		}
+		return nil
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	return []attr.Item{item}, nil
+}
+
+func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
+	want, bad := defaultRow(l.table, l.key, key)
+	if bad != nil {
+		return nil, bad
+	}
+	if !bytes.Equal(want, row.Key) {
+		return nil, nil
+	}
+	items, err := l.items(row)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return items[0], nil
+}
+
+func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(l.table, l.key); err != nil {
+		return Plan{}, err
+	}
+	prefix := keyBytes(c.Hash)
+	if l.key.Range.Name == "" {
+		return Plan{Spans: []Span{Span{prefix, append(bytes.Clone(prefix), 0)}.clamp()}}, nil
+	}
+	prefix, _ = appendPartition(nil, prefix, maxShortPartitionBytes)
+	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
+}
+
+// planWithin is the plan for the rows that begin with prefix and go on with
+// the sort key, as form writes it.
+func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	if v.empty() {
+		return Plan{}
+	}
+	s := Span{Start: prefix, End: prefixEnd(prefix)}
+	if len(v.lo) > 0 {
+		s.Start = append(bytes.Clone(prefix), form(v.lo)...)
+	}
+	if v.hi != nil {
+		s.End = append(bytes.Clone(prefix), form(v.hi)...)
+	}
+	return Plan{Spans: []Span{s.clamp()}}
+}
+
+func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }
+
+// groupBytes is how many bytes of a key one group of appendGroups holds.
+const groupBytes = 8
+
+// appendGroups appends an order-preserving, self-delimiting form of key that
+// is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
+// followed by ff if another comes and by the number of its bytes if not.
+func appendGroups(dst, key []byte) []byte {
+	for len(key) >= groupBytes {
+		dst = append(append(dst, key[:groupBytes]...), 0xff)
+		key = key[groupBytes:]
+	}
+	dst = append(dst, key...)
+	dst = append(dst, make([]byte, groupBytes-len(key))...)
+	return append(dst, byte(len(key)))
+}
+
+// tailHash stands for the base key of an index row whose key would be too
+// long.
+func tailHash(dst, base []byte) []byte {
+	sum := sha256.Sum256(base)
+	return append(append(dst, 0, hashedTail), sum[:16]...)
+}

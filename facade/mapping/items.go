@@ -1,0 +1,491 @@
+package mapping
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// parseRow sets the variables that the row key of a rule tells; false where it
+// is no row of the rule.
+func (l *rules) parseRow(r *rule, key []byte) ([]attr.Value, bool) {
+	segs, ok := l.joiner.split(key, len(r.row), r.widths)
+	if !ok {
+		return nil, false
+	}
+	vars := make([]attr.Value, firstCapture+len(r.captures))
+	for i, t := range r.row {
+		if !t.match(segs[i], vars, nil) {
+			return nil, false
+		}
+	}
+	if !r.derive(vars) {
+		return nil, false
+	}
+	again, err := l.rowKey(r, vars, nil)
+	return vars, err == nil && bytes.Equal(again, key)
+}
+
+// keyItem is the item of the key attributes of vars; false where one is
+// missing or the key is another rule's.
+func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
+	key := attr.Item{}
+	for i, a := range l.key.attrs() {
+		if vars[i].IsAbsent() {
+			return nil, false
+		}
+		key[a.Name] = vars[i]
+	}
+	of, again, err := l.bind(key)
+	return key, err == nil && of == r && agree(vars, again)
+}
+
+// column is a run of versions of one column, newest first.
+type column struct {
+	family   string
+	qual     []byte
+	versions []Cell
+}
+
+func columns(cells []Cell, f func(column) error) error {
+	for i := 0; i < len(cells); {
+		j := i + 1
+		for j < len(cells) && cells[j].Family == cells[i].Family && bytes.Equal(cells[j].Qualifier, cells[i].Qualifier) {
+			j++
+		}
+		if err := f(column{cells[i].Family, cells[i].Qualifier, cells[i:j]}); err != nil {
+			return err
+		}
+		i = j
+	}
+	return nil
+}
+
+// sidecarOf are the newest values of the row's type cells, by qualifier.
+func sidecarOf(row Row) map[string][]byte {
+	var side map[string][]byte
+	_ = columns(row.Cells, func(c column) error {
+		if c.family == FamilyTypes {
+			if side == nil {
+				side = map[string][]byte{}
+			}
+			side[string(c.qual)] = c.versions[0].Value
+		}
+		return nil
+	})
+	return side
+}
+
+func (l *rules) corrupt(r *rule, row Row, c column, err error) *Error {
+	return &Error{Code: CodeCorrupt, Table: l.table, Rule: r.name, Row: row.Key, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
+}
+
+func (l *rules) items(row Row) ([]attr.Item, error) {
+	side := sidecarOf(row)
+	var items []attr.Item
+	for _, r := range l.rules {
+		vars, ok := l.parseRow(r, row.Key)
+		if !ok {
+			continue
+		}
+		d := &decoder{l: l, r: r, row: row, rowVars: vars, side: side, items: map[string]*partial{}}
+		if err := d.run(); err != nil {
+			return nil, err
+		}
+		for _, p := range d.items {
+			items = append(items, p.item)
+		}
+	}
+	sortByKey(l.key, items)
+	return items, nil
+}
+
+func sortByKey(key KeySchema, items []attr.Item) {
+	slices.SortFunc(items, func(a, b attr.Item) int {
+		for _, k := range key.attrs() {
+			if c, _ := attr.Compare(a[k.Name], b[k.Name]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+}
+
+// decoder takes the items of one rule out of a row.
+type decoder struct {
+	l       *rules
+	r       *rule
+	row     Row
+	rowVars []attr.Value
+	side    map[string][]byte
+	items   map[string]*partial // by key
+	only    *partial            // of an exclusive row, once its key is known
+	foreign bool                // the row is another rule's
+}
+
+// partial is an item while its cells come in.
+type partial struct {
+	item   attr.Item
+	sets   map[string][]string
+	extras attr.Item
+}
+
+func (d *decoder) run() error {
+	if err := columns(d.row.Cells, d.column); err != nil {
+		return err
+	}
+	for _, p := range d.items {
+		if err := d.complete(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim returns the item that has the given variables, nil where no item of
+// this rule has.
+func (d *decoder) claim(vars []attr.Value) *partial {
+	if d.r.exclusive && (d.only != nil || d.foreign) {
+		return d.only
+	}
+	if !d.r.derive(vars) {
+		return nil
+	}
+	key, ok := d.l.keyItem(d.r, vars)
+	if !ok {
+		d.foreign = true
+		return nil
+	}
+	id := string(attr.AppendItemJSON(nil, key))
+	p := d.items[id]
+	if p == nil {
+		p = &partial{item: key}
+		d.items[id] = p
+	}
+	if d.r.exclusive {
+		d.only = p
+	}
+	return p
+}
+
+func (d *decoder) vars() []attr.Value {
+	if d.r.exclusive {
+		return d.rowVars // complete already, and never changed
+	}
+	return slices.Clone(d.rowVars)
+}
+
+func (d *decoder) column(c column) error {
+	switch c.family {
+	case FamilyState:
+		return nil
+	case FamilyTypes:
+		return d.typeColumn(c)
+	}
+	if d.r.exclusive {
+		if name, ok := d.l.familyAttr[c.family]; ok {
+			return d.familyColumn(c, name)
+		}
+	}
+	// Literal columns before "*".
+	for _, star := range [2]bool{false, true} {
+		for _, put := range d.r.puts {
+			if put.star == star && put.family == c.family {
+				if done, err := d.putColumn(c, put); done || err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// tagged reports whether the tags say that the column is this rule's.
+func (d *decoder) tagged(c column) bool {
+	tag, ok := d.side["r/"+c.family+":"+string(c.qual)]
+	if d.r.tag {
+		return ok && string(tag) == d.r.name
+	}
+	return !ok || string(tag) == d.r.name
+}
+
+// putColumn reads a column as one of the put's; done is false where it is not.
+func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
+	if put.byTime {
+		for _, cell := range c.versions {
+			vars, special := slices.Clone(d.rowVars), ""
+			if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !put.qual.match(c.qual, vars, &special) {
+				continue
+			}
+			vars[put.timeSlot] = attr.Int(cell.Timestamp / 1000)
+			p := d.claim(vars)
+			if p == nil {
+				continue
+			}
+			done = true
+			if err := d.value(p, put, put.attr, special, column{c.family, c.qual, []Cell{cell}}); err != nil {
+				return true, err
+			}
+		}
+		return done, nil
+	}
+	vars, special := d.vars(), ""
+	if !put.qual.match(c.qual, vars, &special) || !d.tagged(c) {
+		return false, nil
+	}
+	if !utf8.ValidString(special) && (put.star || put.mapKeys) || put.star && !put.whole && (special == "" || d.l.key.isKey(special)) {
+		return false, nil
+	}
+	p := d.claim(vars)
+	if p == nil {
+		return false, nil
+	}
+	name := put.attr
+	if put.star {
+		name = special
+	}
+	return true, d.value(p, put, name, special, c)
+}
+
+// value adds what a put's column holds to the item.
+func (d *decoder) value(p *partial, put *put, name, special string, c column) error {
+	newest := c.versions[0]
+	schema := d.l.schema[name]
+	switch {
+	case put.presence:
+		return nil
+	case put.whole:
+		rest, err := attr.UnmarshalItem(newest.Value)
+		if err != nil {
+			return d.l.corrupt(d.r, d.row, c, err)
+		}
+		for k, v := range rest {
+			if !d.l.key.isKey(k) {
+				p.item[k] = v
+			}
+		}
+		return nil
+	case put.members:
+		return d.member(p, name, []byte(special), schema.Type, c)
+	case put.mapKeys:
+		return d.mapValue(p, name, special, schema, c)
+	}
+	if put.timeAttr != "" {
+		if v, ok := put.timeValue(newest.Timestamp); ok {
+			p.item[put.timeAttr] = v
+		}
+	}
+	t, form, marked := d.markOf(put, name, c)
+	if form == markEmpty {
+		marked = false // stale: what is there wins
+	}
+	if put.codec == codecByType && d.listColumn(put, t, form, marked, schema) {
+		list := make([]attr.Value, len(c.versions))
+		for i, cell := range c.versions {
+			e, err := parseTagged(cell.Value)
+			if err != nil {
+				return d.l.corrupt(d.r, d.row, c, err)
+			}
+			list[len(list)-1-i] = e
+		}
+		p.item[name] = attr.Value{Type: attr.L, List: list}
+		return nil
+	}
+	v, err := d.plain(put.codec, t, form, marked, newest.Value, schema)
+	if err != nil {
+		return d.l.corrupt(d.r, d.row, c, err)
+	}
+	p.item[name] = v
+	return nil
+}
+
+// listColumn reports whether each version of the column is an element.
+func (d *decoder) listColumn(put *put, t attr.Type, form byte, marked bool, schema Schema) bool {
+	if !d.r.exclusive || put.timeSlot != slotNone || put.timeAttr != "" || d.l.declared[put.family] != (GC{}) {
+		return false
+	}
+	if marked {
+		return t == attr.L && form == 0
+	}
+	return schema.Type == attr.L
+}
+
+func (d *decoder) plain(c codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
+	switch {
+	case !marked:
+		return c.decode(b, schema)
+	case form == markJSON:
+		return attr.UnmarshalValue(b)
+	}
+	return parseScalar(t, b)
+}
+
+// markOf is the type mark of an attribute's cell.
+func (d *decoder) markOf(put *put, name string, c column) (attr.Type, byte, bool) {
+	if d.r.exclusive {
+		return parseMark(d.side["a/"+name])
+	}
+	if put.byTime {
+		return attr.Absent, 0, false
+	}
+	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
+}
+
+// familyColumn reads a column of a set's or map's own family.
+func (d *decoder) familyColumn(c column, name string) error {
+	p := d.claim(d.rowVars)
+	if p == nil {
+		return nil
+	}
+	schema := d.l.schema[name]
+	t := schema.Type
+	if marked, form, ok := parseMark(d.side["a/"+name]); ok && form == 0 {
+		t = marked
+	}
+	isSet, isMap := d.l.setFamily[name] == c.family, d.l.mapFamily[name] == c.family
+	switch {
+	case isSet && t.IsSet():
+		return d.member(p, name, c.qual, t, c)
+	case isMap && t == attr.M, isMap && !isSet:
+		return d.mapValue(p, name, string(c.qual), schema, c)
+	case isSet:
+		return d.member(p, name, c.qual, attr.SS, c)
+	}
+	return nil
+}
+
+func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c column) error {
+	m := string(member)
+	switch t {
+	case attr.NS:
+		n, err := attr.ParseNumber(m)
+		if err != nil {
+			return d.l.corrupt(d.r, d.row, c, err)
+		}
+		m = n
+	case attr.SS:
+		if !utf8.Valid(member) {
+			return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", clip(member)))
+		}
+	}
+	v := p.item[name]
+	if v.Type != t {
+		v = attr.Value{Type: t}
+	}
+	if p.sets == nil {
+		p.sets = map[string][]string{}
+	}
+	p.sets[name] = append(p.sets[name], m)
+	p.item[name] = v
+	return nil
+}
+
+func (d *decoder) mapValue(p *partial, name, key string, schema Schema, c column) error {
+	if !utf8.ValidString(key) {
+		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
+	}
+	t, form, marked := parseMark(d.side["c/"+c.family+":"+string(c.qual)])
+	v, err := d.plain(codecByType, t, form, marked, c.versions[0].Value, schema.at(key))
+	if err != nil {
+		return d.l.corrupt(d.r, d.row, c, err)
+	}
+	m := p.item[name]
+	if m.Type != attr.M {
+		m = attr.MapOf(map[string]attr.Value{})
+		p.item[name] = m
+	}
+	m.Map[key] = v
+	return nil
+}
+
+// typeColumn reads a sidecar cell that says something of its own: that an
+// item, or an empty map or list, is there.
+func (d *decoder) typeColumn(c column) error {
+	value := c.versions[0].Value
+	if rest, ok := strings.CutPrefix(string(c.qual), "i/"+d.r.name+"/"); ok {
+		vars := d.vars()
+		segs, ok := identityJoiner.split([]byte(rest), max(1, len(d.r.identity)), nil)
+		if !ok || len(d.r.identity) == 0 && rest != "" {
+			return nil
+		}
+		for i, slot := range d.r.identity {
+			v, err := parseScalar(d.r.typeOf(slot), segs[i])
+			if err != nil {
+				return nil //nolint:nilerr // not what this rule writes
+			}
+			vars[slot] = v
+		}
+		p := d.claim(vars)
+		if p == nil {
+			return nil
+		}
+		var err error
+		if p.extras, err = parseExtras(value); err != nil {
+			return d.l.corrupt(d.r, d.row, c, err)
+		}
+		return nil
+	}
+	name, ok := strings.CutPrefix(string(c.qual), "a/")
+	if !ok || !d.r.exclusive || d.l.key.isKey(name) {
+		return nil
+	}
+	t, form, ok := parseMark(value)
+	if !ok || form != markEmpty || cmp.Or(d.r.byAttr[name], d.r.star) == nil {
+		return nil
+	}
+	p := d.claim(d.rowVars)
+	if p == nil {
+		return nil
+	}
+	if _, has := p.item[name]; !has {
+		p.item[name] = attr.Value{Type: t}
+		if t == attr.M {
+			p.item[name] = attr.MapOf(map[string]attr.Value{})
+		}
+	}
+	return nil
+}
+
+// typeOf is the type of a variable.
+func (r *rule) typeOf(slot int) attr.Type {
+	if slot < r.keys {
+		return r.keyTypes[slot]
+	}
+	return r.captures[slot-firstCapture].enc.in
+}
+
+// complete turns what was gathered into the item.
+func (d *decoder) complete(p *partial) error {
+	for name, members := range p.sets {
+		p.item[name] = attr.SetOf(p.item[name].Type, members...)
+	}
+	for name, v := range p.extras {
+		if v.IsAbsent() {
+			delete(p.item, name)
+		} else if !d.l.key.isKey(name) {
+			p.item[name] = v
+		}
+	}
+	return nil
+}
+
+func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
+	if err := l.checkKey(key); err != nil {
+		return nil, err
+	}
+	items, err := l.items(row)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if attr.EqualItems(l.key.keyOf(item), l.key.keyOf(key)) {
+			return item, nil
+		}
+	}
+	return nil, nil
+}

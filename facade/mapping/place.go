@@ -1,0 +1,748 @@
+package mapping
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// bind finds the rule of an item, by its key, and the values of the rule's
+// variables.
+func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
+	if err := l.checkKey(key); err != nil {
+		return nil, nil, err
+	}
+	for _, r := range l.rules {
+		vars := make([]attr.Value, firstCapture+len(r.captures))
+		for i, a := range l.key.attrs() {
+			vars[i] = key[a.Name]
+		}
+		if r.derive(vars) {
+			return r, vars, nil
+		}
+	}
+	return nil, nil, l.fault(CodeUnmatched, nil, key, "", "no rule takes the key", "")
+}
+
+func (l *rules) checkKey(key attr.Item) *Error {
+	return checkKey(l.table, l.key, key)
+}
+
+func checkKey(table string, schema KeySchema, key attr.Item) *Error {
+	for _, a := range schema.attrs() {
+		v := key[a.Name]
+		what := ""
+		switch {
+		case v.IsAbsent():
+			what = "the key attribute is missing"
+		case v.Type != a.Type:
+			what = "the key attribute has type " + v.Type.String()
+		case v.Str == "":
+			what = "the key attribute is empty"
+		default:
+			continue
+		}
+		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
+	}
+	return nil
+}
+
+// keyOf returns the key attributes of item alone.
+func (k KeySchema) keyOf(item attr.Item) attr.Item {
+	key := attr.Item{}
+	for _, a := range k.attrs() {
+		if v, ok := item[a.Name]; ok {
+			key[a.Name] = v
+		}
+	}
+	return key
+}
+
+func (l *rules) fault(code Code, r *rule, item attr.Item, attribute, what, expected string) *Error {
+	e := &Error{Code: code, Table: l.table, Key: l.key.keyOf(item), Attribute: attribute, What: what, Expected: expected}
+	if r != nil {
+		e.Rule = r.name
+	}
+	return e
+}
+
+// keyText is how a key attribute is written where templates match it.
+func keyText(v attr.Value) []byte { return []byte(v.Str) }
+
+// derive sets the captures from the key attributes that have a value, and the
+// key attributes that have none from the captures; false where the rule does
+// not take such a key.
+func (r *rule) derive(vars []attr.Value) bool {
+	for range 3 { // each round can add to the next; there are two key attributes
+		if r.same {
+			h, s := vars[slotHash], vars[slotRange]
+			switch {
+			case h.IsAbsent():
+				vars[slotHash] = s
+			case s.IsAbsent():
+				vars[slotRange] = h
+			case !attr.Equal(h, s):
+				return false
+			}
+		}
+		for slot := range r.keys {
+			t := r.when[slot]
+			switch {
+			case t == nil:
+			case !vars[slot].IsAbsent():
+				if !t.match(keyText(vars[slot]), vars, nil) {
+					return false
+				}
+			default:
+				text, bad := t.render(nil, vars, "")
+				if bad != nil {
+					continue
+				}
+				v, err := parseScalar(r.keyTypes[slot], text)
+				if err != nil || !bytes.Equal(keyText(v), text) {
+					return false
+				}
+				vars[slot] = v
+			}
+		}
+	}
+	return true
+}
+
+// rowKey renders the row of a rule.
+func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *Error) {
+	var key, seg []byte
+	for i, t := range r.row {
+		last := i == len(r.row)-1
+		var bad *part
+		if seg, bad = t.render(seg[:0], vars, ""); bad != nil {
+			return nil, l.outside(r, bad, vars, item)
+		}
+		if t.ambiguous() {
+			again := make([]attr.Value, len(vars))
+			if !t.match(seg, again, nil) || !agree(again, vars) {
+				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.src), "values without the literals of the template")
+			}
+		}
+		if l.joiner.kind == joinPlain && !last {
+			if k := l.joiner.delimOffence(seg); k >= 0 {
+				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.src, seg[k], l.joiner.delim),
+					"a key without it, or joiner escaped or auto")
+			}
+		}
+		if i > 0 {
+			key = append(key, l.joiner.delimiter()...)
+		}
+		key = l.joiner.appendSegment(key, seg, last)
+	}
+	if len(key) == 0 || len(key) > MaxRowKeyBytes {
+		return nil, l.fault(CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", MaxRowKeyBytes))
+	}
+	return key, nil
+}
+
+// agree reports whether the variables that a has are those of b.
+func agree(a, b []attr.Value) bool {
+	for i, v := range a {
+		if !v.IsAbsent() && !attr.Equal(v, b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// outside is the error for a variable outside of an encoder's domain.
+func (l *rules) outside(r *rule, p *part, vars []attr.Value, item attr.Item) *Error {
+	name := ""
+	if p.slot >= 0 && p.slot < r.keys {
+		name = l.key.attrs()[p.slot].Name
+	}
+	return l.fault(CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.slot]), p.enc.name), p.enc.expected)
+}
+
+// placer lays out one item.
+type placer struct {
+	l      *rules
+	r      *rule
+	vars   []attr.Value
+	item   attr.Item
+	time   int64
+	cells  []Cell
+	extras attr.Item // kept in the `i/` cell; an absent value says that the attribute is
+}
+
+func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+	r, vars, err := l.bind(item)
+	if err != nil {
+		return Placed{}, err
+	}
+	row, err := l.rowKey(r, vars, item)
+	if err != nil {
+		return Placed{}, err
+	}
+	own, err := l.own(r, vars, item)
+	if err != nil {
+		return Placed{}, err
+	}
+	p := &placer{l: l, r: r, vars: vars, item: item, time: defaultTimeMicros, extras: attr.Item{}}
+	if err := p.attributes(); err != nil {
+		return Placed{}, err
+	}
+	if err := p.finish(); err != nil {
+		return Placed{}, err
+	}
+	placed := Placed{Location: Location{Rule: r.name, Row: row, Own: own}, Cells: p.cells}
+	for _, c := range p.cells {
+		if c.Family == FamilyTypes {
+			placed.Exceptions++
+		}
+	}
+	return placed, nil
+}
+
+func (p *placer) attributes() *Error {
+	rest := attr.Item{}
+	for _, name := range slices.Sorted(maps.Keys(p.item)) {
+		if p.l.key.isKey(name) || p.r.timeAttrs[name] {
+			continue
+		}
+		put := cmp.Or(p.r.byAttr[name], p.r.star)
+		var err *Error
+		switch {
+		case put == nil:
+			err = p.unknown(name)
+		case put.whole:
+			rest[name] = p.item[name]
+		default:
+			err = p.attribute(put, name, p.item[name])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.r.star != nil && p.r.star.whole {
+		if err := p.cell(p.r.star, "", p.l.cellTime(p.r.star, p.vars, p.item, p.time), attr.AppendItemJSON(nil, rest)); err != nil {
+			return err
+		}
+	}
+	if p.r.presence != nil {
+		if err := p.cell(p.r.presence, "", p.l.cellTime(p.r.presence, p.vars, p.item, p.time), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknown keeps an attribute that no put takes, if the mapping says so.
+func (p *placer) unknown(name string) *Error {
+	if !p.l.keepUnknown || !p.l.sidecar {
+		return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
+	}
+	p.extras[name] = p.item[name]
+	return nil
+}
+
+// cellTime is the timestamp of a put's cells, in microseconds.
+func (l *rules) cellTime(put *put, vars []attr.Value, item attr.Item, defaultMicros int64) int64 {
+	switch {
+	case put.timeSlot != slotNone:
+		millis, _ := integer(vars[put.timeSlot])
+		return millis * 1000
+	case put.timeAttr != "":
+		if v := item[put.timeAttr]; v.Type == attr.S || v.Type == attr.N {
+			if millis, ok := put.format.parse(v.Str); ok && v.Type == put.format.valueType() {
+				return millis * 1000
+			}
+		}
+	}
+	return defaultMicros
+}
+
+// valueType is the type of the attributes that have the format: text for ISO,
+// a number for epochs.
+func (f timeFormat) valueType() attr.Type {
+	if f.layout != "" {
+		return attr.S
+	}
+	return attr.N
+}
+
+// cell adds a cell of a put.
+func (p *placer) cell(put *put, special string, micros int64, value []byte) *Error {
+	qual, err := p.qualifier(put, special)
+	if err != nil {
+		return err
+	}
+	p.cells = append(p.cells, Cell{Family: put.family, Qualifier: qual, Timestamp: micros, Value: value})
+	return nil
+}
+
+func (p *placer) qualifier(put *put, special string) ([]byte, *Error) {
+	qual, bad := put.qual.render(nil, p.vars, special)
+	if bad != nil {
+		return nil, p.l.outside(p.r, bad, p.vars, p.item)
+	}
+	if len(qual) > MaxQualifierBytes {
+		return nil, p.l.fault(CodeLimit, p.r, p.item, special, fmt.Sprintf("the qualifier has %d bytes", len(qual)), fmt.Sprintf("at most %d", MaxQualifierBytes))
+	}
+	return qual, nil
+}
+
+// attribute lays out one attribute.
+func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
+	schema, known := p.l.schema[name]
+	if !known && !put.codec.selfTyped() && (!p.l.keepUnknown || !p.l.sidecar) {
+		return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
+	}
+	special := ""
+	if put.star {
+		special = name
+		if err := p.reserved(put, name); err != nil {
+			return err
+		}
+	}
+	micros := p.l.cellTime(put, p.vars, p.item, p.time)
+	done, err := p.spread(put, name, v, schema, micros)
+	if done || err != nil {
+		return err
+	}
+	if put.members || put.mapKeys { // a value of another shape than the put is for
+		return p.extra(name, v)
+	}
+	if b, ok := put.codec.encode(v, schema); ok {
+		return p.cell(put, special, micros, b)
+	}
+	// Outside of the codec's domain: the cell holds the native form, and the
+	// sidecar says which.
+	if put.byTime {
+		return p.extra(name, v)
+	}
+	qual, err := p.qualifier(put, special)
+	if err != nil {
+		return err
+	}
+	if !p.acceptsType(put.codec, v, schema) {
+		if err := p.exception(put, name, qual, plainMark(v.Type), "", put.codec.expected(schema)); err != nil {
+			return err
+		}
+	}
+	return p.cell(put, special, micros, appendPlain(nil, v))
+}
+
+// reserved refuses an attribute whose place under "*" is another put's.
+func (p *placer) reserved(star *put, name string) *Error {
+	qual, err := p.qualifier(star, name)
+	if err != nil {
+		return err
+	}
+	for _, o := range p.r.puts {
+		if o == star || o.family != star.family {
+			continue
+		}
+		if other, bad := o.qual.render(nil, p.vars, ""); bad == nil && bytes.Equal(other, qual) {
+			return p.l.fault(CodeCollision, p.r, p.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+		}
+	}
+	return nil
+}
+
+// spread lays out a value that takes a cell an element; done is false where it
+// is to be one cell.
+func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micros int64) (done bool, err *Error) {
+	native := put.codec == codecByType && p.r.exclusive && put.timeSlot == slotNone && put.timeAttr == "" && !put.members && !put.mapKeys
+	family := ""
+	switch {
+	case put.members && v.Type.IsSet() && v.Type == schema.Type, put.mapKeys && v.Type == attr.M && len(v.Map) > 0:
+		family = put.family
+	case !native:
+		return false, nil
+	case v.Type.IsSet():
+		family = p.l.setFamily[name]
+	case v.Type == attr.M:
+		family = p.l.mapFamily[name]
+	}
+	switch {
+	case (v.Type == attr.M || v.Type == attr.L) && len(v.Map)+len(v.List) == 0 && native && (family != "" || v.Type == attr.L):
+		return true, p.exception(put, name, nil, mark(v.Type, markEmpty), LossEmpty, "a map or list that is not empty")
+	case v.Type.IsSet() && family != "":
+		return p.setCells(put, name, v, schema, family, micros)
+	case v.Type == attr.M && family != "":
+		return p.mapCells(put, name, v, schema, family, micros)
+	case v.Type == attr.L && native && p.l.declared[put.family] == (GC{}):
+		if schema.Type != attr.L {
+			if err := p.exception(put, name, nil, mark(attr.L), "", expectedType(schema)); err != nil {
+				return true, err
+			}
+		}
+		special := ""
+		if put.star {
+			special = name
+		}
+		for i, e := range v.List {
+			if err := p.cell(put, special, (ListEpochMillis+int64(i))*1000, appendTagged(nil, e)); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
+	quals := make([][]byte, len(v.Set))
+	for i, m := range v.Set {
+		quals[i] = []byte(m)
+		if put.members {
+			var bad *part
+			if quals[i], bad = put.qual.render(nil, p.vars, m); bad != nil {
+				return true, p.l.outside(p.r, bad, p.vars, p.item)
+			}
+		}
+		if len(quals[i]) > MaxQualifierBytes {
+			return p.tooLong(put, name, v)
+		}
+	}
+	if v.Type != schema.Type {
+		if err := p.exception(put, name, nil, mark(v.Type), "", expectedType(schema)); err != nil {
+			return true, err
+		}
+	}
+	for _, q := range quals {
+		p.cells = append(p.cells, Cell{Family: family, Qualifier: q, Timestamp: micros, Value: []byte{0}})
+	}
+	return true, nil
+}
+
+func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
+	keys := slices.Sorted(maps.Keys(v.Map))
+	quals := make([][]byte, len(keys))
+	for i, k := range keys {
+		quals[i] = []byte(k)
+		if put.mapKeys {
+			var bad *part
+			if quals[i], bad = put.qual.render(nil, p.vars, k); bad != nil {
+				return true, p.l.outside(p.r, bad, p.vars, p.item)
+			}
+		}
+		if len("c/")+len(family)+1+len(quals[i]) > MaxQualifierBytes {
+			return p.tooLong(put, name, v)
+		}
+	}
+	if schema.Type != attr.M {
+		if err := p.exception(put, name, nil, mark(attr.M), "", expectedType(schema)); err != nil {
+			return true, err
+		}
+	}
+	for i, k := range keys {
+		e := v.Map[k]
+		b, ok := codecByType.encode(e, schema.at(k))
+		if !ok {
+			b = appendPlain(nil, e)
+			if !p.acceptsType(codecByType, e, schema.at(k)) {
+				if err := p.cellException(family, quals[i], name+"."+k, plainMark(e.Type), "", expectedType(schema.at(k))); err != nil {
+					return true, err
+				}
+			}
+		}
+		p.cells = append(p.cells, Cell{Family: family, Qualifier: quals[i], Timestamp: micros, Value: b})
+	}
+	return true, nil
+}
+
+// tooLong keeps a set or map that has a member or key longer than a qualifier
+// as one cell.
+func (p *placer) tooLong(put *put, name string, v attr.Value) (bool, *Error) {
+	if put.members || put.mapKeys {
+		return true, p.extra(name, v)
+	}
+	special := ""
+	if put.star {
+		special = name
+	}
+	if err := p.exception(put, name, nil, mark(v.Type, markJSON), "", fmt.Sprintf("members and keys of at most %d bytes", MaxQualifierBytes)); err != nil {
+		return true, err
+	}
+	return true, p.cell(put, special, p.time, attr.AppendJSON(nil, v))
+}
+
+// plainMark is the type mark of a value in the form of appendPlain.
+func plainMark(t attr.Type) []byte {
+	if t.IsScalar() {
+		return mark(t)
+	}
+	return mark(t, markJSON)
+}
+
+func expectedType(s Schema) string {
+	if s.Type == attr.Absent {
+		return "a type in the schema"
+	}
+	return "type " + s.Type.String()
+}
+
+// acceptsType reports whether the loss of v's type is accepted: its plain form
+// is then read as the schema's type.
+func (p *placer) acceptsType(c codec, v attr.Value, schema Schema) bool {
+	if p.l.sidecar || !p.r.lossTypes {
+		return false
+	}
+	_, err := c.decode(appendPlain(nil, v), schema)
+	return err == nil
+}
+
+// exception writes the type mark of an attribute: `a/<attr>` where the row is
+// the item's own, else `c/<family>:<qualifier>`.
+func (p *placer) exception(put *put, name string, qual, mark []byte, loss, expected string) *Error {
+	if !p.r.exclusive {
+		return p.cellException(put.family, qual, name, mark, loss, expected)
+	}
+	return p.typeCell("a/"+name, name, mark, loss, expected)
+}
+
+func (p *placer) cellException(family string, qual []byte, name string, mark []byte, loss, expected string) *Error {
+	return p.typeCell("c/"+family+":"+string(qual), name, mark, loss, expected)
+}
+
+func (p *placer) typeCell(qual, name string, mark []byte, loss, expected string) *Error {
+	if !p.l.sidecar {
+		if loss == LossEmpty && p.r.lossEmpty {
+			return nil
+		}
+		t, _, _ := parseMark(mark)
+		what := "the value has type " + t.String()
+		if loss == LossEmpty {
+			what = "the value is an empty " + t.String()
+		}
+		return p.l.fault(CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
+	}
+	if len(qual) > MaxQualifierBytes {
+		return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("c/")))
+	}
+	p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
+	return nil
+}
+
+// extra keeps a value in the item's `i/` cell.
+func (p *placer) extra(name string, v attr.Value) *Error {
+	if !p.l.sidecar {
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+	}
+	p.extras[name] = v
+	return nil
+}
+
+// finish adds what the cells do not say: times that are no timestamps, tags,
+// the item's presence; and brings the cells into order.
+func (p *placer) finish() *Error {
+	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
+		v, carried := p.item[name], false
+		for _, c := range p.r.puts {
+			if _, has := p.item[c.attr]; c.timeAttr == name && has && p.extras[c.attr].IsAbsent() {
+				carried = true
+				if text, ok := c.timeValue(p.l.cellTime(c, p.vars, p.item, p.time)); !ok || text.Type != v.Type || text.Str != v.Str {
+					carried = false
+					break
+				}
+			}
+		}
+		if carried || v.IsAbsent() && !p.anyCell(name) {
+			continue
+		}
+		if !p.l.sidecar {
+			return p.l.fault(CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
+		}
+		p.extras[name] = v
+	}
+	for _, put := range p.r.puts {
+		if put.timeSlot == slotNone {
+			continue
+		}
+		if millis, ok := integer(p.vars[put.timeSlot]); !ok || millis > maxTimeMillis {
+			return p.l.fault(CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(maxTimeMillis)))
+		}
+	}
+	if p.r.tag {
+		for _, c := range slices.Clone(p.cells) {
+			if c.Family != FamilyTypes {
+				p.cells = append(p.cells, Cell{FamilyTypes, []byte("r/" + c.Family + ":" + string(c.Qualifier)), p.time, []byte(p.r.name)})
+			}
+		}
+	}
+	if len(p.extras) > 0 || len(p.cells) == 0 {
+		qual := []byte("i/" + p.r.name + "/" + p.r.identityText(p.vars))
+		switch {
+		case !p.l.sidecar:
+			return p.l.fault(CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
+		case len(qual) > MaxQualifierBytes:
+			return p.l.fault(CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
+		}
+		p.cells = append(p.cells, Cell{FamilyTypes, qual, p.time, appendExtras(nil, p.extras)})
+	}
+	p.l.sortCells(p.cells)
+	for i := 1; i < len(p.cells); i++ {
+		a, b := p.cells[i-1], p.cells[i]
+		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
+			return p.l.fault(CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
+		}
+	}
+	return nil
+}
+
+// anyCell reports whether a cell is there whose timestamp would be read as the
+// attribute.
+func (p *placer) anyCell(name string) bool {
+	return slices.ContainsFunc(p.r.puts, func(c *put) bool {
+		_, has := p.item[c.attr]
+		return c.timeAttr == name && has
+	})
+}
+
+// timeValue is the attribute that a timestamp stands for.
+func (c *put) timeValue(micros int64) (attr.Value, bool) {
+	text, ok := c.format.format(micros / 1000)
+	return attr.Value{Type: c.format.valueType(), Str: text}, ok && micros%1000 == 0
+}
+
+// sortCells brings cells into storage order, the families as declared.
+func (l *rules) sortCells(cells []Cell) {
+	rank := make(map[string]int, len(l.families))
+	for i, f := range l.families {
+		rank[f.Name] = i
+	}
+	slices.SortFunc(cells, func(a, b Cell) int {
+		return cmp.Or(cmp.Compare(rank[a.Family], rank[b.Family]), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
+	})
+}
+
+// identityText is the part of an `i/` qualifier that tells the items of a row
+// apart.
+func (r *rule) identityText(vars []attr.Value) string {
+	var b []byte
+	for i, slot := range r.identity {
+		if i > 0 {
+			b = append(b, '#')
+		}
+		b = identityJoiner.appendSegment(b, keyText(vars[slot]), i == len(r.identity)-1)
+	}
+	return string(b)
+}
+
+var identityJoiner = joiner{kind: joinEscaped, delim: '#'}
+
+// appendExtras appends the value of an `i/` cell: nothing, or a JSON object of
+// attribute values in which null says that the attribute is absent.
+func appendExtras(dst []byte, extras attr.Item) []byte {
+	if len(extras) == 0 {
+		return dst
+	}
+	present := attr.Item{}
+	absent := attr.Value{Type: attr.L}
+	for _, name := range slices.Sorted(maps.Keys(extras)) {
+		if v := extras[name]; v.IsAbsent() {
+			absent.List = append(absent.List, attr.String(name))
+		} else {
+			present[name] = v
+		}
+	}
+	m := attr.Item{"present": attr.MapOf(present)}
+	if len(absent.List) > 0 {
+		m["absent"] = absent
+	}
+	return attr.AppendItemJSON(dst, m)
+}
+
+// parseExtras is the inverse of appendExtras.
+func parseExtras(b []byte) (attr.Item, error) {
+	extras := attr.Item{}
+	if len(b) == 0 {
+		return extras, nil
+	}
+	m, err := attr.UnmarshalItem(b)
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range m["present"].Map {
+		extras[name] = v
+	}
+	for _, name := range m["absent"].List {
+		extras[name.Str] = attr.Value{}
+	}
+	return extras, nil
+}
+
+// own are the extents of an item.
+func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Error) {
+	if r.exclusive {
+		return l.wholeRow(), nil
+	}
+	var own []Extent
+	for _, p := range r.puts {
+		e, err := l.extent(r, p, vars, item)
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, e)
+		if l.sidecar && !p.byTime {
+			for _, form := range [2]string{"c/", "r/"} {
+				if form == "c/" || r.tag {
+					own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
+				}
+			}
+		}
+	}
+	if l.sidecar {
+		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/" + r.identityText(vars))})
+	}
+	return own, nil
+}
+
+func (l *rules) wholeRow() []Extent {
+	own := make([]Extent, len(l.families))
+	for i, f := range l.families {
+		own[i] = Extent{Family: f.Name, Prefix: true}
+	}
+	return own
+}
+
+// extent are the cells of one put; variables without a value stand for all.
+func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Extent, *Error) {
+	qual, whole, bad := p.qual.renderKnown(nil, vars)
+	if bad != nil {
+		return Extent{}, l.outside(r, bad, vars, item)
+	}
+	if p.qual.ambiguous() && !slices.ContainsFunc(p.qual.slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
+		again := make([]attr.Value, len(vars))
+		if !p.qual.match(qual, again, new(string)) || !agree(again, vars) {
+			return Extent{}, l.fault(CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.src), "values without the literals of the template")
+		}
+	}
+	e := Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
+	if p.timeSlot != slotNone && p.byTime && !vars[p.timeSlot].IsAbsent() {
+		millis, ok := integer(vars[p.timeSlot])
+		if !ok || millis > maxTimeMillis-1 {
+			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(maxTimeMillis-1)))
+		}
+		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
+	}
+	return e, nil
+}
+
+func (l *rules) locate(key attr.Item) ([]Location, error) {
+	r, vars, err := l.bind(key)
+	if err != nil {
+		return nil, err
+	}
+	row, err := l.rowKey(r, vars, key)
+	if err != nil {
+		return nil, err
+	}
+	own, err := l.own(r, vars, key)
+	if err != nil {
+		return nil, err
+	}
+	return []Location{{Rule: r.name, Row: row, Own: own}}, nil
+}

@@ -1,0 +1,279 @@
+package mapping
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// typeTags are the tag bytes of the types, by attr.Type.
+const typeTags = "?SNBOZsnbLM"
+
+func tagOf(t attr.Type) byte { return typeTags[t] }
+
+func typeOfTag(tag byte) (attr.Type, bool) {
+	for t := attr.S; t <= attr.M; t++ {
+		if typeTags[t] == tag {
+			return t, true
+		}
+	}
+	return attr.Absent, false
+}
+
+// appendTagged appends the self-describing form of v: its tag byte, then the
+// native form of a scalar or the payload of the canonical JSON of others.
+func appendTagged(dst []byte, v attr.Value) []byte {
+	dst = append(dst, tagOf(v.Type))
+	if v.Type.IsScalar() {
+		return appendScalar(dst, v)
+	}
+	json := attr.AppendJSON(nil, v)
+	return append(dst, json[len(`{"":`)+len(v.Type.String()):len(json)-1]...)
+}
+
+// parseTagged is the inverse of appendTagged.
+func parseTagged(b []byte) (attr.Value, error) {
+	if len(b) == 0 {
+		return attr.Value{}, errors.New("an empty value has no type tag")
+	}
+	t, ok := typeOfTag(b[0])
+	if !ok {
+		return attr.Value{}, fmt.Errorf("unknown type tag %q", b[0])
+	}
+	if t.IsScalar() {
+		return parseScalar(t, b[1:])
+	}
+	json := append([]byte(`{"`+t.String()+`":`), b[1:]...)
+	return attr.UnmarshalValue(append(json, '}'))
+}
+
+// appendScalar appends the native cell form of a scalar: text for S and N,
+// the bytes for B, 01 or 00 for BOOL, nothing for NULL.
+func appendScalar(dst []byte, v attr.Value) []byte {
+	switch {
+	case v.Type == attr.BOOL && v.Bool:
+		return append(dst, 1)
+	case v.Type == attr.BOOL:
+		return append(dst, 0)
+	default:
+		return append(dst, v.Str...)
+	}
+}
+
+// parseScalar is the inverse of appendScalar.
+func parseScalar(t attr.Type, b []byte) (attr.Value, error) {
+	switch {
+	case t == attr.S && utf8.Valid(b):
+		return attr.String(string(b)), nil
+	case t == attr.N:
+		return attr.Number(string(b))
+	case t == attr.B:
+		return attr.Value{Type: attr.B, Str: string(b)}, nil
+	case t == attr.BOOL && len(b) == 1 && b[0] <= 1:
+		return attr.Boolean(b[0] == 1), nil
+	case t == attr.NULL && len(b) == 0:
+		return attr.Null(), nil
+	}
+	return attr.Value{}, fmt.Errorf("%x is no %s", clip(b), t)
+}
+
+// clip shortens what an error message shows.
+func clip(b []byte) []byte {
+	if len(b) > 64 {
+		return b[:64]
+	}
+	return b
+}
+
+// codec turns one attribute value into the value of one cell.
+type codec uint8
+
+const (
+	codecByType  codec = iota // native for scalars, canonical DynamoDB JSON for others
+	codecString               // s: S as UTF-8
+	codecNumber               // n: N as canonical text
+	codecBinary               // b: B as it is
+	codecBool                 // bool: 01 or 00
+	codecI64BE                // i64be: 8 bytes, big-endian, signed
+	codecOrdered              // nord: order-preserving text
+	codecJSON                 // json: plain JSON, types by the schema
+	codecDDBJSON              // ddbjson: canonical DynamoDB JSON
+	codecTagged               // tag byte and value, of the default layout
+)
+
+var codecNames = map[string]codec{
+	"s": codecString, "n": codecNumber, "b": codecBinary, "bool": codecBool, "i64be": codecI64BE,
+	"nord": codecOrdered, "json": codecJSON, "ddbjson": codecDDBJSON,
+}
+
+// expected says in words what a codec takes.
+func (c codec) expected(s Schema) string {
+	switch c {
+	case codecByType:
+		return "type " + s.Type.String()
+	case codecString:
+		return "type S (codec s)"
+	case codecNumber, codecOrdered:
+		return "type N"
+	case codecBinary:
+		return "type B (codec b)"
+	case codecBool:
+		return "type BOOL (codec bool)"
+	case codecI64BE:
+		return "an integer N from -2^63 to 2^63-1 (codec i64be)"
+	case codecJSON:
+		return "a value that plain JSON and the schema give back (codec json)"
+	case codecDDBJSON, codecTagged:
+	}
+	return ""
+}
+
+// selfTyped reports whether the codec's bytes tell the type without a schema.
+func (c codec) selfTyped() bool { return c != codecByType }
+
+// encode returns the cell value of v, or false where v is outside of the
+// codec's domain under the schema.
+func (c codec) encode(v attr.Value, s Schema) ([]byte, bool) {
+	switch c {
+	case codecByType:
+		if v.Type != s.Type && (v.Type.IsScalar() || s.Type.IsScalar() || s.Type == attr.Absent) {
+			return nil, false
+		}
+		return appendPlain(nil, v), true
+	case codecString:
+		return []byte(v.Str), v.Type == attr.S
+	case codecNumber:
+		return []byte(v.Str), v.Type == attr.N
+	case codecBinary:
+		return []byte(v.Str), v.Type == attr.B
+	case codecBool:
+		return appendScalar(nil, v), v.Type == attr.BOOL
+	case codecI64BE:
+		n, ok := integer(v)
+		return binary.BigEndian.AppendUint64(nil, uint64(n)), ok
+	case codecOrdered:
+		if v.Type != attr.N {
+			return nil, false
+		}
+		return attr.AppendOrderedNumber(nil, v.Str), true
+	case codecJSON:
+		b := appendPlainJSON(nil, v)
+		back, err := parsePlainJSON(b, s)
+		return b, err == nil && attr.Equal(v, back)
+	case codecDDBJSON:
+		return attr.AppendJSON(nil, v), true
+	case codecTagged:
+		return appendTagged(nil, v), true
+	}
+	return nil, false
+}
+
+// decode is the inverse of encode.
+func (c codec) decode(b []byte, s Schema) (attr.Value, error) {
+	switch c {
+	case codecByType:
+		return parsePlain(s.Type, b)
+	case codecString:
+		return parseScalar(attr.S, b)
+	case codecNumber:
+		return parseScalar(attr.N, b)
+	case codecBinary:
+		return parseScalar(attr.B, b)
+	case codecBool:
+		return parseScalar(attr.BOOL, b)
+	case codecI64BE:
+		if len(b) != 8 {
+			return attr.Value{}, fmt.Errorf("%x is no 8-byte integer", clip(b))
+		}
+		return attr.Int(int64(binary.BigEndian.Uint64(b))), nil
+	case codecOrdered:
+		text, err := attr.ParseOrderedNumber(b)
+		return attr.Value{Type: attr.N, Str: text}, err
+	case codecJSON:
+		return parsePlainJSON(b, s)
+	case codecDDBJSON:
+		return attr.UnmarshalValue(b)
+	case codecTagged:
+		return parseTagged(b)
+	}
+	return attr.Value{}, fmt.Errorf("no codec %d", c)
+}
+
+// appendPlain appends the form that needs the type to be known when it is a
+// scalar, and says the type itself otherwise.
+func appendPlain(dst []byte, v attr.Value) []byte {
+	if v.Type.IsScalar() {
+		return appendScalar(dst, v)
+	}
+	return attr.AppendJSON(dst, v)
+}
+
+// parsePlain is the inverse of appendPlain for a value whose type is t, or, if
+// t is no scalar, any type that is none.
+func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
+	switch {
+	case t == attr.Absent:
+		return attr.Value{}, errors.New("neither the schema nor the sidecar says its type")
+	case t.IsScalar():
+		return parseScalar(t, b)
+	}
+	return attr.UnmarshalValue(b)
+}
+
+// integer returns the value of an N that is an integer of 64 bits.
+func integer(v attr.Value) (int64, bool) {
+	if v.Type != attr.N {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(v.Str, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == v.Str
+}
+
+// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
+// byte alone for a value in its usual place; with 'j' for one that is a single
+// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
+const (
+	markJSON  = 'j'
+	markEmpty = 'e'
+)
+
+func mark(t attr.Type, form ...byte) []byte { return append([]byte{tagOf(t)}, form...) }
+
+// parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
+func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
+	if len(b) == 0 || len(b) > 2 {
+		return attr.Absent, 0, false
+	}
+	t, ok = typeOfTag(b[0])
+	if !ok {
+		return attr.Absent, 0, false
+	}
+	if len(b) == 2 {
+		form = b[1]
+	}
+	switch form {
+	case 0:
+	case markJSON:
+		ok = !t.IsScalar()
+	case markEmpty:
+		ok = t == attr.M || t == attr.L
+	default:
+		ok = false
+	}
+	return t, form, ok
+}
+
+// Names of the time formats of `as:`.
+var timeFormats = map[string]timeFormat{
+	"iso(s)": {layout: "2006-01-02T15:04:05"}, "iso(ms)": {layout: "2006-01-02T15:04:05.000"},
+	"iso(s,Z)": {layout: "2006-01-02T15:04:05Z"}, "iso(ms,Z)": {layout: "2006-01-02T15:04:05.000Z"},
+	"epoch(s)": {digits: 10, unit: 1000}, "epoch(ms)": {digits: 13, unit: 1},
+}
+
+// maxTimeMillis keeps timestamps in microseconds within int64.
+const maxTimeMillis = math.MaxInt64 / 1000
