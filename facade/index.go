@@ -287,9 +287,18 @@ const applyTimeout = time.Minute
 func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, change indexChange) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
+	var ahead int64 // order of a later write that was met
 	for _, put := range change.puts {
-		if err := s.putEntry(ctx, put, order); err != nil {
+		done, err := s.putEntry(ctx, put, order)
+		if err != nil {
 			return err
+		}
+		if !done {
+			at, err := s.entryOrder(ctx, put)
+			if err != nil {
+				return err
+			}
+			ahead = max(ahead, at)
 		}
 	}
 	for _, r := range change.stale {
@@ -297,9 +306,65 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 			return err
 		}
 	}
+	if ahead > order {
+		return s.overtake(ctx, l, p, order, ahead)
+	}
 	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
+}
+
+// overtake deals with an index row that carries a later write than the one
+// that was being applied. Either the item has been written since, and there
+// is nothing left to do. Or the item was deleted by a process whose clock is
+// ahead, and is a new one now: then its order is raised beyond the tombstone,
+// and the write is applied again.
+func (s *store) overtake(ctx context.Context, l *layout, p slot, order, ahead int64) error {
+	st, err := s.readBookkeeping(ctx, l, p)
+	if err != nil || st.outbox == nil {
+		return err
+	}
+	if st.state != nil && st.state.Timestamp == order && st.outbox.Timestamp == order {
+		raised := ahead + microsPerMilli
+		muts := s.setState(p, true, raised)
+		muts = append(muts,
+			deleteColumn(mapping.FamilyState, p.outbox, 0, 0),
+			setCell(mapping.FamilyState, p.outbox, raised, st.outbox.Value))
+		guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
+		if _, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil); err != nil {
+			return err
+		}
+		// Whoever changed the row instead has left either nothing to do or an
+		// outbox cell.
+		if st, err = s.readBookkeeping(ctx, l, p); err != nil || st.outbox == nil {
+			return err
+		}
+	}
+	return s.drain(ctx, l, st)
+}
+
+// readBookkeeping reads the item of an outbox cell; without such a cell the
+// result says no more than that.
+func (s *store) readBookkeeping(ctx context.Context, l *layout, p slot) (itemState, error) {
+	row, err := s.readRow(ctx, l.table, p.row, ofColumn(mapping.FamilyState, p.outbox))
+	if err != nil || len(row.Cells) == 0 {
+		return itemState{}, err
+	}
+	key, _, err := l.parseOutbox(row.Cells[0].Value)
+	if err != nil {
+		return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+	}
+	return s.readState(ctx, l, []slot{p}, key)
+}
+
+// entryOrder returns the order of the write that an index row carries.
+func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
+	row, err := s.readRow(ctx, put.index.table, put.placed.Row, newer(put.index.x, adoptedOrder))
+	var order int64
+	for _, c := range row.Cells {
+		order = max(order, c.Timestamp)
+	}
+	return order, err
 }
 
 // newer passes something if the index row carries a later write.
@@ -312,8 +377,9 @@ func newer(x *mapping.Index, order int64) *btpb.RowFilter {
 	return chain(anyOf(ofFamily(mapping.FamilyState), ofFamily(tombstoneFamily)), later)
 }
 
-// putEntry writes an index row unless a later write was there.
-func (s *store) putEntry(ctx context.Context, put indexPut, order int64) error {
+// putEntry writes an index row unless a later write was there: then done is
+// false.
+func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	muts := []*btpb.Mutation{deleteRow()}
 	for _, c := range put.placed.Cells {
 		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
@@ -321,8 +387,8 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) error {
 	if !put.index.x.OneCell() {
 		muts = append(muts, setCell(mapping.FamilyState, revisionQualifier, order, nil))
 	}
-	_, err := s.checkAndMutate(ctx, put.index.table, put.placed.Row, newer(put.index.x, order), nil, muts)
-	return err
+	matched, err := s.checkAndMutate(ctx, put.index.table, put.placed.Row, newer(put.index.x, order), nil, muts)
+	return !matched && err == nil, err
 }
 
 // leaveEntry replaces an index row by a tombstone unless a later write was
@@ -374,25 +440,41 @@ func (s *store) backfill(ctx context.Context, l *layout, x *indexLayout) error {
 			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 		}
 		for _, item := range items {
-			id := l.idOf(item)
-			st, err := l.stateOf(slot{row: row.Key, state: append([]byte{stateQualifier}, id[:]...)}, row, item)
-			if err != nil {
+			if err := s.backfillItem(ctx, l, x, row, item); err != nil {
 				return err
-			}
-			placed, ok, err := x.place(item, st.order())
-			if err != nil {
-				// As on AWS, an item that an index cannot hold stays out of it.
-				s.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
-				continue
-			}
-			if ok {
-				if err := s.putEntry(ctx, indexPut{x, placed}, st.order()); err != nil {
-					return err
-				}
 			}
 		}
 	}
 	return nil
+}
+
+func (s *store) backfillItem(ctx context.Context, l *layout, x *indexLayout, row mapping.Row, item attr.Item) error {
+	st := bookkeeping(l.idOf(item).slot(row.Key), row)
+	placed, ok, err := x.place(item, st.order())
+	if err != nil {
+		// As on AWS, an item that an index cannot hold stays out of it.
+		s.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
+		return nil
+	}
+	if !ok {
+		return nil
+	}
+	done, err := s.putEntry(ctx, indexPut{x, placed}, st.order())
+	if done || err != nil || st.order() != adoptedOrder {
+		return err
+	}
+	// The item came natively after one of the same key was deleted here, whose
+	// tombstone is in the way. A write of the item as it is gets past it.
+	t, err := s.table(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	key := attr.Item{l.key.Hash.Name: item[l.key.Hash.Name]}
+	if l.key.Range.Name != "" {
+		key[l.key.Range.Name] = item[l.key.Range.Name]
+	}
+	_, _, err = s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+	return err
 }
 
 // reindex enters into the indexes of a table what a loader or another client

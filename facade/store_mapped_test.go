@@ -219,6 +219,17 @@ func TestStore_MappedRows(t *testing.T) {
 		if len(got) > 0 || err != nil {
 			t.Errorf("entries are left in the index: %v, %v", texts(got), err)
 		}
+
+		// Loaded again, after it was deleted here.
+		if err := loadNatively(ctx, s, m, loaded[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.reindex(ctx, def); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, loaded[0])): loaded[0]}); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -89,6 +89,15 @@ func appendKey(dst []byte, schema mapping.KeySchema, item attr.Item) []byte {
 	return dst
 }
 
+// slot returns the item's slot in a row, without its own cells.
+func (id itemID) slot(row []byte) slot {
+	return slot{
+		row:    row,
+		state:  append([]byte{stateQualifier}, id[:]...),
+		outbox: append([]byte{outboxQualifier}, id[:]...),
+	}
+}
+
 // slots returns the rows that the item of the given key can be in: one, but
 // for mappings whose rules send one key to different rows.
 func (l *layout) slots(key attr.Item) ([]slot, error) {
@@ -102,11 +111,7 @@ func (l *layout) slots(key attr.Item) ([]slot, error) {
 		i := slices.IndexFunc(slots, func(s slot) bool { return bytes.Equal(s.row, loc.Row) })
 		if i < 0 {
 			i = len(slots)
-			slots = append(slots, slot{
-				row:    loc.Row,
-				state:  append([]byte{stateQualifier}, id[:]...),
-				outbox: append([]byte{outboxQualifier}, id[:]...),
-			})
+			slots = append(slots, id.slot(loc.Row))
 		}
 		slots[i].own = append(slots[i].own, loc.Own...)
 	}
@@ -184,8 +189,8 @@ func (s *store) setState(p slot, live bool, order int64) []*btpb.Mutation {
 	return muts
 }
 
-// stateOf picks an item and its bookkeeping out of a row.
-func (l *layout) stateOf(p slot, row mapping.Row, key attr.Item) (itemState, error) {
+// bookkeeping picks the bookkeeping of a slot's item out of its row.
+func bookkeeping(p slot, row mapping.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {
 		c := &row.Cells[i]
@@ -200,11 +205,7 @@ func (l *layout) stateOf(p slot, row mapping.Row, key attr.Item) (itemState, err
 			st.outbox = c
 		}
 	}
-	var err error
-	if len(row.Cells) > 0 {
-		st.item, err = l.base.Item(row, key)
-	}
-	return st, err
+	return st
 }
 
 // readState reads an item with its bookkeeping. Of the rows that it can be in
@@ -216,9 +217,11 @@ func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr
 		if err != nil {
 			return itemState{}, err
 		}
-		st, err := l.stateOf(p, row, key)
-		if err != nil {
-			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+		st := bookkeeping(p, row)
+		if len(row.Cells) > 0 {
+			if st.item, err = l.base.Item(row, key); err != nil {
+				return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+			}
 		}
 		if i == 0 || st.item != nil || found.item == nil && st.state != nil {
 			found = st
