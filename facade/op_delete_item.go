@@ -24,6 +24,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	v := s.validator("DeleteItem")
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
+	in.conditionInput.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {
@@ -39,7 +40,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
 		return nil, err
 	}
-	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
@@ -26,19 +24,22 @@ type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]wireValue
-	Expected                  jsontext.Value
+	Expected                  map[string]expectedAttribute
 	ConditionalOperator       *string
 }
 
 func (in *conditionInput) legacy() []legacyMember {
 	return []legacyMember{
-		{"Expected", isGiven(in.Expected), "ConditionExpression"},
-		{"ConditionalOperator", in.ConditionalOperator != nil, "ConditionExpression"},
+		{"Expected", in.Expected != nil},
+		{"ConditionalOperator", in.ConditionalOperator != nil},
 	}
 }
 
-// isGiven reports whether a member that is kept as JSON is there.
-func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }
+// constraints checks the members against the model.
+func (in *conditionInput) constraints(v *validator) {
+	v.expected(in.Expected)
+	v.enum("ConditionalOperator", in.ConditionalOperator, "AND", "OR")
+}
 
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
@@ -53,6 +54,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	v := s.validator("PutItem")
 	name := v.tableName(in.TableName)
 	v.required("Item", in.Item != nil)
+	in.conditionInput.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {
@@ -72,7 +74,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if item.Size() > maxItemBytes {
 		return nil, validationError(msgItemTooLarge)
 	}
-	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +134,7 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tableDef, error) 
 // conditionPlaceholders checks how a Put or Delete uses expressions.
 func (v *validator) conditionPlaceholders(in *conditionInput) (*expr.Placeholders, error) {
 	expressions := []expressionParameter{{"ConditionExpression", in.ConditionExpression}}
-	p, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
-	if err != nil {
-		return nil, err
-	}
-	return p, v.refuseLegacy(in.legacy()...)
+	return v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
 }
 
 // oldOrNone checks the ReturnValues of a Put or Delete.
@@ -155,14 +153,16 @@ type guard struct {
 
 // guard parses a condition and, as the last expression of its request, checks
 // that every placeholder was used.
-func (v *validator) guard(text *string, p *expr.Placeholders, onFailure *string) (guard, error) {
+func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *string) (guard, error) {
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
-	if text != nil {
-		c, err := expr.ParseCondition(expr.ConditionExpression, *text, p)
-		if err != nil {
-			return g, v.expression(err)
-		}
-		g.condition = c
+	var err error
+	if in.ConditionExpression == nil {
+		g.condition, err = v.legacyExpected(in.Expected, in.ConditionalOperator)
+	} else {
+		g.condition, err = expr.ParseCondition(expr.ConditionExpression, *in.ConditionExpression, p)
+	}
+	if err != nil {
+		return g, v.expression(err)
 	}
 	return g, v.expression(p.CheckUsed())
 }

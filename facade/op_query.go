@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -16,14 +14,13 @@ import (
 type queryInput struct {
 	readInput
 	KeyConditionExpression *string
-	KeyConditions          jsontext.Value
-	QueryFilter            jsontext.Value
+	KeyConditions          map[string]legacyCondition
+	QueryFilter            map[string]legacyCondition
 	ScanIndexForward       *flag
 }
 
 func (in *queryInput) legacy() []legacyMember {
-	return append([]legacyMember{{"KeyConditions", isGiven(in.KeyConditions), "KeyConditionExpression"}},
-		in.readInput.legacy("QueryFilter", in.QueryFilter)...)
+	return append(in.readInput.legacy(), legacyMember{"KeyConditions", in.KeyConditions != nil}, legacyMember{"QueryFilter", in.QueryFilter != nil})
 }
 
 // query reads the items of one partition of a table or an index, in the order
@@ -32,33 +29,36 @@ func (in *queryInput) legacy() []legacyMember {
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)
+	v.legacyConditions("KeyConditions", in.KeyConditions)
+	v.legacyConditions("QueryFilter", in.QueryFilter)
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	legacy := legacyGiven(append([]legacyMember{{name: "AttributesToGet", given: in.AttributesToGet != nil}}, in.legacy()...)...)
 	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
 		{"ProjectionExpression", in.ProjectionExpression},
 		{"FilterExpression", in.FilterExpression},
 		{"KeyConditionExpression", in.KeyConditionExpression},
-	}, legacy)
+	}, legacyGiven(in.legacy()...))
 	if err != nil {
-		return nil, err
-	}
-	if err := v.refuseLegacy(in.legacy()...); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
 		return nil, err
 	}
-	if in.KeyConditionExpression == nil {
-		return nil, validationError(msgNoKeyCondition)
+	var keyCondition *expr.KeyCondition
+	switch {
+	case in.KeyConditionExpression != nil:
+		keyCondition, err = expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
+	case in.KeyConditions != nil:
+		keyCondition, err = v.legacyKeyConditions(in.KeyConditions)
+	default:
+		err = validationError(msgNoKeyCondition)
 	}
-	p := &readPlan{in: &in.readInput}
-	keyCondition, err := expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
 	if err != nil {
 		return nil, v.expression(err)
 	}
-	if err := v.readExpressions(p, placeholders); err != nil {
+	p := &readPlan{in: &in.readInput}
+	if err := v.readExpressions(p, in.QueryFilter, placeholders); err != nil {
 		return nil, err
 	}
 	if err := s.resolveRead(ctx, p, name); err != nil {
@@ -92,19 +92,19 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 
 // readExpressions parses filter and projection, the last expressions of a
 // Query or Scan.
-func (v *validator) readExpressions(p *readPlan, placeholders *expr.Placeholders) error {
+func (v *validator) readExpressions(p *readPlan, legacyFilter map[string]legacyCondition, placeholders *expr.Placeholders) error {
+	var err error
 	if text := p.in.FilterExpression; text != nil {
-		filter, err := expr.ParseCondition(expr.FilterExpression, *text, placeholders)
-		if err != nil {
-			return v.expression(err)
-		}
-		p.filter = filter
+		p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders)
+	} else {
+		p.filter, err = v.legacyFilter(legacyFilter, p.in.ConditionalOperator)
 	}
-	projection, err := v.projection(p.in.ProjectionExpression, p.in.AttributesToGet, placeholders)
 	if err != nil {
+		return v.expression(err)
+	}
+	if p.projection, err = v.projection(p.in.ProjectionExpression, p.in.AttributesToGet, placeholders); err != nil {
 		return err
 	}
-	p.projection = projection
 	return v.expression(placeholders.CheckUsed())
 }
 

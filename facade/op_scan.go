@@ -3,14 +3,12 @@ package facade
 import (
 	"context"
 	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // scanInput is the request of Scan.
 type scanInput struct {
 	readInput
-	ScanFilter    jsontext.Value
+	ScanFilter    map[string]legacyCondition
 	Segment       *int32
 	TotalSegments *int32
 }
@@ -20,6 +18,7 @@ type scanInput struct {
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
 	name := in.constraints(v)
+	v.legacyConditions("ScanFilter", in.ScanFilter)
 	v.atLeast("Segment", in.Segment, 0)
 	v.atMost("Segment", in.Segment, maxTotalSegments-1)
 	v.atLeast("TotalSegments", in.TotalSegments, 1)
@@ -27,15 +26,11 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	refused := in.legacy("ScanFilter", in.ScanFilter)
 	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
 		{"ProjectionExpression", in.ProjectionExpression},
 		{"FilterExpression", in.FilterExpression},
-	}, legacyGiven(append([]legacyMember{{name: "AttributesToGet", given: in.AttributesToGet != nil}}, refused...)...))
+	}, legacyGiven(append(in.legacy(), legacyMember{"ScanFilter", in.ScanFilter != nil})...))
 	if err != nil {
-		return nil, err
-	}
-	if err := v.refuseLegacy(refused...); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
@@ -54,7 +49,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		}
 	}
 	p := &readPlan{in: &in.readInput}
-	if err := v.readExpressions(p, placeholders); err != nil {
+	if err := v.readExpressions(p, in.ScanFilter, placeholders); err != nil {
 		return nil, err
 	}
 	if err := s.resolveRead(ctx, p, name); err != nil {

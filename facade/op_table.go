@@ -249,7 +249,7 @@ func (in *createTableInput) schema(t *tableDef) error {
 		}
 		t.Indexes = append(t.Indexes, ix)
 	}
-	if err := checkIndexes(t); err != nil {
+	if err := checkIndexLimits(t); err != nil {
 		return err
 	}
 	used := usedKeys(t)
@@ -470,3 +470,6 @@ func describeSSE(specification jsontext.Value) *sseDescription {
 	}
 	return d
 }
+
+// isGiven reports whether a member that is kept as JSON is there.
+func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
@@ -16,7 +14,7 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wireItem
 	UpdateExpression *string
-	AttributeUpdates jsontext.Value
+	AttributeUpdates map[string]attributeUpdate
 	conditionInput
 	ReturnValues                        *string
 	ReturnConsumedCapacity              *string
@@ -25,7 +23,7 @@ type updateItemInput struct {
 }
 
 func (in *updateItemInput) legacy() []legacyMember {
-	return append([]legacyMember{{"AttributeUpdates", isGiven(in.AttributeUpdates), "UpdateExpression"}},
+	return append([]legacyMember{{"AttributeUpdates", in.AttributeUpdates != nil}},
 		in.conditionInput.legacy()...)
 }
 
@@ -38,6 +36,8 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	v := s.validator("UpdateItem")
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
+	v.attributeUpdates(in.AttributeUpdates)
+	in.conditionInput.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {
@@ -49,19 +49,19 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err != nil {
 		return nil, err
 	}
-	if err := v.refuseLegacy(in.legacy()...); err != nil {
-		return nil, err
-	}
 	if err := v.value(in.Key.err); err != nil {
 		return nil, err
 	}
 	var update *expr.Update
-	if in.UpdateExpression != nil {
-		if update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders); err != nil {
-			return nil, v.expression(err)
-		}
+	if in.UpdateExpression == nil {
+		update, err = v.legacyUpdate(in.AttributeUpdates)
+	} else {
+		update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders)
 	}
-	g, err := v.guard(in.ConditionExpression, placeholders, in.ReturnValuesOnConditionCheckFailure)
+	if err != nil {
+		return nil, v.expression(err)
+	}
+	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}

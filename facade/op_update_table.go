@@ -194,7 +194,7 @@ func (in *updateTableInput) apply(t *tableDef) error {
 		}
 	}
 	pruneDefinitions(t)
-	return checkIndexes(t)
+	return checkIndexLimits(t)
 }
 
 // applyIndex creates, changes or deletes one global index.

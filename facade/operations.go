@@ -109,7 +109,6 @@ const (
 	notePolicy       = "no access control"
 	noteStreams      = "no streams yet"
 	noteTransactions = "no transactions yet"
-	noteLegacy       = "legacy condition parameters are refused by name"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
@@ -122,7 +121,7 @@ var operations = []*operation{
 	refuse("CreateGlobalTable", noteGlobalTables),
 	serve("CreateTable", (*Server).createTable, "the table is ACTIVE at once; throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes, no multi-attribute index keys"),
 	refuse("DeleteBackup", noteBackup),
-	serve("DeleteItem", (*Server).deleteItem, noteLegacy),
+	serve("DeleteItem", (*Server).deleteItem, ""),
 	refuse("DeleteResourcePolicy", notePolicy),
 	serve("DeleteTable", (*Server).deleteTable, ""),
 	refuse("DescribeBackup", noteBackup),
@@ -155,12 +154,12 @@ var operations = []*operation{
 	refuse("ListImports", noteImport),
 	serve("ListTables", (*Server).listTables, ""),
 	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
-	serve("PutItem", (*Server).putItem, noteLegacy),
+	serve("PutItem", (*Server).putItem, ""),
 	refuse("PutResourcePolicy", notePolicy),
-	serve("Query", (*Server).query, noteLegacy),
+	serve("Query", (*Server).query, ""),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
-	serve("Scan", (*Server).scan, noteLegacy),
+	serve("Scan", (*Server).scan, ""),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),
@@ -171,7 +170,7 @@ var operations = []*operation{
 	refuse("UpdateContributorInsights", noteInsights),
 	refuse("UpdateGlobalTable", noteGlobalTables),
 	refuse("UpdateGlobalTableSettings", noteGlobalTables),
-	serve("UpdateItem", (*Server).updateItem, noteLegacy),
+	serve("UpdateItem", (*Server).updateItem, ""),
 	refuse("UpdateKinesisStreamingDestination", noteKinesis),
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),

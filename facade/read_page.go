@@ -6,8 +6,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -60,6 +58,7 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 	}
 	v.enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
 	v.attributesToGet(in.AttributesToGet)
+	v.enum("ConditionalOperator", in.ConditionalOperator, "AND", "OR")
 	v.atLeast("Limit", in.Limit, 1)
 	v.returnOptions(in.ReturnConsumedCapacity, nil)
 	return tableName
@@ -73,12 +72,11 @@ func (in *readInput) startKeyValues(v *validator) error {
 	return v.reject(fmt.Sprintf(msgStartKeyInvalid, attributeErrorText(in.ExclusiveStartKey.err)))
 }
 
-// legacy are the members of both operations that came before expressions and
-// are refused. filter is the one that is named after the operation.
-func (in *readInput) legacy(filterName string, filter jsontext.Value) []legacyMember {
+// legacy are the members of both operations that came before expressions.
+func (in *readInput) legacy() []legacyMember {
 	return []legacyMember{
-		{filterName, isGiven(filter), "FilterExpression"},
-		{"ConditionalOperator", in.ConditionalOperator != nil, "FilterExpression"},
+		{"AttributesToGet", in.AttributesToGet != nil},
+		{"ConditionalOperator", in.ConditionalOperator != nil},
 	}
 }
 

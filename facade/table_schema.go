@@ -50,8 +50,7 @@ const (
 	billingOnDemand    = "PAY_PER_REQUEST"
 )
 
-// schemaConstraints checks key schemas, definitions and indexes against the
-// model.
+// attributeDefinitions checks definitions against the model.
 func (v *validator) attributeDefinitions(defs []attributeDefinition) {
 	for i, d := range defs {
 		path := fmt.Sprintf("AttributeDefinitions.%d.member.", i+1)
@@ -262,8 +261,8 @@ func checkUnits(t *provisionedThroughput) error {
 	return nil
 }
 
-// checkIndexes checks what holds over all indexes of a table.
-func checkIndexes(t *tableDef) error {
+// checkIndexLimits checks what holds over all indexes of a table.
+func checkIndexLimits(t *tableDef) error {
 	local, global, nonKey := 0, 0, 0
 	seen := map[string]bool{}
 	for i := range t.Indexes {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -58,7 +57,7 @@ func (v *validator) fail(member, value, constraint string) {
 		v.failures = append(v.failures, fmt.Sprintf(msgMemberCurrent, member, constraint))
 		return
 	}
-	v.failures = append(v.failures, fmt.Sprintf(msgMemberClassic, value, lowerFirst(member), constraint))
+	v.failures = append(v.failures, fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint))
 }
 
 // constrained answers for the constraints checked so far.
@@ -257,7 +256,7 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 	return p, v.expression(err)
 }
 
-// keySchemaOf returns the key attributes of a table, hash first.
+// keyAttributes returns the key attributes of a table, hash first.
 func keyAttributes(key mapping.KeySchema) []mapping.KeyAttr {
 	if key.Range.Name == "" {
 		return []mapping.KeyAttr{key.Hash}
@@ -397,26 +396,18 @@ func legacyGiven(members ...legacyMember) []string {
 type legacyMember struct {
 	name  string
 	given bool
-	// instead is the parameter to use.
-	instead string
-}
-
-// refuseLegacy refuses the first legacy member that is given.
-func (v *validator) refuseLegacy(members ...legacyMember) error {
-	for _, m := range members {
-		if m.given {
-			return v.reject(fmt.Sprintf(msgLegacyUnsupported, m.name, m.instead))
-		}
-	}
-	return nil
 }
 
 func quoted(s string) string { return "'" + s + "'" }
 
-func lowerFirst(s string) string {
-	if s == "" {
-		return s
+// lowerPath writes the path of a member as the older wording does, each name
+// with a small first letter.
+func lowerPath(member string) string {
+	names := strings.Split(member, ".")
+	for i, name := range names {
+		if name != "" {
+			names[i] = strings.ToLower(name[:1]) + name[1:]
+		}
 	}
-	r, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToLower(r)) + s[size:]
+	return strings.Join(names, ".")
 }

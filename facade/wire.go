@@ -3,7 +3,6 @@ package facade
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func checkJSON(body []byte) error {
 
 func decodeRequest(body []byte, in any) error {
 	if err := json.Unmarshal(body, in); err != nil {
-		return decodeError(err)
+		return decodeError(body, err)
 	}
 	return nil
 }
@@ -45,8 +44,8 @@ func encodeResponse(out any) ([]byte, error) {
 	return json.Marshal(out, responseOptions)
 }
 
-// decodeError gives err AWS's text.
-func decodeError(err error) error {
+// decodeError gives err, from decoding body, AWS's text.
+func decodeError(body []byte, err error) error {
 	if e, ok := asError(err); ok {
 		return e
 	}
@@ -54,12 +53,23 @@ func decodeError(err error) error {
 	if !errors.As(err, &semantic) || semantic.GoType == nil {
 		return serializationError("")
 	}
-	return serializationError(mismatchText(semantic.JSONKind, semantic.JSONValue, semantic.GoType))
+	return serializationError(mismatchText(semantic.JSONKind, valueAt(body, semantic.ByteOffset), semantic.GoType))
+}
+
+// valueAt returns the text of body that begins with the JSON value at or after
+// an offset.
+func valueAt(body []byte, offset int64) []byte {
+	rest := bytes.TrimLeft(body[min(int(offset), len(body)):], " \t\r\n:,")
+	end := bytes.IndexAny(rest, ",]} \t\r\n")
+	if end < 0 {
+		return rest
+	}
+	return rest[:end]
 }
 
 // mismatchText is what AWS says about a JSON value where the model wants
 // another type.
-func mismatchText(kind jsontext.Kind, value jsontext.Value, t reflect.Type) string {
+func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -87,7 +97,7 @@ func mismatchText(kind jsontext.Kind, value jsontext.Value, t reflect.Type) stri
 	}
 }
 
-func scalarMismatchText(kind jsontext.Kind, value jsontext.Value, target string) string {
+func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string {
 	switch kind {
 	case '{':
 		return msgStartOfStructure
@@ -268,65 +278,5 @@ func serializationOf(err error) error {
 	if !unreadable {
 		return nil
 	}
-	if text == "" {
-		text = unreadableValueText(e)
-	}
 	return serializationError(text)
-}
-
-// unreadableValueText is AWS's text for a value that its parser refuses.
-func unreadableValueText(e *attr.Error) string {
-	switch e.Problem {
-	case attr.WrongToken:
-		switch {
-		case e.Type == attr.B || e.Type == attr.BS && e.Want == "string":
-			return msgNotBase64
-		case e.Want == "string":
-			return scalarMismatchText(kindOfText(e.Text), nil, "String")
-		case e.Want == "boolean":
-			return scalarMismatchText(kindOfText(e.Text), nil, "Boolean")
-		case e.Want == "array" && e.Text == "object":
-			return msgStartOfStructure
-		case e.Text == "array":
-			return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(reflect.TypeFor[wireValue]()) + ">"
-		case e.Type == attr.Absent:
-			return msgUnexpectedValueType
-		default:
-			return msgUnexpectedFieldType
-		}
-	case attr.BadBase64:
-		if len(e.Text)%4 != 0 {
-			return fmt.Sprintf(msgBase64Length, len(e.Text))
-		}
-		if strings.IndexFunc(e.Text, notBase64) < 0 {
-			return msgBase64Last
-		}
-		return msgNotBase64
-	default:
-		return ""
-	}
-}
-
-func notBase64(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '+' && r != '/' && r != '='
-}
-
-// kindOfText returns the kind that package attr names in words.
-func kindOfText(text string) jsontext.Kind {
-	switch text {
-	case "string":
-		return '"'
-	case "number":
-		return '0'
-	case "object":
-		return '{'
-	case "array":
-		return '['
-	case "true", "boolean":
-		return 't'
-	case "false":
-		return 'f'
-	default:
-		return 'n'
-	}
 }
