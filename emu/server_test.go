@@ -227,7 +227,9 @@ func TestHollowMessages(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-type panicking struct{ btpb.UnimplementedBigtableServer }
+type panicking struct {
+	btpb.UnimplementedBigtableServer
+}
 
 func (panicking) PingAndWarm(context.Context, *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	panic("boom")

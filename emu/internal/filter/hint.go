@@ -54,6 +54,15 @@ func farthest(a, b hint) hint {
 	return a
 }
 
+// oneFamily is the hint of a stage that wants cells of the current family
+// alone, when what follows it answered h.
+func oneFamily(h hint) hint {
+	if h.to == nextFamily || h.to == seekLater {
+		return hint{to: nextRow}
+	}
+	return h
+}
+
 // seek returns the hint to the first cell of a column, or of what follows it,
 // for a stage that wants nothing of c's column and nothing before that column.
 func (r *run) seek(c *Cell, family string, qualifier []byte) hint {

@@ -89,7 +89,7 @@ func (s *columnRangeStage) push(r *run, c *Cell) hint {
 	case 1:
 		return hint{to: nextRow}
 	}
-	return s.next.push(r, c)
+	return oneFamily(s.next.push(r, c))
 }
 
 // timestampRange is timestamp_range_filter: [start, end) in microseconds.

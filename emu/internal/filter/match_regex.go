@@ -93,7 +93,7 @@ func (s *familyRegexStage) push(r *run, c *Cell) hint {
 		if c.Family != s.literal {
 			return r.seek(c, s.literal, nil)
 		}
-		return s.next.push(r, c)
+		return oneFamily(s.next.push(r, c))
 	}
 	if !s.known || s.ordinal != c.Ordinal {
 		s.known, s.ordinal, s.matches = true, c.Ordinal, s.re.match([]byte(c.Family))
@@ -129,7 +129,11 @@ type qualifierRegexStage struct {
 
 func (s *qualifierRegexStage) push(r *run, c *Cell) hint {
 	if s.re.match(c.Qualifier) {
-		return s.next.push(r, c)
+		h := s.next.push(r, c)
+		if s.re.isLiteral && (h.to == nextColumn || h.to == seekHere) {
+			return hint{to: nextFamily}
+		}
+		return h
 	}
 	switch {
 	case len(s.re.prefix) == 0 && !s.re.isLiteral:
