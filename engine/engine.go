@@ -24,13 +24,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -202,6 +200,7 @@ type DB struct {
 	mem     *memFS // what a private in-memory store lives in, else nil
 	write   *pebble.WriteOptions
 	now     func() time.Time
+	logger  *slog.Logger // may be nil
 	seed    maphash.Seed
 	latches [latches]latch
 
@@ -239,14 +238,14 @@ func Open(o Options) (*DB, error) {
 	if now == nil {
 		now = clock.New().Now
 	}
-	d := &DB{now: now, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync}
+	d := &DB{now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync}
 	po := &pebble.Options{
 		FormatMajorVersion:    pebble.FormatNewest,
 		MemTableSize:          memTableBytes,
 		CacheSize:             cacheBytes,
 		L0CompactionThreshold: 8,
 		L0StopWritesThreshold: 40,
-		Logger:                storeLogger{d: d, out: o.Logger},
+		Logger:                storeLogger{d},
 	}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes
@@ -275,7 +274,7 @@ func Open(o Options) (*DB, error) {
 			}
 		}
 	}
-	po.FS = lockingFS{po.FS}
+	po.FS = guardFS{po.FS, d}
 
 	p, err := pebble.Open(dir, po)
 	if err != nil {
@@ -283,6 +282,9 @@ func Open(o Options) (*DB, error) {
 	}
 	d.pebble = p
 	c, err := d.loadCatalog()
+	if err == nil {
+		err = d.failed()
+	}
 	if err != nil {
 		_ = p.Close()
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
@@ -347,47 +349,28 @@ func (d *DB) abandon(err error) error {
 	return err
 }
 
-// lockingFS names the error of a lock that is taken.
-type lockingFS struct{ vfs.FS }
-
-// Lock implements vfs.FS.
-func (f lockingFS) Lock(name string) (io.Closer, error) {
-	l, err := f.FS.Lock(name)
-	if err == nil || errors.Is(err, ErrLocked) {
-		return l, err
-	}
-	// A file that cannot be created is a *PathError; what is left is the lock
-	// itself, which says so by an errno (another process) or a text (this one).
-	var path *os.PathError
-	var errno syscall.Errno
-	if !errors.As(err, &path) && (errors.As(err, &errno) || err.Error() == "lock held by current process") {
-		return nil, fmt.Errorf("%w: stop the other program that has it open, or choose another directory (%w)", ErrLocked, err)
-	}
-	return nil, err
-}
-
 // storeLogger passes Pebble's messages on.
-type storeLogger struct {
-	d   *DB
-	out *slog.Logger
-}
+type storeLogger struct{ d *DB }
 
 // Infof implements pebble.Logger; what Pebble does all day is not of interest.
 func (storeLogger) Infof(string, ...any) {}
 
 // Errorf implements pebble.Logger.
 func (l storeLogger) Errorf(format string, args ...any) {
-	if l.out != nil {
-		l.out.Warn("store: " + fmt.Sprintf(format, args...))
+	if l.d.logger != nil {
+		l.d.logger.Warn("store: " + fmt.Sprintf(format, args...))
 	}
 }
 
 // Fatalf implements pebble.Logger. Where Pebble would end the process, the
 // store stops taking calls instead.
-func (l storeLogger) Fatalf(format string, args ...any) {
-	err := fmt.Errorf("engine: store has failed and takes no more calls: "+format, args...)
-	if l.d.failure.CompareAndSwap(nil, &err) && l.out != nil {
-		l.out.Error(err.Error())
+func (l storeLogger) Fatalf(format string, args ...any) { l.d.fail(fmt.Errorf(format, args...)) }
+
+// fail makes the store refuse all calls from now on.
+func (d *DB) fail(err error) {
+	err = fmt.Errorf("engine: the store has failed and takes no more calls: %w", err)
+	if d.failure.CompareAndSwap(nil, &err) && d.logger != nil {
+		d.logger.Error(err.Error())
 	}
 }
 

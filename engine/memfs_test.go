@@ -323,7 +323,7 @@ func TestMemFS_Pebble(t *testing.T) {
 	t.Parallel()
 	fs := testMemFS(t)
 	open := func(dir string) *pebble.DB {
-		d, err := pebble.Open(dir, &pebble.Options{FS: fs, Logger: storeLogger{d: &DB{}}, MemTableSize: 64 << 10})
+		d, err := pebble.Open(dir, &pebble.Options{FS: fs, Logger: storeLogger{&DB{}}, MemTableSize: 64 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}

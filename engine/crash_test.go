@@ -1,0 +1,323 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// TestCrash crashes a store at every step of a sequence of calls and checks
+// that it comes back with every acknowledged change and no half of one.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 0))
+			fs := vfs.NewCrashableMem()
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+			d := openTest(t, o)
+			createTest(t, d, "f", "g")
+			for step := range 30 {
+				row := fmt.Appendf(nil, "r%d", rng.IntN(4))
+				switch rng.IntN(8) {
+				default:
+					// One value in both families: half a mutation would show.
+					v := fmt.Sprint(step)
+					mustMutate(t, d, string(row), set("f", "q", 0, v), set("g", "q", 0, v), set("f", v, 0, strings.Repeat(v, 500)))
+				case 1:
+					mustMutate(t, d, string(row), Mutation{Kind: DeleteFromRow})
+				case 2:
+					if err := d.DropRows(t.Context(), "t", Span{Start: row, End: append(row, 0)}); err != nil {
+						t.Fatal(err)
+					}
+				case 3:
+					if _, err := d.ReadModifyWrite(t.Context(), "t", row, []RuleReadModifyWrite{
+						{Family: "f", Qualifier: []byte("a"), Append: []byte("x")},
+						{Family: "g", Qualifier: []byte("a"), Append: []byte("x")},
+					}); err != nil {
+						t.Fatal(err)
+					}
+				case 4:
+					name := fmt.Sprint("h", step)
+					if _, err := d.ModifyFamilies(t.Context(), "t", []FamilyChange{{Create: &Family{Name: name}}, {Drop: name}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cfg := vfs.CrashCloneCfg{}
+				if seed > 0 {
+					cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}
+				}
+				again := o
+				again.FS = fs.CrashClone(cfg)
+				crashed, err := Open(again)
+				if err != nil {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				if got, want := mustDump(t, crashed), mustDump(t, d); got != want {
+					t.Fatalf("step %d: after the crash:\n%swant:\n%s", step, got, want)
+				}
+				if got, want := tableText(t, crashed), tableText(t, d); got != want {
+					t.Fatalf("step %d: after the crash: %s, want: %s", step, got, want)
+				}
+				if err := crashed.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func tableText(t *testing.T, d *DB) string {
+	t.Helper()
+	tab, err := d.Table("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return describe(tab)
+}
+
+// TestCrash_Writing crashes while writers are at work: what was acknowledged
+// before is there, and every row is whole.
+func TestCrash_Writing(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewCrashableMem()
+	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+	d := openTest(t, o)
+	createTest(t, d, "f", "g")
+	const writers = 4
+	var acknowledged [writers]atomic.Int64
+	stop := make(chan struct{})
+	done := make(chan error, writers)
+	for w := range writers {
+		go func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					done <- nil
+					return
+				default:
+				}
+				v := fmt.Sprint(i)
+				if err := d.Mutate(t.Context(), "t", fmt.Appendf(nil, "w%d", w), []Mutation{
+					set("f", "q", 0, v), set("g", "q", 0, v),
+				}); err != nil {
+					done <- err
+					return
+				}
+				acknowledged[w].Store(i)
+			}
+		}()
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		for before := acknowledged[0].Load(); acknowledged[0].Load() < before+5; {
+			select {
+			case err := <-done:
+				t.Fatal(err)
+			default:
+			}
+		}
+		var atLeast [writers]int64
+		for w := range atLeast {
+			atLeast[w] = acknowledged[w].Load()
+		}
+		again := o
+		again.FS = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(100), RNG: rng})
+		crashed, err := Open(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for w := range atLeast {
+			var values []int64
+			s, err := crashed.Scan(t.Context(), "t", ScanOptions{Spans: []Span{
+				{Start: fmt.Appendf(nil, "w%d", w), End: fmt.Appendf(nil, "w%d\x00", w)},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for s.NextRow() {
+				for s.NextCell() {
+					values = append(values, number(t, string(s.Cell().Value)))
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if atLeast[w] > 0 && (len(values) != 2 || values[0] != values[1] || values[0] < atLeast[w]) {
+				t.Fatalf("writer %d: %d after the crash, %d was acknowledged", w, values, atLeast[w])
+			}
+		}
+		if err := crashed.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	for range writers {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFaults lets every write to the disk fail from the n-th on: calls return
+// errors, nothing panics, and a store on what was written until then has
+// everything that was acknowledged.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for n := int32(0); n < 60; n += 3 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			mem := vfs.NewCrashableMem()
+			var left atomic.Int32
+			left.Store(n)
+			var failing atomic.Bool
+			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if !failing.Load() || op.Kind.ReadOrWrite() != errorfs.OpIsWrite || left.Add(-1) >= 0 {
+					return nil
+				}
+				return errorfs.ErrInjected
+			}))
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+			d, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			createTest(t, d, "f")
+			failing.Store(true)
+			acknowledged, failed := "", false
+			for i := range 40 {
+				err := d.Mutate(t.Context(), "t", []byte("r"), []Mutation{
+					set("f", "q", 0, fmt.Sprint(i)), set("f", "p", 0, strings.Repeat("x", 1<<10)),
+				})
+				if i == 20 {
+					_ = d.DropRows(t.Context(), "t", Span{Start: []byte("s")}) // also flushes
+				}
+				switch {
+				case err == nil && failed:
+					t.Fatalf("write %d: acknowledged after a failure", i)
+				case err == nil:
+					acknowledged = fmt.Sprint(i)
+				default:
+					failed = true
+				}
+			}
+			crash := mem.CrashClone(vfs.CrashCloneCfg{})
+			failing.Store(false)
+			_ = d.Close() // may tell of the failure
+			if n == 0 && !failed {
+				t.Fatal("nothing failed")
+			}
+			o.FS = crash
+			again := openTest(t, o)
+			got := mustDump(t, again)
+			if acknowledged != "" {
+				found := false
+				for i := int(number(t, acknowledged)); i < 40; i++ {
+					found = found || strings.Contains(got, fmt.Sprintf("%q\n", fmt.Sprint(i)))
+				}
+				if !found {
+					t.Fatalf("%s was acknowledged; found:\n%s", acknowledged, got)
+				}
+			}
+		})
+	}
+}
+
+func TestOpen_Locked(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	o := Options{Dir: dir}
+	d := openTest(t, o)
+	for _, name := range []string{dir, dir + "/../data"} {
+		if _, err := Open(Options{Dir: name}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) {
+			t.Fatalf("open of %s twice: %v", name, err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, o)
+}
+
+func TestOpen_FormatVersion(t *testing.T) {
+	t.Parallel()
+	write := func(fs vfs.FS, key, value string) {
+		t.Helper()
+		p, err := pebble.Open("data", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: storeLogger{&DB{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(p.Set([]byte(key), []byte(value), pebble.Sync), p.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, key, value, want string }{
+		{"newer", string(catalogKey(catalogVersion, "")), "2", "the store has version 2, this program reads up to 1"},
+		{"unreadable", string(catalogKey(catalogVersion, "")), "x", `the store says "x"`},
+		{"foreign", "key", "value", "did not write"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fs := vfs.NewMem()
+			write(fs, c.key, c.value)
+			_, err := Open(Options{Dir: "data", FS: fs})
+			if !errors.Is(err, ErrFormatVersion) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("open: %v, want %q", err, c.want)
+			}
+		})
+	}
+	t.Run("newer files", func(t *testing.T) {
+		t.Parallel()
+		fs := vfs.NewMem()
+		write(fs, "k", "v")
+		names, err := fs.List("data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			if strings.HasPrefix(n, "marker.format-version.") {
+				if err := fs.Rename("data/"+n, "data/marker.format-version.000099.999"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := Open(Options{Dir: "data", FS: fs}); !errors.Is(err, ErrFormatVersion) {
+			t.Fatalf("open: %v", err)
+		}
+	})
+	for _, c := range []struct{ name, key, value string }{
+		{"bad table", string(catalogKey(catalogTable, "t")), "{"},
+		{"bad ordinal", string(catalogKey(catalogTable, "t")), `{"families":[{"ordinal":7}],"next_ordinal":3}`},
+		{"bad id", string(catalogKey(catalogNextID, "")), "1"},
+		{"unknown", string(catalogKey('?', "")), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fs := vfs.NewMem()
+			if err := func() error {
+				d, err := Open(Options{Dir: "data", FS: fs})
+				if err != nil {
+					return err
+				}
+				return d.Close()
+			}(); err != nil {
+				t.Fatal(err)
+			}
+			write(fs, c.key, c.value)
+			if _, err := Open(Options{Dir: "data", FS: fs}); err == nil || !strings.Contains(err.Error(), "catalogue") {
+				t.Fatalf("open: %v", err)
+			}
+		})
+	}
+}
