@@ -147,23 +147,21 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 	case NullNotTrue:
 		return invalid + "Null attribute value types must have the value of true", false
 	case EmptySet:
-		switch e.Type {
-		case SS:
+		switch {
+		case e.Type == SS:
 			return invalid + "An string set  may not be empty", false
-		case NS:
+		case e.Type == NS:
 			return invalid + "An number set  may not be empty", false
-		default:
-			return invalid + "Binary sets should not be empty", false
 		}
+		return invalid + "Binary sets should not be empty", false
 	case DuplicateMember:
-		switch e.Type {
-		case SS:
+		switch {
+		case e.Type == SS:
 			return invalid + "Input collection [" + e.Text + "] contains duplicates.", false
-		case NS:
+		case e.Type == NS:
 			return "Input collection contains duplicates", false
-		default:
-			return invalid + "Input collection [" + e.Text + "]of type BS contains duplicates.", false
 		}
+		return invalid + "Input collection [" + e.Text + "]of type BS contains duplicates.", false
 	case NotNumber:
 		if e.Text == "" {
 			return "The parameter cannot be converted to a numeric value", false

@@ -125,26 +125,18 @@ func wrongToken(d *jsontext.Decoder, t Type, want string) error {
 	}
 	e := problemAt(d, WrongToken, t, "")
 	e.Want = want
-	switch tok.Kind() {
-	case 'n':
-		e.Text = "null"
-	case 't':
-		e.Text = "true"
-	case 'f':
-		e.Text = "false"
-	case '"':
-		e.Text = "string"
-	case '0':
-		e.Text = "number"
-		if strings.ContainsAny(tok.String(), ".eE") {
-			e.Text = "decimal number"
-		}
-	case '[':
-		e.Text = "array"
-	default:
-		e.Text = "object"
+	e.Text = tokenNames[tok.Kind()]
+	if tok.Kind() == jsontext.KindNumber && strings.ContainsAny(tok.String(), ".eE") {
+		e.Text = "decimal number"
 	}
 	return e
+}
+
+// tokenNames say what was found instead of what was wanted.
+var tokenNames = map[jsontext.Kind]string{
+	jsontext.KindNull: "null", jsontext.KindTrue: "true", jsontext.KindFalse: "false",
+	jsontext.KindString: "string", jsontext.KindNumber: "number",
+	jsontext.KindBeginArray: "array", jsontext.KindBeginObject: "object",
 }
 
 // open reads the token that begins an object or array.
@@ -161,7 +153,7 @@ func open(d *jsontext.Decoder, kind jsontext.Kind, t Type, want string) error {
 // decodeMembers reads an object of attribute values into m, which is what an
 // item and a map have in common.
 func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) error {
-	if err := open(d, '{', t, wantObject); err != nil {
+	if err := open(d, jsontext.KindBeginObject, t, wantObject); err != nil {
 		return err
 	}
 	for {
@@ -169,7 +161,7 @@ func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) e
 		if err != nil {
 			return failed(d, err)
 		}
-		if tok.Kind() == '}' {
+		if tok.Kind() == jsontext.KindEndObject {
 			return nil
 		}
 		name := tok.String()
@@ -188,17 +180,17 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	if depth > MaxDepth {
 		return Value{}, problemAt(d, TooDeep, Absent, "")
 	}
-	if d.PeekKind() == 'n' {
+	if d.PeekKind() == jsontext.KindNull {
 		return Value{}, problemAt(d, NoType, Absent, "")
 	}
-	if err := open(d, '{', Absent, wantValue); err != nil {
+	if err := open(d, jsontext.KindBeginObject, Absent, wantValue); err != nil {
 		return Value{}, err
 	}
 	tok, err := d.ReadToken()
 	if err != nil {
 		return Value{}, failed(d, err)
 	}
-	if tok.Kind() == '}' {
+	if tok.Kind() == jsontext.KindEndObject {
 		return Value{}, problemAt(d, NoType, Absent, "")
 	}
 	t, known := ParseType(tok.String())
@@ -213,7 +205,7 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	if err != nil {
 		return Value{}, failed(d, err)
 	}
-	if tok.Kind() == '}' {
+	if tok.Kind() == jsontext.KindEndObject {
 		return v, nil
 	}
 	if _, known = ParseType(tok.String()); !known {
@@ -224,7 +216,7 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 
 // decodeContent reads what stands behind a type tag.
 func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
-	if d.PeekKind() == 'n' {
+	if d.PeekKind() == jsontext.KindNull {
 		return Value{}, problemAt(d, NoType, t, "")
 	}
 	v := Value{Type: t}
@@ -258,7 +250,7 @@ func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
 // decodeMember reads a string, number or binary, alone or as member of a set;
 // t is the type of the value that it is or belongs to.
 func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
-	if d.PeekKind() != '"' {
+	if d.PeekKind() != jsontext.KindString {
 		return "", wrongToken(d, t, wantString)
 	}
 	tok, err := d.ReadToken()
@@ -288,24 +280,22 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 }
 
 func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
-	switch d.PeekKind() {
-	case 't', 'f':
-		tok, err := d.ReadToken()
-		if err != nil {
-			return false, failed(d, err)
-		}
-		return tok.Kind() == 't', nil
-	default:
+	if k := d.PeekKind(); k != jsontext.KindTrue && k != jsontext.KindFalse {
 		return false, wrongToken(d, t, wantBoolean)
 	}
+	tok, err := d.ReadToken()
+	if err != nil {
+		return false, failed(d, err)
+	}
+	return tok.Bool(), nil
 }
 
 func decodeSet(d *jsontext.Decoder, t Type) (Value, error) {
-	if err := open(d, '[', t, wantArray); err != nil {
+	if err := open(d, jsontext.KindBeginArray, t, wantArray); err != nil {
 		return Value{}, err
 	}
 	var members []string
-	for d.PeekKind() != ']' {
+	for d.PeekKind() != jsontext.KindEndArray {
 		m, err := decodeMember(d, t)
 		if err != nil {
 			return Value{}, within(fmt.Sprintf("[%d]", len(members)), err)
@@ -324,11 +314,11 @@ func decodeSet(d *jsontext.Decoder, t Type) (Value, error) {
 }
 
 func decodeList(d *jsontext.Decoder, depth int) ([]Value, error) {
-	if err := open(d, '[', L, wantArray); err != nil {
+	if err := open(d, jsontext.KindBeginArray, L, wantArray); err != nil {
 		return nil, err
 	}
 	list := []Value{}
-	for d.PeekKind() != ']' {
+	for d.PeekKind() != jsontext.KindEndArray {
 		v, err := decodeValue(d, depth+1)
 		if err != nil {
 			return nil, within(fmt.Sprintf("[%d]", len(list)), err)

@@ -478,25 +478,29 @@ func (n *condition) eval(item attr.Item) bool {
 		return !n.parts[0].eval(item)
 	case opCall:
 		return n.args[0].holds(item)
-	case opEqual, opNotEqual, opLess, opLessEqual, opGreater, opGreaterEqual, opBetween, opIn:
+	case opIn:
+		v := n.args[0].eval(item)
+		return slices.ContainsFunc(n.args[1:], func(o *operand) bool { return compare(opEqual, v, o.eval(item)) })
+	case opBetween:
+		v := n.args[0].eval(item)
+		return compare(opGreaterEqual, v, n.args[1].eval(item)) && compare(opLessEqual, v, n.args[2].eval(item))
+	case opEqual, opNotEqual, opLess, opLessEqual, opGreater, opGreaterEqual:
+		return compare(n.op, n.args[0].eval(item), n.args[1].eval(item))
 	}
-	v := n.args[0].eval(item)
-	if n.op == opIn {
-		return slices.ContainsFunc(n.args[1:], func(o *operand) bool { return present(v) && attr.Equal(v, o.eval(item)) })
-	}
-	w := n.args[1].eval(item)
-	switch n.op {
-	case opEqual:
-		return present(v) && attr.Equal(v, w)
-	case opNotEqual:
-		return !present(v) || !attr.Equal(v, w)
-	case opAnd, opOr, opNot, opLess, opLessEqual, opGreater, opGreaterEqual, opBetween, opIn, opCall:
+	return false
+}
+
+// compare evaluates a comparator.
+func compare(op conditionOp, v, w attr.Value) bool {
+	if op == opEqual || op == opNotEqual {
+		equal := present(v) && attr.Equal(v, w)
+		return equal == (op == opEqual)
 	}
 	order, ok := attr.Compare(v, w)
 	if !ok {
 		return false
 	}
-	switch n.op {
+	switch op {
 	case opLess:
 		return order < 0
 	case opLessEqual:
@@ -505,10 +509,7 @@ func (n *condition) eval(item attr.Item) bool {
 		return order > 0
 	case opGreaterEqual:
 		return order >= 0
-	case opBetween:
-		upper, ok := attr.Compare(v, n.args[2].eval(item))
-		return ok && order >= 0 && upper <= 0
-	case opAnd, opOr, opNot, opEqual, opNotEqual, opIn, opCall:
+	case opEqual, opNotEqual, opAnd, opOr, opNot, opBetween, opIn, opCall:
 	}
 	return false
 }
@@ -564,11 +565,16 @@ func (o *operand) holds(item attr.Item) bool {
 	case fnAttributeType:
 		return present(v) && v.Type.String() == w.Str
 	case fnBeginsWith:
-		return v.Type == w.Type && (v.Type == attr.S || v.Type == attr.B) && strings.HasPrefix(v.Str, w.Str)
+		return beginsWith(v, w)
 	case fnContains:
 		return contains(v, w)
 	}
 	return false
+}
+
+// beginsWith is the function begins_with.
+func beginsWith(v, w attr.Value) bool {
+	return v.Type == w.Type && (v.Type == attr.S || v.Type == attr.B) && strings.HasPrefix(v.Str, w.Str)
 }
 
 // memberTypes are the types of the members of sets.

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -39,31 +38,23 @@ type KeyRange struct {
 // Matches reports whether a sort key satisfies the condition. Without one all
 // do, an absent key included.
 func (r KeyRange) Matches(sort attr.Value) bool {
-	if r.Op == NoRange {
-		return true
-	}
-	if r.Op == BeginsWith {
-		return sort.Type == r.A.Type && strings.HasPrefix(sort.Str, r.A.Str)
-	}
-	order, ok := attr.Compare(sort, r.A)
-	if !ok {
-		return false
-	}
 	switch r.Op {
+	case NoRange:
+		return true
 	case Equal:
-		return order == 0
+		return compare(opEqual, sort, r.A)
 	case Less:
-		return order < 0
+		return compare(opLess, sort, r.A)
 	case LessEqual:
-		return order <= 0
+		return compare(opLessEqual, sort, r.A)
 	case Greater:
-		return order > 0
+		return compare(opGreater, sort, r.A)
 	case GreaterEqual:
-		return order >= 0
+		return compare(opGreaterEqual, sort, r.A)
 	case Between:
-		upper, ok := attr.Compare(sort, r.B)
-		return ok && order >= 0 && upper <= 0
-	case NoRange, BeginsWith:
+		return compare(opGreaterEqual, sort, r.A) && compare(opLessEqual, sort, r.B)
+	case BeginsWith:
+		return beginsWith(sort, r.A)
 	}
 	return false
 }

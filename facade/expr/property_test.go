@@ -278,69 +278,119 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// FuzzExpressions parses any text as each kind of expression and evaluates
-// what parses: nothing panics, the item stays as it is, results are sound.
-func FuzzExpressions(f *testing.F) {
-	for _, seed := range []string{
-		"", "a = :s", "NOT (a = :s OR n BETWEEN :n AND :n) AND l[2].k IN (:n, :s)", "attribute_exists(m.l[0])", "contains(#m.l, :s)",
-		"SET a = :s, l[9] = list_append(l, :l), n = n + :n, q = if_not_exists(q, :n) REMOVE m.l[0] ADD m.a :n DELETE ss :ss",
-		"a, l[2].a[0], #odd", "a = :s AND begins_with(n, :s)", "((((", "SET a = (((n", "((a).b)[1] = size(l[1])", "l[99999999999]", "#", ":", "\xff",
-		strings.Repeat("(", 4000), strings.Repeat("NOT ", 1000) + "a = :s", "a" + strings.Repeat(".a", 40),
-	} {
+// The fuzz targets parse any text and evaluate what parses: nothing panics,
+// the item stays as it is, results are sound.
+
+var conditionSeeds = []string{
+	"", "a = :s", "NOT (a = :s OR n BETWEEN :n AND :n) AND l[2].k IN (:n, :s)", "attribute_exists(m.l[0])", "contains(#m.l, :s)",
+	"((((", "((a).b)[1] = size(l[1])", "#", ":", "\xff", strings.Repeat("(", 4000), strings.Repeat("NOT ", 1000) + "a = :s",
+	"a" + strings.Repeat(".a", 40), "attribute_type(l, :t) and begins_with(b, :b)", "a = :s AND n < :n", ":n >= n AND a = :s",
+	"a = :s AND n BETWEEN :n AND :n", "attribute_not_exists(a)",
+}
+
+func fuzz(f *testing.F, seeds []string, check func(t *testing.T, src string, item attr.Item, p *Placeholders)) {
+	f.Helper()
+	for _, seed := range seeds {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		item := decodeItem(t, worldItem)
 		before := item.String()
-		p := worldPlaceholders(t)
+		check(t, src, item, worldPlaceholders(t))
+		if after := item.String(); after != before {
+			t.Fatalf("%q changed the item to %s", src, after)
+		}
+	})
+}
+
+func FuzzParseCondition(f *testing.F) {
+	fuzz(f, conditionSeeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
 		c, err := ParseCondition(ConditionExpression, src, p)
 		checkError(t, err)
-		if err == nil {
-			if _, exists, ok := c.Existence(); ok && c.Eval(nil) == exists {
-				t.Fatalf("%q asks for existence %t, and is %t of no item", src, exists, c.Eval(nil))
-			}
-			_, err = ParseProjection(src, p)
-			if err == nil {
-				t.Fatalf("%q is a condition and a projection", src)
-			}
+		if err != nil {
+			return
 		}
+		negated, err := ParseCondition(ConditionExpression, "NOT ("+src+")", p)
+		if err == nil && negated.Eval(item) == c.Eval(item) {
+			t.Fatalf("%q and its negation are both %t", src, c.Eval(item))
+		}
+		if _, exists, ok := c.Existence(); ok && c.Eval(nil) == exists {
+			t.Fatalf("%q asks for existence %t, and is %t of no item", src, exists, c.Eval(nil))
+		}
+	})
+}
+
+func FuzzParseKeyCondition(f *testing.F) {
+	fuzz(f, conditionSeeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
 		k, err := ParseKeyCondition(src, p)
 		checkError(t, err)
-		if err == nil {
-			checkError(t, k.Check())
-			r, err := k.Resolve(KeyAttribute{"a", attr.S}, KeyAttribute{"n", attr.N})
-			checkError(t, err)
-			if err == nil {
-				want := attr.Equal(r.Hash, item["a"]) && r.Matches(item["n"])
-				if got := c.Eval(item); got != want {
-					t.Fatalf("%q is %t as a condition and %t as a key", src, got, want)
-				}
-			}
+		if err != nil {
+			return
 		}
+		checkError(t, k.Check())
+		r, err := k.Resolve(KeyAttribute{"a", attr.S}, KeyAttribute{"n", attr.N})
+		checkError(t, err)
+		if err != nil {
+			return
+		}
+		want := attr.Equal(r.Hash, item["a"]) && r.Matches(item["n"])
+		if got := k.condition.Eval(item); got != want {
+			t.Fatalf("%q is %t as a condition and %t as a key", src, got, want)
+		}
+	})
+}
+
+func FuzzParseProjection(f *testing.F) {
+	seeds := []string{"", "a", "a, l[2].a[0], #odd", "a.b, a[0]", "m.l[1], m.a", "l[99999999999]", "a" + strings.Repeat(".a", 40), "a,,b", "l [ 1 ]"}
+	fuzz(f, seeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
 		projection, err := ParseProjection(src, p)
 		checkError(t, err)
-		if err == nil {
-			kept := projection.Apply(item)
-			if kept.Size() > item.Size() {
+		if err != nil {
+			return
+		}
+		kept := projection.Apply(item)
+		if kept.Size() > item.Size() {
+			t.Fatalf("%q keeps %s", src, kept)
+		}
+		for _, path := range projection.Paths() {
+			if len(path) == 1 && !attr.Equal(kept[path.Attribute()], item[path.Attribute()]) {
 				t.Fatalf("%q keeps %s", src, kept)
 			}
 		}
+	})
+}
+
+func FuzzParseUpdate(f *testing.F) {
+	seeds := []string{
+		"", "SET a = :s, l[9] = list_append(l, :l), n = n + :n, q = if_not_exists(q, :n) REMOVE m.l[0] ADD m.a :n DELETE ss :ss",
+		"SET a = (((n", "REMOVE l[0], l[1]", "SET l[2].a[7] = :ss, l[2].a[5] = :m", "delete m.l[1] :ss", "SET m.a = (n) - (:n)",
+		"ADD x :n, y :ss", "SET q = if_not_exists(q, if_not_exists(r, list_append(:l, l)))",
+	}
+	fuzz(f, seeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
 		u, err := ParseUpdate(src, p)
 		checkError(t, err)
-		if err == nil {
-			after, err := u.Apply(item)
-			checkError(t, err)
-			if err == nil {
-				back, err := attr.UnmarshalItem(attr.AppendItemJSON(nil, after))
-				if err != nil || !attr.EqualItems(after, back) {
-					t.Fatalf("%q leaves %s: %v", src, after, err)
-				}
-			}
-			_, err = u.Apply(nil)
-			checkError(t, err)
+		if err != nil {
+			return
 		}
-		if after := item.String(); after != before {
-			t.Fatalf("%q changed the item to %s", src, after)
+		_, err = u.Apply(nil)
+		checkError(t, err)
+		after, err := u.Apply(item)
+		checkError(t, err)
+		if err != nil {
+			return
+		}
+		back, err := attr.UnmarshalItem(attr.AppendItemJSON(nil, after))
+		if err != nil || !attr.EqualItems(after, back) {
+			t.Fatalf("%q leaves %s: %v", src, after, err)
+		}
+		touched := map[string]bool{}
+		for _, path := range u.Paths() {
+			touched[path.Attribute()] = true
+		}
+		for name, v := range item {
+			if !touched[name] && !attr.Equal(v, after[name]) {
+				t.Fatalf("%q touches %s", src, name)
+			}
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package expr
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // isReserved reports whether name, in any case, is one of DynamoDB's reserved
 // words, which expressions may use through a placeholder only.
@@ -8,19 +11,19 @@ func isReserved(name string) bool {
 	if len(name) < minReserved || len(name) > maxReserved {
 		return false
 	}
-	_, found := reserved[strings.ToUpper(name)]
+	_, found := reserved()[strings.ToUpper(name)]
 	return found
 }
 
 // reserved are the reserved words, misspellings included. Source: developer
 // guide, "Reserved words in DynamoDB".
-var reserved = func() map[string]struct{} {
+var reserved = sync.OnceValue(func() map[string]struct{} {
 	words := map[string]struct{}{}
 	for _, w := range strings.Fields(reservedWords) {
 		words[w] = struct{}{}
 	}
 	return words
-}()
+})
 
 // Lengths of the shortest and the longest reserved word.
 const (
