@@ -1,0 +1,194 @@
+package facade
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/goleak"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testTime is when every test begins.
+var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// newTestServer returns a facade over a Bigtable of its own, in this process.
+// Time stands still and the random source is seeded. change may adjust the
+// options.
+func newTestServer(t testing.TB, change ...func(*Options)) *Server {
+	t.Helper()
+	now := clock.NewFrozen(testTime).Now
+	db, err := engine.Open(engine.Options{Now: now})
+	if err != nil {
+		t.Fatalf("engine.Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("closing the engine: %v", err)
+		}
+	})
+	bigtable, err := emu.New(emu.Options{DB: db, Now: now})
+	if err != nil {
+		t.Fatalf("emu.New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := bigtable.Close(); err != nil {
+			t.Errorf("closing the emulator: %v", err)
+		}
+	})
+	opts := Options{
+		Conn: bigtable.Conn(), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	s, err := New(t.Context(), opts)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the facade: %v", err)
+		}
+	})
+	return s
+}
+
+// post sends one operation through ServeHTTP.
+func post(s *Server, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", contentTypeJSON)
+	r.Header.Set("X-Amz-Target", targetDynamoDB+operation)
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// must calls an operation that has to succeed.
+func must(t testing.TB, s *Server, operation, body string) string {
+	t.Helper()
+	answer, err := s.Call(t.Context(), operation, []byte(body))
+	if err != nil {
+		t.Fatalf("%s %s: %v", operation, body, err)
+	}
+	return string(answer)
+}
+
+// TestOperations runs testdata/operations/<operation>/*: each directive is the name of an
+// operation, its input the request, its output the answer. Arguments:
+//
+//	row=N     the row of the message catalogue that the case shows
+//	profile=classic
+//	          the older wording
+//	repeat=N  in the input, «pad» stands for N letters a
+//	quiet     print "ok" instead of an answer without error
+//
+// Each file has a server of its own.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "operations", "*", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases under testdata/operations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t)
+			classic := &Server{opts: s.opts, store: s.store}
+			classic.opts.Messages = MessagesClassic
+			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+				target := s
+				input := d.Input
+				quiet := false
+				for _, arg := range d.CmdArgs {
+					switch {
+					case arg.Key == "row" && len(arg.Vals) > 0:
+					case arg.Key == "profile" && arg.Vals[0] == "classic":
+						target = classic
+					case arg.Key == "repeat":
+						n, err := strconv.Atoi(arg.Vals[0])
+						if err != nil {
+							d.Fatalf(t, "repeat: %v", err)
+						}
+						input = strings.ReplaceAll(input, "«pad»", strings.Repeat("a", n))
+					case arg.Key == "quiet":
+						quiet = true
+					default:
+						d.Fatalf(t, "unknown argument %s", arg.Key)
+					}
+				}
+				answer, err := target.Call(t.Context(), d.Cmd, []byte(input))
+				if quiet && err == nil {
+					return "ok\n"
+				}
+				return showAnswer(answer, err)
+			})
+		})
+	}
+}
+
+// showAnswer prints what Call returned.
+func showAnswer(answer []byte, err error) string {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
+		if e.Item != nil {
+			text += prettyJSON(encodeError(e), "") + "\n"
+		}
+		return text
+	case err != nil:
+		return "unexpected: " + err.Error() + "\n"
+	default:
+		return prettyJSON(answer, "") + "\n"
+	}
+}
+
+// prettyJSON prints JSON with each value on one line where it fits.
+func prettyJSON(v jsontext.Value, indent string) string {
+	const lineChars = 110
+	if len(indent)+len(v) <= lineChars || v.Kind() != '{' && v.Kind() != '[' {
+		return string(v)
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	open, err := d.ReadToken()
+	if err != nil {
+		return err.Error()
+	}
+	object := open.Kind() == '{'
+	text, separator := string(v[:1]), ""
+	for d.PeekKind() != '}' && d.PeekKind() != ']' {
+		text += separator + "\n" + indent + " "
+		separator = ","
+		for _, suffix := range []string{": ", ""} {
+			if suffix != "" && !object {
+				continue
+			}
+			member, err := d.ReadValue()
+			if err != nil {
+				return err.Error()
+			}
+			text += prettyJSON(member.Clone(), indent+" ") + suffix
+		}
+	}
+	return text + "\n" + indent + string(v[len(v)-1:])
+}
