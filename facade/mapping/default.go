@@ -43,7 +43,9 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: &defaultLayout{sourceTable, key}}, nil
 }
 
-func (l *defaultLayout) columnFamilies() []Family { return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}} }
+func (l *defaultLayout) columnFamilies() []Family {
+	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+}
 
 // keyBytes is the order-preserving form of a key attribute.
 func keyBytes(v attr.Value) []byte {

@@ -1,0 +1,355 @@
+package mapping
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
+const expTime = 1715685260608000
+
+// rowsOf merges what was placed into rows, in key order.
+func rowsOf(placed []Placed) []Row {
+	byKey := map[string]*Row{}
+	var rows []*Row
+	for _, p := range placed {
+		r := byKey[string(p.Row)]
+		if r == nil {
+			r = &Row{Key: p.Row}
+			byKey[string(p.Row)] = r
+			rows = append(rows, r)
+		}
+		r.Cells = append(r.Cells, p.Cells...)
+	}
+	var out []Row
+	for _, r := range rows {
+		slices.SortFunc(r.Cells, storageOrder)
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b Row) int { return bytes.Compare(a.Key, b.Key) })
+	return out
+}
+
+func storageOrder(a, b Cell) int {
+	if c := strings.Compare(a.Family, b.Family); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(a.Qualifier, b.Qualifier); c != 0 {
+		return c
+	}
+	return int(max(-1, min(1, b.Timestamp-a.Timestamp)))
+}
+
+func parseItems(t *testing.T, input string) []attr.Item {
+	t.Helper()
+	var items []attr.Item
+	for line := range strings.Lines(input) {
+		item, err := attr.UnmarshalItem([]byte(line))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// covers reports whether an extent holds a cell.
+func (e Extent) covers(c Cell) bool {
+	return e.Family == c.Family && (bytes.Equal(e.Qualifier, c.Qualifier) || e.Prefix && bytes.HasPrefix(c.Qualifier, e.Qualifier)) &&
+		c.Timestamp >= e.MinTime && (e.MaxTime == 0 || c.Timestamp < e.MaxTime)
+}
+
+func covered(extents []Extent, c Cell) bool {
+	return slices.ContainsFunc(extents, func(e Extent) bool { return e.covers(c) })
+}
+
+// read does what a plan says, as a Bigtable would.
+func (p Plan) read(rows []Row) []Row {
+	var out []Row
+	for _, r := range rows {
+		in := slices.ContainsFunc(p.Spans, func(s Span) bool {
+			return bytes.Compare(r.Key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(r.Key, s.End) < 0)
+		})
+		if !in {
+			continue
+		}
+		part := Row{Key: r.Key}
+		for _, c := range r.Cells {
+			if p.Extents == nil || covered(p.Extents, c) {
+				part.Cells = append(part.Cells, c)
+			}
+		}
+		if len(part.Cells) > 0 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func formatExtent(e Extent) string {
+	s := fmt.Sprintf("%s:%q", e.Family, e.Qualifier)
+	if e.Prefix {
+		s += "*"
+	}
+	if e.MinTime != 0 || e.MaxTime != 0 {
+		s += fmt.Sprintf(" @[%d,%d)", e.MinTime, e.MaxTime)
+	}
+	return s
+}
+
+var rangeOps = map[string]RangeOp{"=": Equal, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "between": Between, "begins_with": BeginsWith}
+
+var orderNames = [...]string{"same", "reversed", "merge", "sort"}
+
+// TestMapping runs the text cases: goldens of the design subjects, what a rule
+// refuses, how a query is read.
+func TestMapping(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/mapping", func(t *testing.T, path string) {
+		t.Parallel()
+		var m *Mapping
+		var items []attr.Item
+		var rows []Row
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "load":
+				loaded, err := Load("mapping.yaml", []byte(d.Input))
+				if err != nil {
+					return err.Error()
+				}
+				m = loaded
+				if again, err := m.Spec().YAML(); err != nil {
+					t.Fatal(err)
+				} else if _, err := Load("again.yaml", again); err != nil {
+					t.Fatalf("%v\n%s", err, again)
+				}
+				return "ok"
+			case "place":
+				items = parseItems(t, d.Input)
+				var placed []Placed
+				exceptions := 0
+				for _, item := range items {
+					p, err := m.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					exceptions += p.Exceptions
+					placed = append(placed, p)
+				}
+				rows = rowsOf(placed)
+				var b []byte
+				var back []attr.Item
+				for _, r := range rows {
+					b = FormatRow(b, r)
+					got, err := m.Items(r)
+					if err != nil {
+						return err.Error()
+					}
+					back = append(back, got...)
+				}
+				equal := len(back) == len(items)
+				for _, item := range items {
+					equal = equal && slices.ContainsFunc(back, func(o attr.Item) bool { return attr.EqualItems(item, o) })
+				}
+				return fmt.Sprintf("%sitems %d, rows %d, exceptions %d, round trip %v\n", b, len(items), len(rows), exceptions, equal)
+			case "own":
+				var b strings.Builder
+				for _, key := range parseItems(t, d.Input) {
+					locations, err := m.Locate(key)
+					if err != nil {
+						return err.Error()
+					}
+					for _, l := range locations {
+						fmt.Fprintf(&b, "%s %q\n", l.Rule, l.Row)
+						for _, e := range l.Own {
+							fmt.Fprintf(&b, "  %s\n", formatExtent(e))
+						}
+					}
+				}
+				return b.String()
+			case "query":
+				var c KeyCondition
+				for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+					if i == 1 {
+						c.Op = rangeOps[line]
+						continue
+					}
+					v, err := attr.UnmarshalValue([]byte(line))
+					if err != nil {
+						t.Fatal(err)
+					}
+					*[]*attr.Value{&c.Hash, nil, &c.A, &c.B}[i] = v
+				}
+				plan, err := m.PlanQuery(c)
+				if err != nil {
+					return err.Error()
+				}
+				var b strings.Builder
+				for _, s := range plan.Spans {
+					fmt.Fprintf(&b, "span [%q, %q)\n", s.Start, s.End)
+				}
+				for _, e := range plan.Extents {
+					fmt.Fprintf(&b, "extent %s\n", formatExtent(e))
+				}
+				fmt.Fprintf(&b, "order %s\n", orderNames[plan.Order])
+				for _, r := range plan.read(rows) {
+					got, err := m.Items(r)
+					if err != nil {
+						return err.Error()
+					}
+					for _, item := range got {
+						if v := item[m.Key().Range.Name]; c.Matches(v) {
+							fmt.Fprintf(&b, "%s %s\n", item[m.Key().Hash.Name].Str, v.Str)
+						}
+					}
+				}
+				return b.String()
+			case "prove-joiner":
+				proof := m.ProveJoiner()
+				for _, item := range parseItems(t, d.Input) {
+					if err := proof.Add(item); err != nil {
+						return err.Error()
+					}
+				}
+				if o := proof.Offender(); o != nil {
+					return proof.Joiner() + "\n" + o.Error()
+				}
+				return proof.Joiner()
+			case "fidelity":
+				var b strings.Builder
+				for _, f := range m.Fidelity() {
+					fmt.Fprintln(&b, f)
+				}
+				return b.String()
+			case "index":
+				x := m.Index(d.CmdArgs[0].Key)
+				var b []byte
+				for _, item := range items {
+					p, ok, err := x.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					if !ok {
+						continue
+					}
+					b = FormatRow(b, Row{p.Row, p.Cells})
+					back, err := x.Items(Row{p.Row, p.Cells})
+					if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
+						t.Fatalf("index item %v: %v %v", item, back, err)
+					}
+				}
+				return "table " + x.TargetTable() + "\n" + string(b)
+			}
+			t.Fatalf("unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// TestEncoders checks the encoders' bytes against the specification's, with
+// their inverses.
+func TestEncoders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		enc, want string
+		v         attr.Value
+	}{
+		{"pad(2)", "03", attr.Int(3)},
+		{"pad(2)", "20", attr.Int(20)},
+		{"revmax", "9223370611524018122", attr.Int(1425330757685)},
+		{"revms(13)", "8305627524999", attr.Int(1694372475000)},
+		{"revdigits", "54321", attr.String("12345")},
+		{"revdomain", "com.google.maps", attr.String("maps.google.com")},
+		{"i64", "\x7f\xff\xff\xff\xff\xff\xff\xff", attr.Int(-1)},
+		{"i64", "\x80\x00\x00\x00\x00\x00\x00\x14", attr.Int(20)},
+		{"nord", "O", attr.Int(0)},
+		{"nord", "P3003", attr.Int(3)},
+		{"nord", "P3012", attr.Int(20)},
+		{"nord", "P2995", number(t, "0.5")},
+		{"nord", "N69987~", number(t, "-1.2")},
+		{"nord", "N699876~", number(t, "-1.23")},
+		{"nord", "P1701", number(t, "1E-130")},
+		{"hex", "00ff", attr.Binary([]byte{0, 255})},
+		{"b64u", "AP8", attr.Binary([]byte{0, 255})},
+		{"iso(s)", "2023-09-10T15:21:48", attr.String("2023-09-10T15:21:48")},
+		{"epoch(ms)", "1423523569918", attr.Int(1423523569918)},
+	} {
+		e, err := parseEncoder(c.enc, c.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := e.encodeKey(nil, c.v)
+		if !ok || string(got) != c.want {
+			t.Errorf("%s(%s) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
+		}
+		if back, ok := e.decodeKey(got); !ok || !attr.Equal(back, c.v) {
+			t.Errorf("%s: %q comes back as %v, %v", c.enc, got, back, ok)
+		}
+	}
+	for _, bad := range []struct {
+		enc string
+		v   attr.Value
+	}{
+		{"pad(2)", attr.Int(100)},
+		{"pad(2)", attr.Int(-1)},
+		{"pad(2)", number(t, "0.5")},
+		{"i64", number(t, "9223372036854775808")},
+		{"revms(13)", attr.Int(10000000000000)},
+		{"iso(s)", attr.String("2023-09-10T15:21:48+02:00")},
+		{"iso(s)", attr.String("2023-09-31T15:21:48")},
+		{"epoch(s)", attr.Int(1)},
+		{"revdigits", attr.String("12a")},
+	} {
+		e, err := parseEncoder(bad.enc, bad.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := e.encodeKey(nil, bad.v); ok {
+			t.Errorf("%s(%s) = %q; want it refused", bad.enc, bad.v.Str, got)
+		}
+	}
+	for _, bad := range []string{"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)"} {
+		if e, err := parseEncoder(bad, attr.Absent); err == nil {
+			t.Errorf("encoder %q is accepted as %s", bad, e.name)
+		}
+	}
+}
+
+func number(t *testing.T, text string) attr.Value {
+	t.Helper()
+	v, err := attr.Number(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestFormatRow shows every kind of value and key.
+func TestFormatRow(t *testing.T) {
+	t.Parallel()
+	row := Row{Key: []byte("a\x00b"), Cells: []Cell{
+		{"b", []byte("json"), 2000, []byte(`{"a":1}`)},
+		{"_t", []byte("a/x"), 1000, []byte("S")},
+		{"_f", []byte("s"), 1000, []byte("state")},
+		{"b", []byte("json"), 1000, []byte("{\"a\":\n1}")},
+		{"a", []byte(`q"\`), 1000, nil},
+		{"a", []byte("\xff"), 1000, []byte{0, 0, 0, 7}},
+	}}
+	want := "a\\x00b [610062]\n" +
+		"  a:q\"\\\\ @1000 = \"\"\n" +
+		"  a:\\xff @1000 = 00000007\n" +
+		"  b:json @2000 = {\"a\":1}\n" +
+		"  b:json @1000 = " + strconv.Quote("{\"a\":\n1}") + "\n" +
+		"  _t:a/x @1000 = \"S\"\n"
+	if got := string(FormatRow(nil, row)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
