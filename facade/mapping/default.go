@@ -156,7 +156,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 			continue
 		}
 		rest[name] = item[name]
-		blob = blob || len(name) > MaxQualifierBytes
+		blob = blob || name == "" || len(name) > MaxQualifierBytes
 		p.Cells = append(p.Cells, Cell{FamilyItem, []byte(name), defaultTimeMicros, appendTagged(nil, item[name])})
 	}
 	switch {

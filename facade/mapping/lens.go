@@ -5,7 +5,11 @@
 // and the verifier all go through it: one mapping, one code path.
 package mapping
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"bytes"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // Reserved families. A mapping cannot declare them for its own cells.
 const (
@@ -61,6 +65,13 @@ type Extent struct {
 	Qualifier        []byte
 	Prefix           bool
 	MinTime, MaxTime int64
+}
+
+// Covers reports whether c is one of the extent's cells.
+func (e Extent) Covers(c Cell) bool {
+	return e.Family == c.Family &&
+		(bytes.Equal(e.Qualifier, c.Qualifier) || e.Prefix && bytes.HasPrefix(c.Qualifier, e.Qualifier)) &&
+		c.Timestamp >= e.MinTime && (e.MaxTime == 0 || c.Timestamp < e.MaxTime)
 }
 
 // Location is where an item of a given key lives, or would live.

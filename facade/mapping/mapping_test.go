@@ -61,14 +61,8 @@ func parseItems(t *testing.T, input string) []attr.Item {
 	return items
 }
 
-// covers reports whether an extent holds a cell.
-func (e Extent) covers(c Cell) bool {
-	return e.Family == c.Family && (bytes.Equal(e.Qualifier, c.Qualifier) || e.Prefix && bytes.HasPrefix(c.Qualifier, e.Qualifier)) &&
-		c.Timestamp >= e.MinTime && (e.MaxTime == 0 || c.Timestamp < e.MaxTime)
-}
-
 func covered(extents []Extent, c Cell) bool {
-	return slices.ContainsFunc(extents, func(e Extent) bool { return e.covers(c) })
+	return slices.ContainsFunc(extents, func(e Extent) bool { return e.Covers(c) })
 }
 
 // read does what a plan says, as a Bigtable would.

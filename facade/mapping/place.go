@@ -301,6 +301,9 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	special := ""
 	if put.star {
 		special = name
+		if name == "" {
+			return p.l.fault(CodeDomain, p.r, p.item, name, "the attribute has no name", "")
+		}
 		if err := p.reserved(put, name); err != nil {
 			return err
 		}
@@ -313,7 +316,9 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	if put.members || put.mapKeys { // a value of another shape than the put is for
 		return p.extra(name, v)
 	}
-	if b, ok := put.codec.encode(v, schema); ok {
+	// In a column of list elements every other value needs its mark.
+	b, ok := put.codec.encode(v, schema)
+	if ok && !(schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.declared[put.family] == (GC{})) {
 		return p.cell(put, special, micros, b)
 	}
 	// Outside of the codec's domain: the cell holds the native form, and the
@@ -353,7 +358,7 @@ func (p *placer) reserved(star *put, name string) *Error {
 // spread lays out a value that takes a cell an element; done is false where it
 // is to be one cell.
 func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micros int64) (done bool, err *Error) {
-	native := put.codec == codecByType && p.r.exclusive && put.timeSlot == slotNone && put.timeAttr == "" && !put.members && !put.mapKeys
+	native := p.native(put)
 	family := ""
 	switch {
 	case put.members && v.Type.IsSet() && v.Type == schema.Type, put.mapKeys && v.Type == attr.M && len(v.Map) > 0:
@@ -390,6 +395,11 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 		return true, nil
 	}
 	return false, nil
+}
+
+// native reports whether a put gives sets, maps and lists a cell an element.
+func (p *placer) native(put *put) bool {
+	return put.codec == codecByType && p.r.exclusive && put.timeSlot == slotNone && put.timeAttr == "" && !put.members && !put.mapKeys
 }
 
 func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
@@ -729,6 +739,32 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Exte
 		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
 	}
 	return e, nil
+}
+
+// Collision reports that a row holds another item in the place of the given
+// key's: two items of rules that share a column cannot both be there. row is the
+// row of key, or the part of it in the key's extents. Errors are *Error:
+// E-COLLISION, or those of Items.
+func (m *Mapping) Collision(row Row, key attr.Item) error {
+	locations, err := m.Locate(key)
+	if err != nil {
+		return err
+	}
+	for _, l := range locations {
+		part := Row{Key: row.Key, Cells: slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool {
+			return !slices.ContainsFunc(l.Own, func(e Extent) bool { return e.Covers(c) })
+		})}
+		items, err := m.Items(part)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if other := m.key.keyOf(item); !attr.EqualItems(other, m.key.keyOf(key)) {
+				return &Error{Code: CodeCollision, Table: m.source, Rule: l.Rule, Key: m.key.keyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
+			}
+		}
+	}
+	return nil
 }
 
 func (l *rules) locate(key attr.Item) ([]Location, error) {
