@@ -3,6 +3,7 @@ package attr
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Problem says what is wrong with a value.
@@ -122,7 +123,7 @@ func clipText(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return s[:most] + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // AWSMessage returns DynamoDB's text for the error, and whether DynamoDB

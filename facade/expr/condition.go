@@ -410,10 +410,13 @@ func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
 
 // valueText shows a value as DynamoDB does in messages.
 func valueText(v attr.Value) string {
-	text := string(attr.AppendJSON(nil, v))
-	text = strings.TrimSuffix(text[strings.IndexByte(text, ':')+1:], "}")
-	if v.Type == attr.S || v.Type == attr.N {
+	json := v.String()
+	text := strings.TrimSuffix(json[strings.IndexByte(json, ':')+1:], "}")
+	switch {
+	case v.Type == attr.S || v.Type == attr.N:
 		text = v.Str
+	case v.Type == attr.B:
+		text = strings.Trim(text, `"`)
 	}
 	return "AttributeValue: {" + v.Type.String() + ":" + text + "}"
 }
