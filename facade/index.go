@@ -59,6 +59,13 @@ type indexLayout struct {
 func (s *store) newLayout(def *tableDef) (*layout, error) {
 	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key}
 	m := s.mappings[def.Name]
+	if def.Mapped && m == nil {
+		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given",
+			errOutsideMapping, def.Name, def.BigtableTable)
+	}
+	if !def.Mapped {
+		m = nil // created before there was a mapping of that name
+	}
 	if l.base = m; m == nil {
 		var err error
 		if l.base, err = mapping.Default(def.Name, def.BigtableTable, def.Key); err != nil {

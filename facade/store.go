@@ -63,8 +63,9 @@ var (
 	// errSchemaConflict: a CreateTable whose key schema differs from that of
 	// the mapping given for the table.
 	errSchemaConflict = errors.New("key schema differs from the table's mapping")
-	// errOutsideMapping: the item or key cannot be expressed in the table's
-	// layout; the text names the rule and the attribute.
+	// errOutsideMapping: the item cannot be expressed in the table's layout;
+	// the text names the rule and the attribute. Or the mapping that the
+	// table was created with was not given.
 	errOutsideMapping = errors.New("outside the table's mapping")
 	// errContended: the item changed under every attempt to write it.
 	errContended = errors.New("too many concurrent writes of one item")
@@ -80,7 +81,9 @@ type tableDef struct {
 	ID   string `json:"id"` // TableId, UUID form; set by createTable
 	// BigtableTable is the id of the table that holds the rows; set by
 	// createTable.
-	BigtableTable      string            `json:"bigtableTable"`
+	BigtableTable string `json:"bigtableTable"`
+	// Mapped tables lie in the layout of a mapping; set by createTable.
+	Mapped             bool              `json:"mapped,omitempty"`
 	Key                mapping.KeySchema `json:"key"`
 	Attributes         []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
 	Status             string            `json:"status"`     // set by the store
@@ -151,6 +154,7 @@ type store struct {
 	o        Options // normalized
 	data     btpb.BigtableClient
 	admin    btapb.BigtableTableAdminClient
+	instance string                      // full name
 	mappings map[string]*mapping.Mapping // by DynamoDB table
 	cat      catalogue
 	latches  itemLatches
@@ -174,6 +178,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		o:        o,
 		data:     btpb.NewBigtableClient(o.Conn),
 		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
+		instance: "projects/" + o.Project + "/instances/" + o.Instance,
 		mappings: map[string]*mapping.Mapping{},
 		cat:      catalogue{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
@@ -247,11 +252,8 @@ func (s *store) newUUID() string {
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
-func (s *store) instancePath() string {
-	return "projects/" + s.o.Project + "/instances/" + s.o.Instance
-}
-
-func (s *store) tablePath(id string) string { return s.instancePath() + "/tables/" + id }
+// tablePath returns the full name of a Bigtable table.
+func (s *store) tablePath(id string) string { return s.instance + "/tables/" + id }
 
 // featuresHeader tells a Bigtable what its client understands: without it a
 // reversed read is refused. Its value is FeatureFlags in URL-safe base64.
@@ -261,8 +263,10 @@ const featuresHeader = "bigtable-features"
 const routingHeader = "x-goog-request-params"
 
 var clientFeatures = func() string {
-	// Marshal of a message without required fields or strings never fails.
-	b, _ := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true}) //nolint:errcheck // see above
+	b, err := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true})
+	if err != nil {
+		return "" // no message without strings fails
+	}
 	return base64.URLEncoding.EncodeToString(b)
 }()
 

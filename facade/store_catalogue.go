@@ -223,7 +223,7 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		if m.Key() != def.Key {
 			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", errSchemaConflict, def.Name, def.Key, m.Key())
 		}
-		def.BigtableTable = m.TargetTable()
+		def.BigtableTable, def.Mapped = m.TargetTable(), true
 	}
 	for i := range def.Indexes {
 		s.placeIndex(def, &def.Indexes[i])
@@ -474,6 +474,10 @@ func (s *store) openCatalogue(ctx context.Context) error {
 	var unfilled []*cachedTable
 	for _, name := range names {
 		c, err := s.refresh(ctx, name)
+		if errors.Is(err, errOutsideMapping) {
+			s.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -488,9 +492,10 @@ func (s *store) openCatalogue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if m := s.mappings[name]; m != nil && c.def.BigtableTable != m.TargetTable() {
-			return fmt.Errorf("table %s is stored in %s, but its mapping names %s: delete the table, or take the mapping away",
-				name, c.def.BigtableTable, m.TargetTable())
+		if m := s.mappings[name]; m != nil {
+			if err := s.reconcile(ctx, c.def, m); err != nil {
+				return err
+			}
 		}
 	}
 	for _, m := range s.o.Mappings {
@@ -507,6 +512,36 @@ func (s *store) openCatalogue(ctx context.Context) error {
 	return nil
 }
 
+// reconcile brings a table to a mapping that may have changed since the table
+// was created: it must be in the same place, and lacks no index.
+func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping) error {
+	if def.Status != statusActive {
+		return nil
+	}
+	if def.BigtableTable != m.TargetTable() || def.Key != m.Key() {
+		return fmt.Errorf("table %s was created with key %v in Bigtable table %s, but its mapping says %v in %s: delete the table first, or take the mapping away",
+			def.Name, def.Key, def.BigtableTable, m.Key(), m.TargetTable())
+	}
+	if !slices.ContainsFunc(m.Indexes(), func(x *mapping.Index) bool { return def.index(x.Name()) == nil }) {
+		return nil
+	}
+	described := tableOfMapping(m)
+	_, err := s.updateTable(ctx, def.Name, func(d *tableDef) error {
+		for _, ix := range described.Indexes {
+			if d.index(ix.Name) == nil {
+				d.Indexes = append(d.Indexes, ix)
+			}
+		}
+		for _, a := range described.Attributes {
+			if !slices.Contains(d.Attributes, a) {
+				d.Attributes = append(d.Attributes, a)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
 // maxCatalogueTables is the most tables that a start looks at: as many as a
 // Bigtable instance can hold and more.
 const maxCatalogueTables = 1 << 20
@@ -518,7 +553,7 @@ func (s *store) ensureTable(ctx context.Context, id string, families map[string]
 	for name, gc := range families {
 		t.ColumnFamilies[name] = &btapb.ColumnFamily{GcRule: gc}
 	}
-	_, err = s.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: s.instancePath(), TableId: id, Table: t})
+	_, err = s.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: s.instance, TableId: id, Table: t})
 	if err == nil {
 		return false, nil
 	}

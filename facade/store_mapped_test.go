@@ -191,10 +191,18 @@ func TestStore_MappedRows(t *testing.T) {
 		}
 
 		// Outside of the layout: a '#' in the partition key.
-		for _, key := range []attr.Item{sku("a#b", "c", "1")} {
-			if err := put(ctx, s, def, key); !errors.Is(err, errOutsideMapping) {
-				t.Errorf("put of %v: %v", key, err)
-			}
+		outside := sku("a#b", "c", "1")
+		if err := put(ctx, s, def, outside); !errors.Is(err, errOutsideMapping) {
+			t.Errorf("put outside the layout: %v", err)
+		}
+		if got, err := s.getItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
+			t.Errorf("get outside the layout: %v, %v", got, err)
+		}
+		if got, err := s.getItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
+			t.Errorf("get in and outside the layout: %v, %v", got, err)
+		}
+		if err := remove(ctx, s, def, keyAttrs(def, outside)); err != nil {
+			t.Errorf("delete outside the layout: %v", err)
 		}
 
 		if err := s.reindex(ctx, def); err != nil {
@@ -297,6 +305,9 @@ func TestStore_SharedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		rapid.Check(t, func(r *rapid.T) {
+			if err := empty(ctx, s, def); err != nil {
+				r.Fatal(err)
+			}
 			m := model{}
 			for range rapid.IntRange(1, 12).Draw(r, "steps") {
 				item := genVideoItem(r)
@@ -414,5 +425,52 @@ func TestStore_MappingConflicts(t *testing.T) {
 	created := newTable(t, s, tableDef{Name: "Products", Key: m.Key()})
 	if created.BigtableTable != "products" {
 		t.Errorf("created %+v", created)
+	}
+}
+
+// A table remembers that it was created with a mapping, and follows one that
+// has grown.
+func TestStore_MappingChanges(t *testing.T) {
+	t.Parallel()
+	conn := backends["emu"](t)
+	ctx := t.Context()
+	lines := strings.SplitAfter(catalogueMapping, "\n")
+	without := strings.Join(slices.DeleteFunc(lines, func(l string) bool {
+		return strings.Contains(l, "gsis:") || strings.Contains(l, "ByPrice")
+	}), "")
+	s := openStore(t, testOptions(conn, loadMapping(t, without)))
+	def, err := s.table(ctx, "Products")
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := sku("hats", "fedoras#brandA", "30")
+	if err := put(ctx, s, def, item); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = openStore(t, testOptions(conn))
+	if _, err := s.table(ctx, "Products"); !errors.Is(err, errOutsideMapping) {
+		t.Errorf("table without its mapping: %v", err)
+	}
+
+	s = openStore(t, testOptions(conn, loadMapping(t, catalogueMapping)))
+	s.background.Wait()
+	if def, err = s.table(ctx, "Products"); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil || len(def.Indexes) != 1 {
+		t.Errorf("indexes %v: %v", def.Indexes, err)
+	}
+
+	moved := strings.Replace(catalogueMapping, "table: products", "table: wares", 1)
+	o, err := testOptions(conn, loadMapping(t, moved)).normalized()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newStore(ctx, o); err == nil || !strings.Contains(err.Error(), "delete the table first") {
+		t.Errorf("mapping to another place: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -21,13 +22,16 @@ import (
 const maxFilterBytes = 16 << 10
 
 // getItem returns the item with the given key (the key attributes alone), or
-// nil. Errors: errOutsideMapping.
+// nil. A key that the table's layout cannot express has no item.
 func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.Item, error) {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	slots, err := c.layout.slots(key)
+	if errors.Is(err, errOutsideMapping) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +52,9 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	read := rowRead{table: l.table}
 	for i, key := range keys {
 		slots, err := l.slots(key)
+		if errors.Is(err, errOutsideMapping) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

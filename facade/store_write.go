@@ -249,6 +249,13 @@ func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn fu
 	}
 	w := itemWrite{s: s, l: c.layout, key: key, fn: fn}
 	if w.slots, err = w.l.slots(key); err != nil {
+		// No such item can be: all that can be done with it is to delete it.
+		if !errors.Is(err, errOutsideMapping) {
+			return nil, nil, err
+		}
+		if updated, fnErr := fn(nil); fnErr != nil || updated == nil {
+			return nil, nil, fnErr
+		}
 		return nil, nil, err
 	}
 	w.id = w.l.idOf(key)
