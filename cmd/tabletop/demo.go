@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type demoCommand struct{}
+
+// Help is the long help of the command.
+func (*demoCommand) Help() string {
+	return `For each shipped fixture: reads its DynamoDB items, writes them as Bigtable rows by its mapping, compares the rows with the golden ones, reads the items back, and runs its access patterns as DynamoDB requests and as native Bigtable reads.`
+}
+
+// Run runs every shipped fixture in a private store.
+func (*demoCommand) Run(ctx context.Context, p *program) error {
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		return err
+	}
+	equal := true
+	for _, s := range subjects {
+		err := withStore("", func(conn grpc.ClientConnInterface) error {
+			var o fixtures.Options
+			done := p.showProgress(&o)
+			r, err := fixtures.Verify(ctx, conn, s.Files, o)
+			done()
+			if err != nil {
+				return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
+			}
+			p.printSubject(s, r)
+			equal = equal && r.Equal()
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !equal {
+		return &exitError{code: exitDifferences}
+	}
+	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: what went in came back, from both doors.\n", len(subjects))
+	return nil
+}
+
+// printSubject shows what was proved of one fixture.
+func (p *program) printSubject(s fixtures.Subject, r *fixtures.Report) {
+	w := p.stdout
+	_, _ = fmt.Fprintf(w, "%s  %s\n", p.bold(s.Name), s.Title)
+	line := func(what string, got any) { _, _ = fmt.Fprintf(w, "  %-24s %v\n", what, got) }
+	line("items read", r.Items)
+	line("rows written", r.Rows)
+	line("round-trip differences", p.differences(r.Differences-patternDifferences(r)))
+	passed, both := 0, 0
+	for _, pattern := range r.Patterns {
+		if pattern.Differences == 0 {
+			passed++
+			if slices.Contains(pattern.Doors, "dynamodb") && slices.Contains(pattern.Doors, "bigtable") {
+				both++
+			}
+		}
+	}
+	line("access patterns passed", fmt.Sprintf("%s, %d of them on both doors", p.outOf(passed, len(r.Patterns)), both))
+	p.printFailures(r)
+	_, _ = fmt.Fprintln(w)
+}
+
+func patternDifferences(r *fixtures.Report) (n int64) {
+	for _, pattern := range r.Patterns {
+		n += pattern.Differences
+	}
+	return n
+}

@@ -1,0 +1,163 @@
+// Command tabletop is a Bigtable and a DynamoDB over the same rows, on this
+// machine, and the tool that moves DynamoDB data between the two and proves
+// the result.
+//
+//	tabletop serve            both doors, for any language
+//	tabletop demo             the shipped fixtures, through the whole path
+//	tabletop migrate verify   is this export the same in Bigtable?
+//	tabletop migrate load     write an export to a Bigtable
+//
+// It exits 0 when all is well and what was compared is equal, 1 when there are
+// differences, 2 for a bad input, mapping or flag, and 3 when the environment
+// is at fault: a port in use, a disk, a server that does not answer.
+//
+// Flags can also be set by the environment (TABLETOP_PROJECT for --project)
+// and by a JSON or YAML file (--config). A flag wins over the environment, and
+// the environment over the file.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
+)
+
+// The exit codes.
+const (
+	exitEqual       = 0
+	exitDifferences = 1
+	exitBadInput    = 2 // input, mapping or flags
+	exitEnvironment = 3
+)
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	err  error // nil: everything was said already
+}
+
+// Error returns the text of the error inside.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the error inside.
+func (e *exitError) Unwrap() error { return e.err }
+
+func badInput(format string, args ...any) error {
+	return &exitError{exitBadInput, fmt.Errorf(format, args...)}
+}
+
+// command is the command line.
+type command struct {
+	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
+	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+
+	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+	Demo    demoCommand  `cmd:"" help:"Carry the shipped fixtures through the whole path and show what was proved."`
+	Migrate struct {
+		Verify verifyCommand `cmd:"" help:"Lay a DynamoDB export out as Bigtable rows in a private store and compare both."`
+		Load   loadCommand   `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
+	} `cmd:"" help:"Take DynamoDB data to Bigtable and prove the result."`
+}
+
+// program is what a command has of the world around it.
+type program struct {
+	stdout, stderr io.Writer
+	// progress and color say whether a person watches stderr and stdout.
+	progress, color bool
+}
+
+func main() {
+	p := &program{
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		progress: isatty.IsTerminal(os.Stderr.Fd()),
+		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	code := p.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run runs a command line and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) (code int) {
+	// Kong ends --help and --version by its Exit function.
+	type exited int
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(e)
+		}
+	}()
+	var cmd command
+	parser, err := kong.New(&cmd,
+		kong.Name("tabletop"),
+		kong.Description("Cloud Bigtable on a desk, with a DynamoDB door."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.DefaultEnvars("TABLETOP"),
+		kong.Configuration(loadConfig),
+		kong.Vars{"version": version()},
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
+	)
+	if err != nil {
+		return p.fail(err)
+	}
+	if file := os.Getenv("TABLETOP_CONFIG"); file != "" {
+		args = append([]string{"--config", file}, args...) // a later --config wins
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return p.fail(&exitError{exitBadInput, err})
+	}
+	if err := parsed.Run(); err != nil {
+		return p.fail(err)
+	}
+	return exitEqual
+}
+
+// fail reports err on stderr and returns its exit code.
+func (p *program) fail(err error) int {
+	code := exitEnvironment
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code = e.code
+		if e.err == nil {
+			return code
+		}
+	}
+	_, _ = fmt.Fprintf(p.stderr, "tabletop: %v\n", err)
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		_, _ = fmt.Fprintf(p.stderr, "Run \"tabletop --help\" or \"tabletop COMMAND --help\" for the commands and flags.\n")
+	}
+	return code
+}
+
+func version() string {
+	v := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("tabletop %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

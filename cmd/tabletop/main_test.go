@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/grpc"
+)
+
+// TestMain also makes the binary itself, as `tabletop`, of the test binary: in
+// scripts and for exec.Command.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"tabletop": main})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need none of the user's
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// exits runs a command and checks its exit code: exits CODE PROGRAM ARGS...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if err != nil {
+		code = -1
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			code = exit.ExitCode()
+		}
+	}
+	if got := fmt.Sprint(code); got != args[0] {
+		ts.Fatalf("%s exited %s (%v), want %s", strings.Join(args[1:], " "), got, err, args[0])
+	}
+}
+
+// server is a `tabletop serve` process.
+type server struct {
+	cmd    *exec.Cmd
+	env    map[string]string // the lines to export
+	stderr *strings.Builder  // read it after the end
+	out    io.ReadCloser
+}
+
+// serve starts a server on free loopback ports and waits until it is ready.
+func serve(t *testing.T, args ...string) *server {
+	t.Helper()
+	s := &server{env: map[string]string{}, stderr: &strings.Builder{}}
+	s.cmd = exec.CommandContext(t.Context(), "tabletop", append([]string{"serve"}, args...)...)
+	s.cmd.Stderr = s.stderr
+	var err error
+	if s.out, err = s.cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	})
+	lines := bufio.NewScanner(s.out)
+	for lines.Scan() {
+		line := lines.Text()
+		if name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
+			s.env[name] = value
+		}
+		if strings.HasPrefix(line, "# ready") {
+			return s
+		}
+	}
+	_ = s.cmd.Wait()
+	t.Fatalf("the server ended before it was ready: %v\n%s", s.cmd.ProcessState, s.stderr)
+	return nil
+}
+
+// end sends sig, and returns the exit code.
+func (s *server) end(t *testing.T, sig os.Signal) int {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // the code is what is asked for
+	return s.cmd.ProcessState.ExitCode()
+}
+
+func (s *server) dial(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	conn, err := dialBigtable(s.env["BIGTABLE_EMULATOR_HOST"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+const parent = "projects/tabletop/instances/tabletop"
+
+func createTable(t *testing.T, conn grpc.ClientConnInterface, table string) {
+	t.Helper()
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
+		Parent: parent, TableId: table,
+		Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mutate(ctx context.Context, conn grpc.ClientConnInterface, table, row string) error {
+	_, err := btpb.NewBigtableClient(conn).MutateRow(ctx, &btpb.MutateRowRequest{
+		TableName: parent + "/tables/" + table, RowKey: []byte(row),
+		Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+			FamilyName: "f", ColumnQualifier: []byte("q"), TimestampMicros: 1000, Value: []byte(row),
+		}}}},
+	})
+	return err
+}
+
+// rows returns the keys of a table's rows whose value is what mutate wrote.
+func rows(t *testing.T, conn grpc.ClientConnInterface, table string) map[string]bool {
+	t.Helper()
+	stream, err := btpb.NewBigtableClient(conn).ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: parent + "/tables/" + table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for {
+		resp, err := stream.Recv()
+		if err == io.EOF {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range resp.GetChunks() {
+			if key := string(c.GetRowKey()); key == string(c.GetValue()) {
+				got[key] = true
+			}
+		}
+	}
+}
+
+// TestServe_Stop: SIGTERM and Ctrl-C stop the server cleanly, and a folder
+// holds what was written.
+func TestServe_Stop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--data", dir)
+		conn := s.dial(t)
+		if i == 0 {
+			createTable(t, conn, "t")
+			if err := mutate(t.Context(), conn, "t", "row"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := rows(t, conn, "t"); len(got) != 1 {
+			t.Errorf("rows %v", got)
+		}
+		if code := s.end(t, sig); code != 0 {
+			t.Errorf("exit code %d after %v\n%s", code, sig, s.stderr)
+		}
+		if s.stderr.Len() > 0 {
+			t.Errorf("a clean run says on stderr:\n%s", s.stderr)
+		}
+	}
+}
+
+// TestServe_Kill: every write that was acknowledged before a kill -9 is there
+// after a restart.
+func TestServe_Kill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--data", dir)
+	conn := s.dial(t)
+	createTable(t, conn, "t")
+
+	const writers, enough = 4, 200
+	acknowledged := make(chan string, 1<<16)
+	ended := make(chan struct{}, writers)
+	for w := range writers {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			for i := 0; ; i++ {
+				row := fmt.Sprintf("%d-%06d", w, i)
+				if err := mutate(t.Context(), conn, "t", row); err != nil {
+					return // the kill
+				}
+				acknowledged <- row
+			}
+		}()
+	}
+	want := make(map[string]bool)
+	for range enough {
+		want[<-acknowledged] = true
+	}
+	s.end(t, syscall.SIGKILL)
+	for range writers {
+		<-ended
+	}
+	close(acknowledged)
+	for row := range acknowledged {
+		want[row] = true
+	}
+
+	again := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--data", dir)
+	got := rows(t, again.dial(t), "t")
+	lost := 0
+	for row := range want {
+		if !got[row] {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d acknowledged writes are lost", lost, len(want))
+	}
+	// At most one write of each writer was in flight, and may be there.
+	if extra := len(got) - len(want); extra > writers {
+		t.Errorf("%d rows more than were acknowledged", extra)
+	}
+}
+
+// TestServe_Target: the DynamoDB door over the Bigtable of another process.
+func TestServe_Target(t *testing.T) {
+	t.Parallel()
+	behind := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--gc-interval", "10ms")
+	front := serve(t, "--target", behind.env["BIGTABLE_EMULATOR_HOST"], "--dynamodb", "127.0.0.1:0", "--project", "p", "--instance", "i")
+	if got, want := front.env["BIGTABLE_EMULATOR_HOST"], behind.env["BIGTABLE_EMULATOR_HOST"]; got != want {
+		t.Errorf("BIGTABLE_EMULATOR_HOST is %q, want the target %q", got, want)
+	}
+	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["AWS_REGION"] == "" {
+		t.Errorf("exports %v", front.env)
+	}
+	tables, err := btapb.NewBigtableTableAdminClient(front.dial(t)).ListTables(t.Context(), &btapb.ListTablesRequest{Parent: "projects/p/instances/i"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables.GetTables()) == 0 {
+		t.Error("the facade keeps no catalog at the target")
+	}
+	for _, s := range []*server{front, behind} {
+		if code := s.end(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("exit code %d\n%s", code, s.stderr)
+		}
+	}
+}
+
+// TestServe_Warnings: a door open to other machines is warned of; a shut one
+// is not announced.
+func TestServe_Warnings(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "0.0.0.0:0", "--dynamodb", "off")
+	if host, _, err := net.SplitHostPort(s.env["BIGTABLE_EMULATOR_HOST"]); err != nil || host != "127.0.0.1" {
+		t.Errorf("clients are sent to %q", s.env["BIGTABLE_EMULATOR_HOST"])
+	}
+	if len(s.env) != 1 {
+		t.Errorf("exports %v, want the Bigtable door's alone", s.env)
+	}
+	if code := s.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := s.stderr.String(); !strings.Contains(got, "--bigtable") || !strings.Contains(got, "other machines") {
+		t.Errorf("stderr %q does not warn", got)
+	}
+}
+
+// TestServe_PortInUse is a fault of the environment.
+func TestServe_PortInUse(t *testing.T) {
+	t.Parallel()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lis.Close() }()
+	for _, flag := range []string{"--bigtable", "--dynamodb"} {
+		args := []string{"serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", flag, lis.Addr().String()}
+		out, err := exec.CommandContext(t.Context(), "tabletop", args...).CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
+			t.Errorf("%s: %v, want exit code %d", flag, err, exitEnvironment)
+		}
+		if !strings.Contains(string(out), flag) || !strings.Contains(string(out), lis.Addr().String()) {
+			t.Errorf("%s: %s", flag, out)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+// printReport shows a load or a verification on stdout.
+func (p *program) printReport(r *fixtures.Report) {
+	for line := range strings.Lines(r.Text()) {
+		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
+		case "ok":
+			line = p.paint(ansiGreen, verdict) + " " + rest
+		case "FAIL":
+			line = p.paint(ansiRed, verdict) + " " + rest
+		}
+		_, _ = fmt.Fprint(p.stdout, line)
+	}
+}
+
+// printFailures lists the differences that the report holds.
+func (p *program) printFailures(r *fixtures.Report) {
+	for _, f := range r.Failures {
+		_, _ = fmt.Fprintf(p.stdout, "  %s\n", f)
+	}
+	if more := r.Differences - int64(len(r.Failures)); more > 0 {
+		_, _ = fmt.Fprintf(p.stdout, "  and %d more\n", more)
+	}
+}
+
+// The colors of a terminal.
+const (
+	ansiBold  = "\x1b[1m"
+	ansiRed   = "\x1b[31m"
+	ansiGreen = "\x1b[32m"
+	ansiPlain = "\x1b[0m"
+)
+
+func (p *program) paint(color, text string) string {
+	if !p.color {
+		return text
+	}
+	return color + text + ansiPlain
+}
+
+func (p *program) bold(text string) string { return p.paint(ansiBold, text) }
+
+// differences is a number that should be zero.
+func (p *program) differences(n int64) string { return p.good(n == 0, fmt.Sprint(n)) }
+
+// outOf is a number that should be all.
+func (p *program) outOf(n, all int) string {
+	return p.good(n == all, fmt.Sprintf("%d of %d", n, all))
+}
+
+func (p *program) good(good bool, text string) string {
+	if good {
+		return p.paint(ansiGreen, text)
+	}
+	return p.paint(ansiRed, text)
+}
+
+// showProgress lets o report to a bar on stderr while a person watches it.
+// Call done before anything else is printed.
+func (p *program) showProgress(o *fixtures.Options) (done func()) {
+	if !p.progress {
+		return func() {}
+	}
+	var bar *progressbar.ProgressBar
+	var phase string
+	clearBar := func() {
+		if bar != nil {
+			_ = bar.Clear() // a bar that cannot be wiped harms nothing
+			bar = nil
+		}
+	}
+	o.Progress = func(at fixtures.Progress) {
+		now := strings.TrimSpace(at.Phase + " " + at.Table)
+		if bar == nil || now != phase {
+			clearBar()
+			phase = now
+			bar = progressbar.NewOptions64(at.Total,
+				progressbar.OptionSetWriter(p.stderr),
+				progressbar.OptionSetDescription(now),
+				progressbar.OptionShowCount(),
+				progressbar.OptionShowIts(),
+				progressbar.OptionSetItsString("items"),
+				progressbar.OptionThrottle(100*time.Millisecond),
+				progressbar.OptionClearOnFinish(),
+			)
+		}
+		if at.Total != bar.GetMax64() && at.Total > 0 {
+			bar.ChangeMax64(at.Total)
+		}
+		_ = bar.Set64(at.Items)
+	}
+	return clearBar
+}

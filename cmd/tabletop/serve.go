@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+const (
+	// maxMessageBytes is the largest message a Bigtable takes or gives.
+	maxMessageBytes = 256 << 20
+	// stopTimeout bounds how long a clean stop waits for requests in flight.
+	stopTimeout = 5 * time.Second
+)
+
+// off is the listen address of a door that stays shut.
+const off listenAddress = "off"
+
+// listenAddress is HOST:PORT, or "off".
+type listenAddress string
+
+func decodeListenAddress(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("HOST:PORT", &text); err != nil {
+		return err
+	}
+	if listenAddress(text) != off {
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return fmt.Errorf("%q is neither HOST:PORT nor off: %w", text, err)
+		}
+	}
+	target.SetString(text)
+	return nil
+}
+
+type serveCommand struct {
+	Bigtable listenAddress `help:"Where the Bigtable door listens, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086, off with --target." placeholder:"HOST:PORT"`
+	DynamoDB listenAddress `name:"dynamodb" help:"Where the DynamoDB door listens, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
+	Data     string        `help:"Keep the data in this folder, and every acknowledged write with it. Default: in memory." placeholder:"DIR"`
+	Mapping  []string      `help:"Lay the DynamoDB table of this mapping out as it says. May be repeated." placeholder:"FILE" sep:"none"`
+	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of an own one." placeholder:"HOST:PORT"`
+	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
+	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
+	GC       time.Duration `name:"gc-interval" help:"Apply the garbage-collection rules this often; 0 for never. Default: ${default}." default:"1m" placeholder:"DURATION"`
+}
+
+// Validate checks what flags cannot say alone.
+func (c *serveCommand) Validate() error {
+	if c.Target != "" {
+		if _, _, err := net.SplitHostPort(c.Target); err != nil {
+			return fmt.Errorf("--target: %q is not HOST:PORT: %w", c.Target, err)
+		}
+		switch {
+		case c.Data != "":
+			return errors.New("--target and --data exclude each other: the data is where the target keeps it")
+		case c.Bigtable != "" && c.Bigtable != off:
+			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
+		case c.DynamoDB == off:
+			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
+		}
+	}
+	if c.Bigtable == off && c.DynamoDB == off {
+		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
+	}
+	if c.GC < 0 {
+		return fmt.Errorf("--gc-interval: %v is negative", c.GC)
+	}
+	return nil
+}
+
+// Run serves until ctx ends, then stops cleanly.
+func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
+	mappings, err := loadMappings(c.Mapping)
+	if err != nil {
+		return err
+	}
+	s := &serving{
+		command: c,
+		program: p,
+		clock:   clock.New(),
+		logger:  slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		failed:  make(chan error, 2),
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+
+	conn, err := s.openBigtable(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.openDynamoDB(ctx, conn, mappings); err != nil {
+		return err
+	}
+	s.announce()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return err
+	}
+}
+
+func loadMappings(files []string) ([]*mapping.Mapping, error) {
+	var out []*mapping.Mapping
+	seen := make(map[string]string) // source table to file
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return nil, badInput("--mapping: %w", err)
+		}
+		m, err := mapping.Load(file, src)
+		if err != nil {
+			return nil, badInput("--mapping: %w", err)
+		}
+		if first, ok := seen[m.SourceTable()]; ok {
+			return nil, badInput("--mapping: %s and %s both describe the table %s", first, file, m.SourceTable())
+		}
+		seen[m.SourceTable()] = file
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// serving is a running serve command.
+type serving struct {
+	command *serveCommand
+	program *program
+	clock   *clock.Clock
+	logger  *slog.Logger
+	failed  chan error // a door that ended by itself
+
+	bigtableAddr, dynamoDBAddr net.Addr // nil: the door is shut
+	closers                    []func() error
+	background                 sync.WaitGroup
+}
+
+// openBigtable opens the store and its door, or connects to the target, and
+// returns the connection for the DynamoDB door.
+func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, error) {
+	c := s.command
+	if c.Target != "" {
+		conn, err := dialBigtable(c.Target)
+		if err != nil {
+			return nil, fmt.Errorf("--target: %w", err)
+		}
+		s.closers = append(s.closers, conn.Close)
+		return conn, nil
+	}
+	db, err := engine.Open(engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger})
+	if err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	s.closers = append(s.closers, db.Close)
+	srv, err := emu.New(emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger})
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, func() error {
+		hurry := time.AfterFunc(stopTimeout, func() { _ = srv.Close() })
+		defer hurry.Stop()
+		srv.GracefulStop()
+		return srv.Close()
+	})
+	if c.GC > 0 {
+		s.collect(ctx, srv)
+	}
+	addr := c.Bigtable
+	switch addr {
+	case off:
+		return srv.Conn(), nil
+	case "":
+		addr = "127.0.0.1:8086"
+	}
+	lis, err := s.listen("--bigtable", addr)
+	if err != nil {
+		return nil, err
+	}
+	s.bigtableAddr = lis.Addr()
+	s.background.Go(func() {
+		if err := srv.Serve(lis); err != nil {
+			s.failed <- fmt.Errorf("--bigtable: %w", err)
+		}
+	})
+	return srv.Conn(), nil
+}
+
+// collect applies the garbage-collection rules on a timer until stop.
+func (s *serving) collect(ctx context.Context, srv *emu.Server) {
+	ctx, cancel := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	s.closers = append(s.closers, func() error {
+		cancel()
+		run.Wait()
+		return nil
+	})
+	run.Go(func() {
+		ticker := time.NewTicker(s.command.GC)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if _, err := srv.RunGC(ctx); err != nil && ctx.Err() == nil {
+				s.logger.Error("garbage collection failed", "error", err)
+			}
+		}
+	})
+}
+
+func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
+	c := s.command
+	if c.DynamoDB == off {
+		return nil
+	}
+	f, err := facade.New(ctx, facade.Options{
+		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings,
+		Now: s.clock.Now, Logger: s.logger,
+	})
+	if err != nil {
+		if c.Target != "" {
+			return fmt.Errorf("--target %s: %w", c.Target, err)
+		}
+		return err
+	}
+	s.closers = append(s.closers, f.Close)
+	lis, err := s.listen("--dynamodb", c.DynamoDB)
+	if err != nil {
+		return err
+	}
+	s.dynamoDBAddr = lis.Addr()
+	web := &http.Server{
+		Handler:           f,
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	s.closers = append(s.closers, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		if err := web.Shutdown(ctx); err != nil {
+			return web.Close()
+		}
+		return nil
+	})
+	s.background.Go(func() {
+		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("--dynamodb: %w", err)
+		}
+	})
+	return nil
+}
+
+// listen opens a port, and warns of one that other machines can reach.
+func (s *serving) listen(flag string, addr listenAddress) (net.Listener, error) {
+	lis, err := net.Listen("tcp", string(addr))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		_, _ = fmt.Fprintf(s.program.stderr,
+			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are\n", flag, lis.Addr())
+	}
+	return lis, nil
+}
+
+// announce prints the lines that point clients here, once the doors are open.
+// The output as a whole can be given to a shell; "# ready" is its last line.
+func (s *serving) announce() {
+	c, w := s.command, s.program.stdout
+	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
+	where := "in memory, gone at the end"
+	switch {
+	case c.Target != "":
+		where = "at " + c.Target
+		export("BIGTABLE_EMULATOR_HOST", c.Target)
+	case c.Data != "":
+		where = "in " + c.Data
+	}
+	if s.bigtableAddr != nil {
+		export("BIGTABLE_EMULATOR_HOST", clientAddr(s.bigtableAddr))
+	}
+	if s.dynamoDBAddr != nil {
+		export("AWS_ENDPOINT_URL_DYNAMODB", "http://"+clientAddr(s.dynamoDBAddr))
+		export("AWS_REGION", "us-east-1")
+		export("AWS_ACCESS_KEY_ID", "tabletop")
+		export("AWS_SECRET_ACCESS_KEY", "tabletop")
+	}
+	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s\n", c.Project, c.Instance, where)
+}
+
+// clientAddr is the address to dial for a listener's: one that listens on all
+// interfaces is reached on the loopback.
+func clientAddr(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+	}
+	return a.String()
+}
+
+// stop ends what was opened, last first: the doors, then what is behind them.
+func (s *serving) stop() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		if err := s.closers[i](); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	s.background.Wait()
+	return errors.Join(errs...)
+}
+
+// dialBigtable connects to a Bigtable that speaks plain gRPC, as emulators do.
+func dialBigtable(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
+}
