@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -138,10 +139,13 @@ func foreignError(err error) *Error {
 	case errors.Is(err, errContended):
 		return serviceUnavailableError(err.Error())
 	}
-	switch status.Code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted:
+	if slices.Contains(unavailableCodes, status.Code(err)) {
 		return serviceUnavailableError(err.Error())
-	default:
-		return internalServerError()
 	}
+	return internalServerError()
+}
+
+// unavailableCodes are the failures of a Bigtable that a retry may get past.
+var unavailableCodes = []codes.Code{
+	codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted,
 }

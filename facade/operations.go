@@ -50,7 +50,7 @@ type operation struct {
 }
 
 // handler takes the JSON of a request and returns the JSON of its answer.
-type handler func(s *Server, ctx context.Context, op *operation, body []byte) ([]byte, error)
+type handler func(ctx context.Context, s *Server, op *operation, body []byte) ([]byte, error)
 
 // The prefixes of X-Amz-Target.
 const (
@@ -65,7 +65,7 @@ const (
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Served, note: note,
-		handle: func(s *Server, ctx context.Context, _ *operation, body []byte) ([]byte, error) {
+		handle: func(ctx context.Context, s *Server, _ *operation, body []byte) ([]byte, error) {
 			in := new(In)
 			if err := decodeRequest(body, in); err != nil {
 				return nil, err
@@ -83,7 +83,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
-		handle: func(_ *Server, _ context.Context, op *operation, _ []byte) ([]byte, error) {
+		handle: func(_ context.Context, _ *Server, op *operation, _ []byte) ([]byte, error) {
 			return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, op.name, op.note))
 		},
 	}

@@ -28,8 +28,8 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	// The handler writes AWS's spelling of header names, which a real
-	// transport would canonicalise on reading.
+	// The handler writes AWS's spelling of header names; reading from a socket
+	// would bring them into canonical form.
 	header := make(http.Header, len(w.header))
 	for name, values := range w.header {
 		header[http.CanonicalHeaderKey(name)] = values

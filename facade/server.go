@@ -143,7 +143,7 @@ func (s *Server) run(ctx context.Context, op *operation, body []byte) (response 
 			response, err = nil, internalServerError()
 		}
 	}()
-	return op.handle(s, ctx, op, body)
+	return op.handle(ctx, s, op, body)
 }
 
 // answerableError logs an error that is none of DynamoDB's own and returns

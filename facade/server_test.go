@@ -206,7 +206,7 @@ func TestServer_BodyLimit(t *testing.T) {
 func TestServer_PanicIsInternalServerError(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
-	op := &operation{name: "Broken", handle: func(*Server, context.Context, *operation, []byte) ([]byte, error) { panic("broken") }}
+	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, []byte) ([]byte, error) { panic("broken") }}
 	_, err := s.run(t.Context(), op, nil)
 	e, ok := asError(err)
 	if !ok || e.Code != codeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {

@@ -73,32 +73,30 @@ func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.String, reflect.Int32, reflect.Int64, reflect.Bool:
-		target := map[reflect.Kind]string{
-			reflect.String: "String", reflect.Int32: "Integer", reflect.Int64: "Long", reflect.Bool: "Boolean",
-		}[t.Kind()]
+	goKind := t.Kind()
+	if target, ok := scalarNames[goKind]; ok {
 		return scalarMismatchText(kind, value, target)
-	case reflect.Slice:
-		if kind == '{' {
-			return msgStartOfStructure
-		}
-		return msgUnexpectedFieldType
-	case reflect.Map:
-		if kind == '[' {
-			return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(t.Elem()) + ">"
-		}
-		return msgUnexpectedFieldType
+	}
+	switch {
+	case goKind == reflect.Slice && kind == '{':
+		return msgStartOfStructure
+	case goKind == reflect.Map && kind == '[':
+		return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(t.Elem()) + ">"
+	case goKind == reflect.Struct && kind == '[':
+		return "Unrecognized collection type class " + modelTypeName(t)
 	default:
-		if kind == '[' {
-			return "Unrecognized collection type class " + modelTypeName(t)
-		}
 		return msgUnexpectedFieldType
 	}
 }
 
+// scalarNames are the model's names of our scalar types.
+var scalarNames = map[reflect.Kind]string{
+	reflect.String: "String", reflect.Int32: "Integer", reflect.Int64: "Long", reflect.Bool: "Boolean",
+}
+
+// scalarMismatchText is mismatchText where the model wants a scalar.
 func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string {
-	switch kind {
+	switch byte(kind) {
 	case '{':
 		return msgStartOfStructure
 	case '[':
@@ -151,7 +149,7 @@ func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	switch value.Kind() {
+	switch byte(value.Kind()) {
 	case 't', 'f', 'n':
 		*f = value.Kind() == 't'
 		return nil

@@ -1,0 +1,19 @@
+// Package facade answers the DynamoDB API over any Bigtable.
+//
+// A [Server] speaks AWS JSON 1.0 over HTTP, or inside the process through its
+// [Server.RoundTripper], and keeps its tables as rows of the Bigtable behind
+// Options.Conn. It uses nothing but the Bigtable API there: what works here
+// works on Cloud Bigtable too, given an app profile with single-cluster routing
+// and single-row transactions. Where an item's cells lie is decided by a
+// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or by a default
+// lossless layout.
+//
+// Every operation of the API is in the operation table, see [Operations]: it is
+// served, or it answers UnknownOperationException with its name and the reason.
+// Requests are checked in DynamoDB's order and refused with its texts.
+//
+// The write of an item is atomic, its condition holds at that moment, and once
+// it is acknowledged it is in every index of its table. There are no
+// transactions over several items, capacity is counted but never throttled, and
+// signatures are looked at but not verified: this is no access control.
+package facade

@@ -1,0 +1,240 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// createTableInput is the request of CreateTable.
+type createTableInput struct {
+	TableName                 *string
+	AttributeDefinitions      []attributeDefinition
+	KeySchema                 []keySchemaElement
+	LocalSecondaryIndexes     []localSecondaryIndex
+	GlobalSecondaryIndexes    []globalSecondaryIndex
+	BillingMode               *string
+	ProvisionedThroughput     *provisionedThroughput
+	StreamSpecification       *streamSpecification
+	SSESpecification          jsontext.Value
+	Tags                      []tag
+	TableClass                *string
+	DeletionProtectionEnabled *flag
+	WarmThroughput            jsontext.Value
+	OnDemandThroughput        jsontext.Value
+
+	ResourcePolicy                     jsontext.Value
+	GlobalTableSourceArn               jsontext.Value
+	GlobalTableSettingsReplicationMode jsontext.Value
+	VectorIndexes                      jsontext.Value
+}
+
+type streamSpecification struct {
+	StreamEnabled  *flag
+	StreamViewType *string `json:",omitzero"`
+}
+
+// tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
+type tableOutput struct {
+	TableDescription *tableDescription
+}
+
+// Names of the members that the catalogue keeps as JSON text.
+const (
+	extraSSE            = "SSESpecification"
+	extraWarmThroughput = "WarmThroughput"
+	extraOnDemand       = "OnDemandThroughput"
+)
+
+// createTable creates a table with its indexes, ready for use.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
+func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
+	v := s.validator("CreateTable")
+	name, err := v.controlTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	v.required("AttributeDefinitions", in.AttributeDefinitions != nil)
+	v.attributeDefinitions(in.AttributeDefinitions)
+	v.keySchema("KeySchema", in.KeySchema)
+	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
+	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	v.tableClass(in.TableClass)
+	for i, ix := range in.LocalSecondaryIndexes {
+		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, ix.Projection)
+	}
+	for i, ix := range in.GlobalSecondaryIndexes {
+		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
+		v.index(path, ix.IndexName, ix.KeySchema, ix.Projection)
+		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if err := refuseMembers("CreateTable", map[string]jsontext.Value{
+		"ResourcePolicy": in.ResourcePolicy, "GlobalTableSourceArn": in.GlobalTableSourceArn,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
+	}); err != nil {
+		return nil, err
+	}
+	t := &tableDef{Name: name, DeletionProtection: in.DeletionProtectionEnabled.isTrue(), Extra: map[string]string{}}
+	if err := in.billing(t); err != nil {
+		return nil, err
+	}
+	if err := in.schema(t); err != nil {
+		return nil, err
+	}
+	if err := setStream(t, in.StreamSpecification); err != nil {
+		return nil, err
+	}
+	if in.TableClass != nil {
+		t.Class = *in.TableClass
+	}
+	if t.Tags, err = tagMap(nil, in.Tags); err != nil {
+		return nil, err
+	}
+	setExtra(t, extraSSE, in.SSESpecification)
+	setExtra(t, extraWarmThroughput, in.WarmThroughput)
+	setExtra(t, extraOnDemand, in.OnDemandThroughput)
+	created, err := s.store.createTable(ctx, t)
+	if errors.Is(err, errTableExists) {
+		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &tableOutput{s.describe(created)}, nil
+}
+
+func (v *validator) tableClass(class *string) {
+	v.enum("TableClass", class, "STANDARD", "STANDARD_INFREQUENT_ACCESS")
+}
+
+func (v *validator) index(member string, name *string, schema []keySchemaElement, p *projection) {
+	if name == nil {
+		v.required(member+".IndexName", false)
+	} else {
+		v.name(member+".IndexName", *name)
+	}
+	v.keySchema(member+".KeySchema", schema)
+	v.indexProjection(member+".Projection", p)
+}
+
+// refuseMembers refuses members that would be wrong to overlook.
+func refuseMembers(operation string, members map[string]jsontext.Value) error {
+	for _, name := range sortedKeys(members) {
+		if isGiven(members[name]) {
+			return validationError(fmt.Sprintf(msgParameterUnsupported, name, operation))
+		}
+	}
+	return nil
+}
+
+// billing checks and sets billing mode and throughput.
+func (in *createTableInput) billing(t *tableDef) error {
+	t.BillingMode = billingProvisioned
+	if in.BillingMode != nil {
+		t.BillingMode = *in.BillingMode
+	}
+	given := in.ProvisionedThroughput
+	switch {
+	case t.BillingMode == billingOnDemand && given != nil:
+		return validationError(msgThroughputOnDemand)
+	case t.BillingMode == billingProvisioned && given == nil:
+		return validationError(msgThroughputMissing)
+	case given != nil:
+		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+		return checkUnits(given)
+	}
+	return nil
+}
+
+// schema checks and sets the keys and indexes.
+func (in *createTableInput) schema(t *tableDef) error {
+	types := definedTypes(in.AttributeDefinitions)
+	var err error
+	if t.Key, err = resolveTableKey(in.KeySchema, types); err != nil {
+		return err
+	}
+	t.Attributes = definitionsOf(in.AttributeDefinitions)
+	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
+		return validationError(fmt.Sprintf(msgIndexListEmpty, "LocalSecondaryIndexes"))
+	}
+	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
+		return validationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
+	}
+	for _, given := range in.LocalSecondaryIndexes {
+		ix, err := resolveLocal(t, given, in.AttributeDefinitions, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	for _, given := range in.GlobalSecondaryIndexes {
+		ix, err := resolveGlobal(given, t.BillingMode, in.AttributeDefinitions, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	if err := checkIndexLimits(t); err != nil {
+		return err
+	}
+	used := usedKeys(t)
+	if len(used) == len(in.AttributeDefinitions) {
+		return nil
+	}
+	if len(t.Indexes) == 0 {
+		return validationError(msgSurplusDefinitions)
+	}
+	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(used, ", ")))
+}
+
+func definitionsOf(defs []attributeDefinition) []mapping.KeyAttr {
+	types := definedTypes(defs)
+	out := make([]mapping.KeyAttr, len(defs))
+	for i, d := range defs {
+		out[i] = mapping.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
+	}
+	return out
+}
+
+// setStream records a stream setting. The settings are kept and described;
+// the operations that read streams are refused by name.
+func setStream(t *tableDef, in *streamSpecification) error {
+	if in == nil {
+		return nil
+	}
+	if !in.StreamEnabled.isTrue() {
+		if in.StreamViewType != nil {
+			return validationError(msgStreamViewWithoutStream)
+		}
+		t.StreamEnabled, t.StreamView = false, ""
+		return nil
+	}
+	views := []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
+	if in.StreamViewType == nil || !slices.Contains(views, *in.StreamViewType) {
+		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(views, ", ") + " when StreamEnabled is true")
+	}
+	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
+	return nil
+}
+
+func setExtra(t *tableDef, name string, value jsontext.Value) {
+	if !isGiven(value) {
+		return
+	}
+	if t.Extra == nil {
+		t.Extra = map[string]string{}
+	}
+	t.Extra[name] = string(value)
+}
+
+// isGiven reports whether a member that is kept as JSON is there.
+func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }

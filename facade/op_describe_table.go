@@ -1,0 +1,184 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// describeTableOutput is the answer of DescribeTable.
+type describeTableOutput struct {
+	Table *tableDescription
+}
+
+// tableInput is a request that names a table and nothing else.
+type tableInput struct {
+	TableName *string
+}
+
+// tableDescription is how answers describe a table.
+type tableDescription struct {
+	AttributeDefinitions      []attributeDefinition
+	BillingModeSummary        *billingModeSummary `json:",omitzero"`
+	CreationDateTime          epochSeconds
+	DeletionProtectionEnabled bool
+	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
+	ItemCount                 int64
+	KeySchema                 []keySchemaElement
+	LatestStreamArn           string             `json:",omitzero"`
+	LatestStreamLabel         string             `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription `json:",omitzero"`
+	OnDemandThroughput        jsontext.Value     `json:",omitzero"`
+	ProvisionedThroughput     throughputDescription
+	SSEDescription            *sseDescription      `json:",omitzero"`
+	StreamSpecification       *streamSpecification `json:",omitzero"`
+	TableArn                  string
+	TableClassSummary         *tableClassSummary `json:",omitzero"`
+	TableId                   string
+	TableName                 string
+	TableSizeBytes            int64
+	TableStatus               string
+	WarmThroughput            jsontext.Value `json:",omitzero"`
+}
+
+type billingModeSummary struct {
+	BillingMode                       string
+	LastUpdateToPayPerRequestDateTime epochSeconds `json:",omitzero"`
+}
+
+type throughputDescription struct {
+	NumberOfDecreasesToday int64
+	ReadCapacityUnits      int64
+	WriteCapacityUnits     int64
+}
+
+type tableClassSummary struct{ TableClass string }
+
+type sseDescription struct {
+	Status  string
+	SSEType string
+}
+
+type indexDescription struct {
+	Backfilling           bool `json:",omitzero"`
+	IndexArn              string
+	IndexName             string
+	IndexSizeBytes        int64
+	IndexStatus           string `json:",omitzero"`
+	ItemCount             int64
+	KeySchema             []keySchemaElement
+	Projection            projection
+	ProvisionedThroughput *throughputDescription `json:",omitzero"`
+}
+
+// describeTable describes a table.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeTable.html
+func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTableOutput, error) {
+	t, err := s.controlTable(ctx, "DescribeTable", in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	return &describeTableOutput{s.describe(t)}, nil
+}
+
+// controlTable returns the table that an operation on tables names.
+func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tableDef, error) {
+	name, err := s.validator(operation).controlTableName(given)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.store.table(ctx, name)
+	return t, controlError(err, name)
+}
+
+// controlError gives the store's errors the texts of operations on tables.
+func controlError(err error, name string) error {
+	switch {
+	case errors.Is(err, errTableNotFound):
+		return resourceNotFoundError(fmt.Sprintf(msgTableNotFound, name))
+	case errors.Is(err, errTableInUse):
+		return resourceInUseError(fmt.Sprintf(msgTableInUse, name))
+	default:
+		return err
+	}
+}
+
+// tableARN returns the Amazon resource name of a table.
+func (s *Server) tableARN(name string) string {
+	return "arn:aws:dynamodb:" + s.opts.Region + ":" + s.opts.AccountID + ":table/" + name
+}
+
+// describe returns the description of a table.
+func (s *Server) describe(t *tableDef) *tableDescription {
+	arn := s.tableARN(t.Name)
+	d := &tableDescription{
+		AttributeDefinitions:      []attributeDefinition{},
+		CreationDateTime:          epochSeconds(t.Created.UnixMilli()),
+		DeletionProtectionEnabled: t.DeletionProtection,
+		KeySchema:                 keySchemaElements(t.Key),
+		OnDemandThroughput:        extra(t, extraOnDemand),
+		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
+		TableArn:                  arn,
+		TableId:                   t.ID,
+		TableName:                 t.Name,
+		TableStatus:               t.Status,
+		WarmThroughput:            extra(t, extraWarmThroughput),
+	}
+	for _, a := range t.Attributes {
+		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
+	}
+	if t.BillingMode == billingOnDemand {
+		d.BillingModeSummary = &billingModeSummary{BillingMode: billingOnDemand, LastUpdateToPayPerRequestDateTime: d.CreationDateTime}
+	}
+	if t.Class != "" {
+		d.TableClassSummary = &tableClassSummary{t.Class}
+	}
+	if t.StreamEnabled {
+		enabled, view := flag(true), t.StreamView
+		d.StreamSpecification = &streamSpecification{StreamEnabled: &enabled, StreamViewType: &view}
+	}
+	d.SSEDescription = describeSSE(extra(t, extraSSE))
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		described := indexDescription{
+			IndexArn:   arn + "/index/" + ix.Name,
+			IndexName:  ix.Name,
+			KeySchema:  keySchemaElements(ix.Key),
+			Projection: projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+		}
+		if !ix.Global {
+			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, described)
+			continue
+		}
+		described.IndexStatus, described.Backfilling = ix.Status, ix.Backfilling
+		described.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
+		d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
+	}
+	return d
+}
+
+func extra(t *tableDef, name string) jsontext.Value {
+	if text, ok := t.Extra[name]; ok {
+		return jsontext.Value(text)
+	}
+	return nil
+}
+
+// describeSSE describes encryption settings, nil for the default ones.
+func describeSSE(specification jsontext.Value) *sseDescription {
+	var given struct {
+		Enabled *flag
+		SSEType *string
+	}
+	if specification == nil || json.Unmarshal(specification, &given) != nil || !given.Enabled.isTrue() {
+		return nil
+	}
+	d := &sseDescription{Status: "ENABLED", SSEType: "KMS"}
+	if given.SSEType != nil {
+		d.SSEType = *given.SSEType
+	}
+	return d
+}

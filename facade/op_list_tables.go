@@ -1,0 +1,46 @@
+package facade
+
+import "context"
+
+// listTablesInput is the request of ListTables.
+type listTablesInput struct {
+	ExclusiveStartTableName *string
+	Limit                   *int32
+}
+
+// listTablesOutput is the answer of ListTables.
+type listTablesOutput struct {
+	LastEvaluatedTableName string `json:",omitzero"`
+	TableNames             []string
+}
+
+// listTables lists the names of all tables, in order.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListTables.html
+func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTablesOutput, error) {
+	v := s.validator("ListTables")
+	after, limit := "", maxListTablesLimit
+	if in.ExclusiveStartTableName != nil {
+		after = *in.ExclusiveStartTableName
+		v.name("ExclusiveStartTableName", after)
+	}
+	v.atLeast("Limit", in.Limit, 1)
+	v.atMost("Limit", in.Limit, maxListTablesLimit)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	names, more, err := s.store.listTables(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &listTablesOutput{TableNames: names}
+	if names == nil {
+		out.TableNames = []string{}
+	}
+	if more && len(names) > 0 {
+		out.LastEvaluatedTableName = names[len(names)-1]
+	}
+	return out, nil
+}
