@@ -79,7 +79,9 @@ type Location struct {
 	Rule string // name of the rule
 	Row  []byte
 	// Own are the extents that only this item's cells can occupy: clearing
-	// them removes the item and nothing of its siblings in the row.
+	// them removes the item and nothing of its siblings in the row. Only items
+	// of rules that share a column by a tag have extents in common: they
+	// cannot both be there (see Mapping.Collision).
 	Own []Extent
 }
 

@@ -249,6 +249,14 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		for c := range cells {
 			collides = collides || taken[c]
 		}
+		for j, o := range placed {
+			meets := bytes.Equal(o.Row, p.Row) && (slices.ContainsFunc(o.Cells, func(c Cell) bool { return covered(p.Own, c) }) ||
+				slices.ContainsFunc(p.Cells, func(c Cell) bool { return covered(o.Own, c) }))
+			if meets && !m.tagged(o.Rule) && !m.tagged(p.Rule) && !attr.EqualItems(m.key.keyOf(item), m.key.keyOf(items[j])) {
+				t.Fatalf("rules %s and %s collide without a tag on row %q", o.Rule, p.Rule, o.Row)
+			}
+			collides = collides || meets
+		}
 		if collides {
 			continue // the same key, or rules that share a column by tags
 		}
@@ -284,6 +292,12 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		}
 	}
 	checkPlans(t, s, m, items, rows, partitions)
+}
+
+// tagged reports whether the rule shares columns by a tag.
+func (m *Mapping) tagged(name string) bool {
+	l, ok := m.layout.(*rules)
+	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && r.tag })
 }
 
 // checkRefusal fails for an error that the mapping has no reason to give.
