@@ -146,7 +146,7 @@ func TestGC_Race(t *testing.T) {
 			}
 		}
 	})
-	for i := range 1500 {
+	for i := range 400 {
 		mustMutate(t, d, "r", set("f", "q", 2000, "new"), set("f", "q", 1000, "old"))
 		mustMutate(t, d, "r", Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("q"), Start: 2000})
 		v := fmt.Sprint(i)
@@ -348,7 +348,7 @@ func TestClose(t *testing.T) {
 // TestClose_Concurrent closes a store under load.
 func TestClose_Concurrent(t *testing.T) {
 	t.Parallel()
-	for range 10 {
+	for range 3 {
 		d, err := Open(Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -359,7 +359,7 @@ func TestClose_Concurrent(t *testing.T) {
 		for w := range 4 {
 			wg.Go(func() {
 				for i := 0; ; i++ {
-					if i == 20 {
+					if i == 5 {
 						started <- struct{}{}
 					}
 					err := d.Mutate(t.Context(), "t", fmt.Appendf(nil, "r%d", i%7), []Mutation{set("f", fmt.Sprint(w), int64(i%3), "v")})
@@ -374,7 +374,7 @@ func TestClose_Concurrent(t *testing.T) {
 			})
 			wg.Go(func() {
 				for i := 0; ; i++ {
-					if i == 20 {
+					if i == 5 {
 						started <- struct{}{}
 					}
 					if _, err := dump(d, "t", ScanOptions{Reverse: i%2 == 0}); errors.Is(err, ErrClosed) {

@@ -113,8 +113,9 @@ func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
 	}
 	var order []outcome
 	index := map[string]int{}
-	put := func(o outcome) {
+	put := func(o outcome) { // o.key is the caller's
 		if i, ok := index[string(o.key)]; ok {
+			o.key = order[i].key
 			order[i] = o
 			return
 		}

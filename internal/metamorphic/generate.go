@@ -1,0 +1,145 @@
+package metamorphic
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// What operations are made of: few names, so that they meet, and bytes that
+// codecs get wrong.
+var (
+	tables     = []string{"t", "t2"}
+	families   = []string{"a", "b", "c"}
+	rows       = []string{"", "\x00", "\x00\x01", "a", "a\x00", "a\x00\xff", "ab", "b", "b\xff", "\xff", "\xff\xff"}
+	qualifiers = []string{"", "\x00", "q", "q\x00", "q\x01", "r", "\xff"}
+	timestamps = []int64{engine.ServerTimestamp, 0, 1000, 2000, 3000, 1_700_000_000_000_000, 1_700_003_600_000_000}
+	gcRules    = []engine.GCRule{
+		{},
+		{Kind: engine.MaxVersions, Versions: 1},
+		{Kind: engine.MaxVersions, Versions: 2},
+		{Kind: engine.MaxAge, Age: time.Hour},
+		{Kind: engine.Union, Rules: []engine.GCRule{
+			{Kind: engine.MaxVersions, Versions: 2}, {Kind: engine.MaxAge, Age: time.Minute},
+		}},
+		{Kind: engine.Intersection, Rules: []engine.GCRule{
+			{Kind: engine.MaxVersions, Versions: 1}, {Kind: engine.MaxAge, Age: time.Minute},
+		}},
+	}
+)
+
+// generator draws operations from a seeded source.
+type generator struct{ rng *rand.Rand }
+
+func pick[T any](g *generator, from []T) T { return from[g.rng.IntN(len(from))] }
+
+// op draws one operation.
+func (g *generator) op() op {
+	o := op{table: tables[0], row: pick(g, rows), family: g.family(), qualifier: pick(g, qualifiers)}
+	if g.rng.IntN(4) == 0 {
+		o.table = tables[1]
+	}
+	switch n := g.rng.IntN(1000); {
+	case n < 420:
+		o.kind, o.muts = mutate, g.mutations()
+	case n < 500:
+		o.kind, o.muts = update, g.mutations()
+	case n < 580:
+		o.kind = readModifyWrite
+		for range 1 + g.rng.IntN(3) {
+			r := engine.RuleReadModifyWrite{Family: g.family(), Qualifier: []byte(pick(g, qualifiers))}
+			if g.rng.IntN(2) == 0 {
+				r.Append = bytes.Repeat([]byte{byte(g.rng.IntN(256))}, pick(g, []int{0, 1, 8}))
+			} else {
+				r.Increment = g.rng.Int64() >> g.rng.IntN(64)
+			}
+			o.rules = append(o.rules, r)
+		}
+	case n < 880:
+		o.kind, o.reverse, o.mode = scan, g.rng.IntN(3) == 0, scanMode(g.rng.IntN(int(scanModesEnd)))
+		if g.rng.IntN(2) == 0 {
+			o.spans = g.spans()
+		}
+	case n < 910:
+		o.kind = runGC
+	case n < 930:
+		o.kind, o.by = advance, time.Duration(g.rng.Int64N(int64(40*time.Minute)))
+	case n < 950:
+		o.kind, o.spans = dropRows, []engine.Span{{Start: []byte(pick(g, rows)), End: []byte(pick(g, rows))}}
+	case n < 975:
+		o.kind = modifyFamilies
+		for range 1 + g.rng.IntN(2) {
+			f := &engine.Family{Name: g.family(), GC: pick(g, gcRules)}
+			o.changes = append(o.changes, pick(g, []engine.FamilyChange{{Create: f}, {Update: f}, {Drop: f.Name}}))
+		}
+	case n < 980:
+		o.kind = deleteTable
+	case n < 990:
+		return g.create(o.table)
+	default:
+		o.kind = reopen
+	}
+	return o
+}
+
+// create draws the creation of a table.
+func (g *generator) create(table string) op {
+	o := op{kind: createTable, table: table, def: engine.Table{Name: table, Granularity: pick(g, []engine.Granularity{engine.Millis, engine.Micros})}}
+	for _, f := range families {
+		o.def.Families = append(o.def.Families, engine.Family{Name: f, GC: pick(g, gcRules)})
+	}
+	return o
+}
+
+// family draws a family's name, now and then one that no table has.
+func (g *generator) family() string {
+	if g.rng.IntN(100) == 0 {
+		return "nope"
+	}
+	return pick(g, families)
+}
+
+func (g *generator) mutations() []engine.Mutation {
+	var muts []engine.Mutation
+	for range 1 + g.rng.IntN(4) {
+		m := engine.Mutation{
+			Kind: engine.SetCell, Family: g.family(), Qualifier: []byte(pick(g, qualifiers)),
+			Timestamp: pick(g, timestamps), Value: bytes.Repeat([]byte{byte('a' + g.rng.IntN(26))}, pick(g, []int{0, 1, 8, 100})),
+		}
+		switch g.rng.IntN(12) {
+		case 0:
+			m = engine.Mutation{Kind: engine.DeleteFromRow}
+		case 1:
+			m = engine.Mutation{Kind: engine.DeleteFromFamily, Family: m.Family}
+		case 2, 3:
+			m = engine.Mutation{
+				Kind: engine.DeleteFromColumn, Family: m.Family, Qualifier: m.Qualifier,
+				Start: max(0, pick(g, timestamps)), End: max(0, pick(g, timestamps)+int64(g.rng.IntN(2))),
+			}
+		}
+		muts = append(muts, m)
+	}
+	return muts
+}
+
+// spans draws sorted, disjoint spans that are not empty.
+func (g *generator) spans() []engine.Span {
+	n := 2 * (1 + g.rng.IntN(3))
+	var bounds []string
+	for range n {
+		bounds = append(bounds, pick(g, rows))
+	}
+	slices.Sort(bounds)
+	bounds = slices.Compact(bounds)
+	var spans []engine.Span
+	for i := 0; i+1 < len(bounds); i += 2 {
+		spans = append(spans, engine.Span{Start: []byte(bounds[i]), End: []byte(bounds[i+1])})
+	}
+	if len(bounds)%2 == 1 {
+		spans = append(spans, engine.Span{Start: []byte(bounds[len(bounds)-1])})
+	}
+	return spans
+}

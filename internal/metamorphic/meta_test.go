@@ -1,0 +1,137 @@
+package metamorphic
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/model"
+)
+
+var (
+	opsFlag  = flag.Int("meta.ops", 2000, "operations of a run")
+	seedFlag = flag.Uint64("meta.seed", 0, "seed of the one run to do; 0 runs the usual seeds")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestMetamorphic runs the same operations on the model and on an engine in
+// memory, on files that a crash could read, and in a directory.
+func TestMetamorphic(t *testing.T) {
+	t.Parallel()
+	seeds := []uint64{1, 2, 3}
+	if *seedFlag != 0 {
+		seeds = []uint64{*seedFlag}
+	}
+	for _, seed := range seeds {
+		for name, options := range map[string]func(*testing.T) engine.Options{
+			"memory":    func(*testing.T) engine.Options { return engine.Options{} },
+			"files":     func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewMem()} },
+			"directory": func(t *testing.T) engine.Options { return engine.Options{Dir: t.TempDir(), NoSync: true} },
+		} {
+			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
+				t.Parallel()
+				runTandem(t, seed, *opsFlag, options(t))
+			})
+		}
+	}
+}
+
+// runTandem runs n operations on the model and on an engine and stops at the
+// first answer that differs.
+func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
+	t.Helper()
+	start := time.UnixMicro(1_700_000_000_123_456)
+	modelClock, engineClock := clock.NewFrozen(start), clock.NewFrozen(start)
+	reference := &modelStore{db: model.New(modelClock.Now), clock: modelClock}
+	subject, err := newEngineStore(options, engineClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := subject.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	stores := []store{reference, subject}
+
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 1))}
+	ops := []op{g.create(tables[0]), g.create(tables[1])}
+	for len(ops) < n {
+		ops = append(ops, g.op())
+		if len(ops)%50 == 0 {
+			for _, table := range tables {
+				ops = append(ops, op{kind: scan, table: table})
+			}
+		}
+	}
+	for i, o := range ops {
+		var answers []string
+		for _, s := range stores {
+			answers = append(answers, s.run(t.Context(), o))
+		}
+		if answers[0] != answers[1] {
+			t.Fatalf("-meta.seed=%d, operation %d of:\n%s\nthe engine answers:\n%s\nthe model answers:\n%s",
+				seed, i, history(ops[:i+1]), answers[1], answers[0])
+		}
+	}
+}
+
+// history returns the operations that could have led to what the last one
+// shows: the changes of its table and of time.
+func history(ops []op) string {
+	last := ops[len(ops)-1]
+	var lines []string
+	for i := len(ops) - 1; i >= 0 && len(lines) < 200; i-- {
+		o := ops[i]
+		everywhere := o.kind == runGC || o.kind == advance || o.kind == reopen
+		if i == len(ops)-1 || everywhere || o.table == last.table && o.kind != scan {
+			lines = append(lines, fmt.Sprintf("%d: %s", i, o))
+		}
+		if o.kind == createTable && o.table == last.table {
+			break
+		}
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
+}
+
+// TestMetamorphic_Answers checks that a run exercises what it is there for: a
+// generator whose operations all fail would compare errors with errors.
+func TestMetamorphic_Answers(t *testing.T) {
+	t.Parallel()
+	c := clock.NewFrozen(time.UnixMicro(1_700_000_000_123_456))
+	s := &modelStore{db: model.New(c.Now), clock: c}
+	g := &generator{rng: rand.New(rand.NewPCG(1, 1))}
+	s.run(t.Context(), g.create(tables[0]))
+	s.run(t.Context(), g.create(tables[1]))
+	succeeded := map[kind]int{}
+	cells := 0
+	for range 2000 {
+		o := g.op()
+		answer := s.run(t.Context(), o)
+		if strings.HasSuffix(answer, "ok\n") {
+			succeeded[o.kind]++
+		}
+		if o.kind == scan {
+			cells += strings.Count(answer, "@")
+		}
+	}
+	for k := createTable; k <= reopen; k++ {
+		if succeeded[k] < 2 {
+			t.Errorf("operations of kind %d succeeded %d times", k, succeeded[k])
+		}
+	}
+	if cells < 2000 {
+		t.Errorf("scans visited %d cells", cells)
+	}
+}

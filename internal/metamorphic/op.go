@@ -1,0 +1,138 @@
+// Package metamorphic runs random operations, from a seed, on a naive model
+// and on the engine's variants, and compares everything they answer.
+package metamorphic
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// kind tells which operation an op is.
+type kind uint8
+
+const (
+	createTable kind = iota + 1
+	deleteTable
+	modifyFamilies
+	dropRows
+	mutate
+	readModifyWrite
+	update // mutates if the row has a cell in the column Family:Qualifier
+	scan
+	runGC
+	advance
+	reopen
+)
+
+// scanMode says what a scan calls between cells.
+type scanMode uint8
+
+const (
+	allCells    scanMode = iota
+	skipColumns          // SkipColumn after each cell
+	skipFamilies
+	seekColumn   // SeekColumn before the first cell
+	seekInside   // SeekColumn after the first cell
+	rewindOnce   // up to two cells, Rewind, all cells
+	firstCells   // one cell, then the next row
+	scanModesEnd // their number
+)
+
+// op is one operation: data, so that it can be run on any store and printed.
+type op struct {
+	kind      kind
+	table     string
+	row       string
+	def       engine.Table
+	changes   []engine.FamilyChange
+	muts      []engine.Mutation
+	rules     []engine.RuleReadModifyWrite
+	spans     []engine.Span // scan; dropRows has one
+	reverse   bool
+	mode      scanMode
+	family    string
+	qualifier string
+	by        time.Duration
+}
+
+// String returns the operation as text for a reader.
+func (o op) String() string {
+	var b strings.Builder
+	list := func(n int, item func(i int)) {
+		for i := range n {
+			b.WriteString("\n\t")
+			item(i)
+		}
+	}
+	spans := func() {
+		list(len(o.spans), func(i int) { fmt.Fprintf(&b, "[%q, %q)", o.spans[i].Start, o.spans[i].End) })
+	}
+	muts := func() {
+		list(len(o.muts), func(i int) { b.WriteString(mutationText(o.muts[i])) })
+	}
+	switch o.kind {
+	case createTable:
+		fmt.Fprintf(&b, "create-table %s granularity=%d", o.table, o.def.Granularity)
+		list(len(o.def.Families), func(i int) { fmt.Fprintf(&b, "family %s gc=%v", o.def.Families[i].Name, o.def.Families[i].GC) })
+	case deleteTable:
+		fmt.Fprintf(&b, "delete-table %s", o.table)
+	case modifyFamilies:
+		fmt.Fprintf(&b, "modify-families %s", o.table)
+		list(len(o.changes), func(i int) {
+			switch c := o.changes[i]; {
+			case c.Create != nil:
+				fmt.Fprintf(&b, "create %s gc=%v", c.Create.Name, c.Create.GC)
+			case c.Update != nil:
+				fmt.Fprintf(&b, "update %s gc=%v", c.Update.Name, c.Update.GC)
+			default:
+				fmt.Fprintf(&b, "drop %s", c.Drop)
+			}
+		})
+	case dropRows:
+		fmt.Fprintf(&b, "drop-rows %s", o.table)
+		spans()
+	case mutate:
+		fmt.Fprintf(&b, "mutate %s %q", o.table, o.row)
+		muts()
+	case update:
+		fmt.Fprintf(&b, "update %s %q if %s:%q", o.table, o.row, o.family, o.qualifier)
+		muts()
+	case readModifyWrite:
+		fmt.Fprintf(&b, "read-modify-write %s %q", o.table, o.row)
+		list(len(o.rules), func(i int) {
+			r := o.rules[i]
+			if r.Append != nil {
+				fmt.Fprintf(&b, "append %s:%q %q", r.Family, r.Qualifier, r.Append)
+			} else {
+				fmt.Fprintf(&b, "increment %s:%q %d", r.Family, r.Qualifier, r.Increment)
+			}
+		})
+	case scan:
+		fmt.Fprintf(&b, "scan %s reverse=%v mode=%d column=%s:%q", o.table, o.reverse, o.mode, o.family, o.qualifier)
+		spans()
+	case runGC:
+		b.WriteString("gc")
+	case advance:
+		fmt.Fprintf(&b, "advance %v", o.by)
+	case reopen:
+		b.WriteString("reopen")
+	}
+	return b.String()
+}
+
+func mutationText(m engine.Mutation) string {
+	switch m.Kind {
+	case engine.SetCell:
+		return fmt.Sprintf("set %s:%q @%d %q", m.Family, m.Qualifier, m.Timestamp, m.Value)
+	case engine.DeleteFromColumn:
+		return fmt.Sprintf("delete-column %s:%q [%d, %d)", m.Family, m.Qualifier, m.Start, m.End)
+	case engine.DeleteFromFamily:
+		return "delete-family " + m.Family
+	case engine.DeleteFromRow:
+		return "delete-row"
+	}
+	return fmt.Sprintf("mutation of kind %d", m.Kind)
+}

@@ -1,0 +1,238 @@
+package metamorphic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/model"
+)
+
+// store runs operations and answers with text, which must be the same for all
+// stores.
+type store interface {
+	run(ctx context.Context, o op) string
+	close() error
+}
+
+// outcome returns the name of what err wraps.
+func outcome(err error) string {
+	if err == nil {
+		return "ok\n"
+	}
+	for _, sentinel := range []error{
+		engine.ErrTableNotFound, engine.ErrTableExists, engine.ErrFamilyNotFound, engine.ErrFamilyExists,
+		engine.ErrNotCounter, engine.ErrInvalid,
+	} {
+		if errors.Is(err, sentinel) {
+			return "error: " + sentinel.Error() + "\n"
+		}
+	}
+	return "unexpected error: " + err.Error() + "\n"
+}
+
+func writeCell(b *strings.Builder, row []byte, c engine.Cell) {
+	fmt.Fprintf(b, "%q %s(%d):%q @%d %q\n", row, c.Family, c.Ordinal, c.Qualifier, c.Timestamp, c.Value)
+}
+
+// modelStore is the reference.
+type modelStore struct {
+	db    *model.DB
+	clock *clock.Clock
+}
+
+func (s *modelStore) close() error { return nil }
+
+func (s *modelStore) run(_ context.Context, o op) string {
+	switch o.kind {
+	case createTable:
+		return outcome(s.db.CreateTable(o.def))
+	case deleteTable:
+		return outcome(s.db.DeleteTable(o.table))
+	case modifyFamilies:
+		return outcome(s.db.ModifyFamilies(o.table, o.changes))
+	case dropRows:
+		return outcome(s.db.DropRows(o.table, o.spans[0]))
+	case mutate:
+		return outcome(s.db.Mutate(o.table, o.row, o.muts))
+	case update:
+		rows, err := s.db.Scan(o.table, []engine.Span{{Start: []byte(o.row), End: []byte(o.row + "\x00")}}, false)
+		if err != nil || len(rows) == 0 {
+			return outcome(err)
+		}
+		at := s.db.Column(o.table, rows[0].Cells, o.family, []byte(o.qualifier))
+		if at == len(rows[0].Cells) || rows[0].Cells[at].Family != o.family || string(rows[0].Cells[at].Qualifier) != o.qualifier {
+			return outcome(nil)
+		}
+		return outcome(s.db.Mutate(o.table, o.row, o.muts))
+	case readModifyWrite:
+		cells, err := s.db.ReadModifyWrite(o.table, o.row, o.rules)
+		return rowText(o.row, cells) + outcome(err)
+	case scan:
+		rows, err := s.db.Scan(o.table, o.spans, o.reverse)
+		var b strings.Builder
+		for _, r := range rows {
+			fmt.Fprintf(&b, "row %q\n", r.Key)
+			b.WriteString(rowText(r.Key, s.visited(o, r.Cells)))
+		}
+		return b.String() + outcome(err)
+	case runGC:
+		s.db.RunGC()
+		return outcome(nil)
+	case advance:
+		s.clock.Advance(o.by)
+		return outcome(nil)
+	case reopen:
+		return outcome(nil)
+	}
+	return "unknown operation\n"
+}
+
+func rowText(row string, cells []engine.Cell) string {
+	var b strings.Builder
+	for _, c := range cells {
+		writeCell(&b, []byte(row), c)
+	}
+	return b.String()
+}
+
+// visited returns the cells of a row that a scan in the mode of o visits.
+func (s *modelStore) visited(o op, cells []engine.Cell) []engine.Cell {
+	column := s.db.Column(o.table, cells, o.family, []byte(o.qualifier))
+	var out []engine.Cell
+	switch o.mode {
+	case allCells, scanModesEnd:
+		return cells
+	case skipColumns, skipFamilies:
+		for i, c := range cells {
+			same := i > 0 && c.Ordinal == cells[i-1].Ordinal &&
+				(o.mode == skipFamilies || string(c.Qualifier) == string(cells[i-1].Qualifier))
+			if !same {
+				out = append(out, c)
+			}
+		}
+	case seekColumn:
+		return cells[column:]
+	case seekInside:
+		return append(append(out, cells[0]), cells[max(1, column):]...)
+	case rewindOnce:
+		return append(append(out, cells[:min(2, len(cells))]...), cells...)
+	case firstCells:
+		return cells[:1]
+	}
+	return out
+}
+
+// engineStore is an engine, opened again by the reopen operation if it has a
+// directory.
+type engineStore struct {
+	db      *engine.DB
+	options engine.Options
+	clock   *clock.Clock
+}
+
+func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
+	o.Now = c.Now
+	db, err := engine.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return &engineStore{db: db, options: o, clock: c}, nil
+}
+
+func (s *engineStore) close() error { return s.db.Close() }
+
+func (s *engineStore) run(ctx context.Context, o op) string {
+	switch o.kind {
+	case createTable:
+		_, err := s.db.CreateTable(ctx, o.def)
+		return outcome(err)
+	case deleteTable:
+		return outcome(s.db.DeleteTable(ctx, o.table))
+	case modifyFamilies:
+		_, err := s.db.ModifyFamilies(ctx, o.table, o.changes)
+		return outcome(err)
+	case dropRows:
+		return outcome(s.db.DropRows(ctx, o.table, o.spans[0]))
+	case mutate:
+		return outcome(s.db.Mutate(ctx, o.table, []byte(o.row), o.muts))
+	case update:
+		return outcome(s.db.Update(ctx, o.table, []byte(o.row), func(tx *engine.RowTx) error {
+			r := tx.Scan()
+			r.SeekColumn(o.family, []byte(o.qualifier))
+			found := r.NextCell() && r.Cell().Family == o.family && string(r.Cell().Qualifier) == o.qualifier
+			if err := r.Close(); err != nil || !found {
+				return err
+			}
+			return tx.Mutate(o.muts)
+		}))
+	case readModifyWrite:
+		cells, err := s.db.ReadModifyWrite(ctx, o.table, []byte(o.row), o.rules)
+		return rowText(o.row, cells) + outcome(err)
+	case scan:
+		r, err := s.db.Scan(ctx, o.table, engine.ScanOptions{Spans: o.spans, Reverse: o.reverse})
+		if err != nil {
+			return outcome(err)
+		}
+		var b strings.Builder
+		for r.NextRow() {
+			fmt.Fprintf(&b, "row %q\n", r.Row())
+			visit(&b, r, o)
+		}
+		return b.String() + outcome(r.Close())
+	case runGC:
+		_, err := s.db.RunGC(ctx)
+		return outcome(err)
+	case advance:
+		s.clock.Advance(o.by)
+		return outcome(nil)
+	case reopen:
+		if s.options.Dir == "" {
+			return outcome(nil)
+		}
+		if err := s.db.Close(); err != nil {
+			return outcome(err)
+		}
+		db, err := engine.Open(s.options)
+		if err == nil {
+			s.db = db
+		}
+		return outcome(err)
+	}
+	return "unknown operation\n"
+}
+
+// visit reads the current row of r in the mode of o.
+func visit(b *strings.Builder, r *engine.Scan, o op) {
+	switch o.mode {
+	case seekColumn:
+		r.SeekColumn(o.family, []byte(o.qualifier))
+	case rewindOnce:
+		for range 2 {
+			if r.NextCell() {
+				writeCell(b, r.Row(), *r.Cell())
+			}
+		}
+		r.Rewind()
+	case allCells, skipColumns, skipFamilies, seekInside, firstCells, scanModesEnd:
+	}
+	for n := 1; r.NextCell(); n++ {
+		writeCell(b, r.Row(), *r.Cell())
+		switch o.mode {
+		case skipColumns:
+			r.SkipColumn()
+		case skipFamilies:
+			r.SkipFamily()
+		case seekInside:
+			if n == 1 {
+				r.SeekColumn(o.family, []byte(o.qualifier))
+			}
+		case firstCells:
+			return
+		case allCells, seekColumn, rewindOnce, scanModesEnd:
+		}
+	}
+}

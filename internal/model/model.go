@@ -1,0 +1,343 @@
+// Package model is a naive Bigtable: the reference that tests compare the
+// engine with. It holds a map of cells, sorts it whenever it is read, and
+// prefers being obviously right to being fast. It is for one goroutine.
+package model
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// DB is a store of tables. Its methods do what those of engine.DB do and
+// return the same errors, bare.
+type DB struct {
+	now    func() time.Time
+	tables map[string]*table
+}
+
+type table struct {
+	families []engine.Family // in order of creation
+	ordinals int             // how many families there have been
+	micros   bool
+	cells    map[key]string
+}
+
+type key struct {
+	row       string
+	ordinal   uint16
+	qualifier string
+	micros    int64
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.ordinal, b.ordinal),
+		cmp.Compare(a.qualifier, b.qualifier), cmp.Compare(b.micros, a.micros))
+}
+
+// New returns an empty store.
+func New(now func() time.Time) *DB { return &DB{now: now, tables: map[string]*table{}} }
+
+func (d *DB) table(name string) (*table, error) {
+	t, ok := d.tables[name]
+	if !ok {
+		return nil, engine.ErrTableNotFound
+	}
+	return t, nil
+}
+
+func (t *table) family(name string) (engine.Family, error) {
+	for _, f := range t.families {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return engine.Family{}, engine.ErrFamilyNotFound
+}
+
+// CreateTable makes a table.
+func (d *DB) CreateTable(def engine.Table) error {
+	if _, ok := d.tables[def.Name]; ok {
+		return engine.ErrTableExists
+	}
+	t := &table{micros: def.Granularity == engine.Micros, cells: map[key]string{}}
+	for _, f := range def.Families {
+		if err := t.change(engine.FamilyChange{Create: &f}); err != nil {
+			return err
+		}
+	}
+	d.tables[def.Name] = t
+	return nil
+}
+
+// DeleteTable removes a table.
+func (d *DB) DeleteTable(name string) error {
+	if _, err := d.table(name); err != nil {
+		return err
+	}
+	delete(d.tables, name)
+	return nil
+}
+
+// ModifyFamilies applies all changes or none.
+func (d *DB) ModifyFamilies(name string, changes []engine.FamilyChange) error {
+	t, err := d.table(name)
+	if err != nil {
+		return err
+	}
+	next := &table{families: slices.Clone(t.families), ordinals: t.ordinals, micros: t.micros, cells: maps.Clone(t.cells)}
+	for _, c := range changes {
+		if err := next.change(c); err != nil {
+			return err
+		}
+	}
+	d.tables[name] = next
+	return nil
+}
+
+func (t *table) change(c engine.FamilyChange) error {
+	switch {
+	case c.Create != nil:
+		if _, err := t.family(c.Create.Name); err == nil {
+			return engine.ErrFamilyExists
+		}
+		f := *c.Create
+		f.Ordinal = uint16(t.ordinals)
+		t.ordinals++
+		t.families = append(t.families, f)
+	case c.Update != nil:
+		for i, f := range t.families {
+			if f.Name == c.Update.Name {
+				t.families[i].GC = c.Update.GC
+				return nil
+			}
+		}
+		return engine.ErrFamilyNotFound
+	default:
+		f, err := t.family(c.Drop)
+		if err != nil {
+			return err
+		}
+		t.families = slices.DeleteFunc(t.families, func(g engine.Family) bool { return g.Name == f.Name })
+		maps.DeleteFunc(t.cells, func(k key, _ string) bool { return k.ordinal == f.Ordinal })
+	}
+	return nil
+}
+
+// DropRows removes the rows of span.
+func (d *DB) DropRows(name string, span engine.Span) error {
+	t, err := d.table(name)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(t.cells, func(k key, _ string) bool { return within(k.row, span) })
+	return nil
+}
+
+func within(row string, s engine.Span) bool {
+	return row >= string(s.Start) && (len(s.End) == 0 || row < string(s.End))
+}
+
+// serverMicros is the time at the table's granularity.
+func (d *DB) serverMicros(t *table) int64 {
+	micros := d.now().UnixMicro()
+	if !t.micros {
+		micros = micros / 1000 * 1000
+	}
+	return micros
+}
+
+// Mutate applies muts in order, all or none.
+func (d *DB) Mutate(name, row string, muts []engine.Mutation) error {
+	t, err := d.table(name)
+	if err != nil {
+		return err
+	}
+	for _, m := range muts {
+		if m.Kind == engine.DeleteFromRow {
+			continue
+		}
+		if _, err := t.family(m.Family); err != nil {
+			return err
+		}
+	}
+	for _, m := range muts {
+		f, _ := t.family(m.Family)
+		gone := func(k key) bool { return k.row == row }
+		switch m.Kind {
+		case engine.SetCell:
+			micros := m.Timestamp
+			if micros == engine.ServerTimestamp {
+				micros = d.serverMicros(t)
+			}
+			t.cells[key{row, f.Ordinal, string(m.Qualifier), micros}] = string(m.Value)
+			continue
+		case engine.DeleteFromColumn:
+			gone = func(k key) bool {
+				return k.row == row && k.ordinal == f.Ordinal && k.qualifier == string(m.Qualifier) &&
+					(m.Start == 0 || k.micros >= m.Start) && (m.End == 0 || k.micros < m.End)
+			}
+		case engine.DeleteFromFamily:
+			gone = func(k key) bool { return k.row == row && k.ordinal == f.Ordinal }
+		case engine.DeleteFromRow:
+		}
+		maps.DeleteFunc(t.cells, func(k key, _ string) bool { return gone(k) })
+	}
+	return nil
+}
+
+// ReadModifyWrite applies rules in order, all or none, and returns the new
+// cells in storage order.
+func (d *DB) ReadModifyWrite(name, row string, rules []engine.RuleReadModifyWrite) ([]engine.Cell, error) {
+	t, err := d.table(name)
+	if err != nil {
+		return nil, err
+	}
+	cells := maps.Clone(t.cells)
+	changed := map[key]bool{}
+	for _, r := range rules {
+		f, err := t.family(r.Family)
+		if err != nil {
+			return nil, err
+		}
+		k := key{row, f.Ordinal, string(r.Qualifier), d.serverMicros(t)}
+		var value []byte
+		for _, old := range slices.SortedFunc(maps.Keys(cells), compareKeys) {
+			if old.row == k.row && old.ordinal == k.ordinal && old.qualifier == k.qualifier {
+				k.micros = max(k.micros, old.micros)
+				value = []byte(cells[old])
+				break
+			}
+		}
+		if r.Append != nil {
+			value = append(value, r.Append...)
+		} else {
+			if value == nil {
+				value = make([]byte, 8)
+			}
+			if len(value) != 8 {
+				return nil, engine.ErrNotCounter
+			}
+			value = binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(value)+uint64(r.Increment))
+		}
+		cells[k] = string(value)
+		changed[k] = true
+	}
+	t.cells = cells
+	var out []engine.Cell
+	for _, k := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
+		out = append(out, t.cell(k))
+	}
+	return out, nil
+}
+
+func (t *table) cell(k key) engine.Cell {
+	c := engine.Cell{Ordinal: k.ordinal, Qualifier: []byte(k.qualifier), Timestamp: k.micros, Value: []byte(t.cells[k])}
+	for _, f := range t.families {
+		if f.Ordinal == k.ordinal {
+			c.Family = f.Name
+		}
+	}
+	return c
+}
+
+// Row is a row with its cells in storage order.
+type Row struct {
+	Key   string
+	Cells []engine.Cell
+}
+
+// Scan returns the rows of the spans, all if there are none.
+func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error) {
+	t, err := d.table(name)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, k := range slices.SortedFunc(maps.Keys(t.cells), compareKeys) {
+		if spans != nil && !slices.ContainsFunc(spans, func(s engine.Span) bool { return within(k.row, s) }) {
+			continue
+		}
+		if len(rows) == 0 || rows[len(rows)-1].Key != k.row {
+			rows = append(rows, Row{Key: k.row})
+		}
+		last := &rows[len(rows)-1]
+		last.Cells = append(last.Cells, t.cell(k))
+	}
+	if reverse {
+		slices.Reverse(rows)
+	}
+	return rows, nil
+}
+
+// RunGC removes what the families' rules collect.
+func (d *DB) RunGC() {
+	for _, t := range d.tables {
+		version := 0
+		var before key
+		for i, k := range slices.SortedFunc(maps.Keys(t.cells), compareKeys) {
+			if i > 0 && k.row == before.row && k.ordinal == before.ordinal && k.qualifier == before.qualifier {
+				version++
+			} else {
+				version = 0
+			}
+			before = k
+			for _, f := range t.families {
+				if f.Ordinal == k.ordinal && collects(f.GC, version, d.now().Sub(time.UnixMicro(k.micros))) {
+					delete(t.cells, k)
+				}
+			}
+		}
+	}
+}
+
+func collects(r engine.GCRule, version int, age time.Duration) bool {
+	switch r.Kind {
+	case engine.NoGC:
+		return false
+	case engine.MaxVersions:
+		return version >= r.Versions
+	case engine.MaxAge:
+		return age > r.Age
+	case engine.Union:
+		for _, s := range r.Rules {
+			if collects(s, version, age) {
+				return true
+			}
+		}
+		return false
+	case engine.Intersection:
+		for _, s := range r.Rules {
+			if !collects(s, version, age) {
+				return false
+			}
+		}
+		return len(r.Rules) > 0
+	}
+	return false
+}
+
+// Column returns where in cells, those of one row, the column begins: the
+// first cell in it or behind it. A family that the table does not have lies
+// behind all others.
+func (d *DB) Column(name string, cells []engine.Cell, family string, qualifier []byte) int {
+	t, err := d.table(name)
+	if err != nil {
+		return len(cells)
+	}
+	f, err := t.family(family)
+	if err != nil {
+		return len(cells)
+	}
+	for i, c := range cells {
+		if c.Ordinal > f.Ordinal || c.Ordinal == f.Ordinal && bytes.Compare(c.Qualifier, qualifier) >= 0 {
+			return i
+		}
+	}
+	return len(cells)
+}
