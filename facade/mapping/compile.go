@@ -378,7 +378,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 	ok := len(spec.Same) == 2 && len(attrs) == 2 && attrs[0].Type == attrs[1].Type &&
 		(spec.Same[0] == attrs[0].Name && spec.Same[1] == attrs[1].Name || spec.Same[0] == attrs[1].Name && spec.Same[1] == attrs[0].Name)
 	if !ok {
-		c.fail(path+".same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
+		c.fail(path+".when.same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
 	}
 }
 

@@ -500,14 +500,19 @@ func (r *reader) rule(n ast.Node, path string) {
 		"name": r.str(&rule.Name, "a rule name"),
 		"when": func(n ast.Node, path string) {
 			r.each(n, path, func(key string, _, v ast.Node, path string) {
+				// A list tells the equality of key attributes from the
+				// template of a key attribute that is called same.
+				if _, list := v.(*ast.SequenceNode); list && key == "same" {
+					r.texts(&rule.Same, "a key attribute")(v, path)
+					return
+				}
 				if rule.When == nil {
 					rule.When = map[string]string{}
 				}
 				rule.When[key] = r.text(v, path, "a template")
 			})
 		},
-		"same": r.texts(&rule.Same, "a key attribute"),
-		"row":  r.texts(&rule.Row, "a segment template"),
+		"row": r.texts(&rule.Row, "a segment template"),
 		"put": func(n ast.Node, path string) {
 			r.list(n, path, func(n ast.Node, path string) { rule.Put = append(rule.Put, r.put(n, path)) })
 		},
@@ -665,11 +670,11 @@ func (rule *Rule) yaml() yaml.MapSlice {
 	for _, k := range slices.Sorted(maps.Keys(rule.When)) {
 		when = append(when, entry(k, rule.When[k]))
 	}
+	if len(rule.Same) > 0 {
+		when = append(when, entry("same", rule.Same))
+	}
 	if len(when) > 0 {
 		m = append(m, entry("when", when))
-	}
-	if len(rule.Same) > 0 {
-		m = append(m, entry("same", rule.Same))
 	}
 	m = append(m, entry("row", rule.Row))
 	puts := []yaml.MapSlice{}

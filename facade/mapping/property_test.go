@@ -129,7 +129,7 @@ rules:
 - {name: views2,  when: {SK: "VideoStats"}, row: ["{PK:s}"], put: [{attr: ViewCount, cell: "a:Views", codec: i64be}], tag: true}
 - {name: tags,    when: {SK: "tag#{x}"}, row: ["{PK:s}"], put: [{attr: null, cell: "g:{x}"}, {attr: l, cell: "x:{x}"}]}
 - {name: two,     when: {SK: "two#{x}/{y}"}, row: ["{PK:s}"], put: [{attr: c, cell: "sets:{x}/{y}/{member}"}, {attr: f, cell: "maps:{x}/{y}/{key}"}]}
-- {name: self,    when: {PK: "P-{id}"}, same: [PK, SK], row: ["other", "{id}"], put: [{attr: "*", cell: "y:{attr}"}]}
+- {name: self,    when: {PK: "P-{id}", same: [PK, SK]}, row: ["other", "{id}"], put: [{attr: "*", cell: "y:{attr}"}]}
 `
 
 var subjects = []subject{

@@ -126,7 +126,7 @@ type Rule struct {
 	Name string
 	// When is the templates that the key attributes must match.
 	When map[string]string
-	Same []string // key attributes that must be equal
+	Same []string // `same` in `when`: key attributes that must be equal
 	Row  []string // row key segments
 	Put  []Put
 	// Tag makes the rule write `_t:r/<cell>`, for rules that share a column.
