@@ -29,8 +29,8 @@ const (
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
 	// maxMessageBytes bounds a response of ReadRows, including the protocol's
-	// overhead: clients that dial an emulator keep grpc's limit of 4 MiB, and
-	// production stays below 1 MiB.
+	// overhead: clients that dial an emulator keep grpc's limit of 4 MiB. The
+	// official Go client is the exception; see wantsWholeRows.
 	maxMessageBytes = 1<<20 - 1
 	// targetMessageBytes is the size at which a response of ReadRows is sent.
 	targetMessageBytes = 256 << 10

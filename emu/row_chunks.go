@@ -12,10 +12,13 @@ import (
 // rowChunks turns rows into the chunks of ReadRows responses: the row key, the
 // family and the qualifier only where they change; many rows a message; values
 // above maxChunkValueBytes in pieces, all but the last with the value's size;
-// commit_row on the last chunk of a row. Each message has memory of its own,
-// since it belongs to its receiver once it is sent.
+// commit_row on the last chunk of a row. A message ends within a row only if
+// the row does not fit into one. Each message has memory of its own, since it
+// belongs to its receiver once it is sent.
 type rowChunks struct {
 	send func(*btpb.ReadRowsResponse) error
+	// wholeRows never ends a message within a row, however large it becomes.
+	wholeRows bool
 	// rowLimitBytes is the size of a row above which it cannot be read; 0 is
 	// no limit.
 	rowLimitBytes int
@@ -27,9 +30,11 @@ type rowChunks struct {
 	qualifier []byte // likewise, a copy
 
 	resp *btpb.ReadRowsResponse // being filled; nil when empty
-	size int                    // its serialized size
+	size int                    // its serialized size, or a bit more
 	buf  []byte                 // memory for its bytes
 	slab []btpb.ReadRowsResponse_CellChunk
+	// The chunks of resp that belong to whole rows, and their size.
+	committed, committedSize int
 }
 
 // begin starts a row. key must stay as it is until commit.
@@ -99,6 +104,7 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	}
 	last := w.resp.Chunks[len(w.resp.Chunks)-1]
 	last.RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	w.committed, w.committedSize = len(w.resp.Chunks), w.size
 	if w.size >= targetMessageBytes {
 		err = w.flush()
 	}
@@ -111,7 +117,12 @@ func (w *rowChunks) commit() (cells int64, err error) {
 func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 	const overhead = 8 // tag and length of the chunk in the message
 	size += overhead
-	if w.resp != nil && (w.size >= targetMessageBytes || w.size+size > maxMessageBytes) {
+	if w.committed > 0 && w.size+size > maxMessageBytes {
+		if err := w.flushCommitted(); err != nil {
+			return nil, err
+		}
+	}
+	if w.resp != nil && !w.wholeRows && w.size+size > maxMessageBytes {
 		if err := w.flush(); err != nil {
 			return nil, err
 		}
@@ -152,5 +163,21 @@ func (w *rowChunks) flush() error {
 		return nil
 	}
 	w.resp, w.size, w.buf, w.slab = nil, 0, nil, nil
+	w.committed, w.committedSize = 0, 0
 	return w.send(resp)
+}
+
+// flushCommitted sends the whole rows of the message and keeps the rest.
+func (w *rowChunks) flushCommitted() error {
+	rest, size := w.resp.Chunks[w.committed:], w.size-w.committedSize
+	w.resp.Chunks = w.resp.Chunks[:w.committed]
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		// The chunks move; their array stays with the message that is gone.
+		w.resp = &btpb.ReadRowsResponse{Chunks: append([]*btpb.ReadRowsResponse_CellChunk(nil), rest...)}
+		w.size = size
+	}
+	return nil
 }

@@ -226,6 +226,20 @@ func TestTrap46_Chunking(t *testing.T) {
 	if len(res.rows) != 5000 || len(res.messages) < 2 || len(res.messages) > 8 {
 		t.Errorf("%d rows in %d messages", len(res.rows), len(res.messages))
 	}
+	// A message ends within a row only if the row does not fit into one.
+	e = newTable(t, "f")
+	for i := range 10 {
+		e.mustMutate(fmt.Sprint(i), set("f", "a", 0, big(100<<10)), set("f", "b", 0, big(i*80<<10)), set("f", "c", 0, "v"))
+	}
+	res = e.mustRead(&btpb.ReadRowsRequest{})
+	if len(res.rows) != 10 {
+		t.Errorf("%d rows", len(res.rows))
+	}
+	for i, m := range res.messages {
+		if chunks := m.GetChunks(); !chunks[len(chunks)-1].GetCommitRow() {
+			t.Errorf("message %d of %d chunks ends within a row", i, len(chunks))
+		}
+	}
 }
 
 func TestTrap48_Targets(t *testing.T) {
