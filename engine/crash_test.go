@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -252,6 +254,33 @@ func TestOpen_Locked(t *testing.T) {
 		t.Fatal(err)
 	}
 	openTest(t, o)
+}
+
+// TestOpen_LockedByProcess opens the directory from another process: this test
+// binary, which finds the directory's name in its environment.
+func TestOpen_LockedByProcess(t *testing.T) {
+	t.Parallel()
+	const variable = "TABLETOP_TEST_LOCKED_DIR"
+	if dir := os.Getenv(variable); dir != "" {
+		_, err := Open(Options{Dir: dir})
+		if !errors.Is(err, ErrLocked) {
+			t.Fatalf("open: %v", err)
+		}
+		t.Log(err)
+		return
+	}
+	dir := t.TempDir()
+	openTest(t, Options{Dir: dir})
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestOpen_LockedByProcess$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "stop the other program") {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 func TestOpen_FormatVersion(t *testing.T) {

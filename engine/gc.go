@@ -120,7 +120,7 @@ func (d *DB) forgetDropped(t *table) (bool, error) {
 // sweeper is one pass over a table.
 type sweeper struct {
 	d     *DB
-	ctx   context.Context //nolint:containedctx // that of the RunGC it serves
+	ctx   context.Context // that of the RunGC it serves
 	t     *table
 	now   time.Time
 	stats *GCStats

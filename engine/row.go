@@ -22,7 +22,7 @@ func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutati
 // calls, and of no use after Update has returned.
 type RowTx struct {
 	d     *DB
-	ctx   context.Context //nolint:containedctx // that of the Update it serves
+	ctx   context.Context // that of the Update it serves
 	t     *table
 	row   []byte
 	now   time.Time
