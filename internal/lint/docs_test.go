@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated part of the README")
@@ -41,6 +42,22 @@ func TestReadmeSupportTable(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(root, "README.md"), []byte(want), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReadmeMappings checks that the mapping files that the README shows can be
+// used.
+func TestReadmeMappings(t *testing.T) {
+	t.Parallel()
+	blocks := strings.Split(readRepoFile(t, "README.md"), "```yaml\n")[1:]
+	if len(blocks) == 0 {
+		t.Fatal("README.md shows no mapping")
+	}
+	for i, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		if _, err := mapping.Load(fmt.Sprintf("README.md, mapping %d", i+1), []byte(text)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
