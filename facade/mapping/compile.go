@@ -127,6 +127,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	if len(spec.Rules) == 0 {
 		c.fail("rules", CodeSyntax, "no rules", "at least one")
 	}
+	c.words()
 	names := map[string]bool{}
 	for i := range spec.Rules {
 		if c.err != nil {
@@ -152,6 +153,29 @@ func compileRules(spec *Spec) (*rules, error) {
 		return nil, c.err
 	}
 	return c.l, nil
+}
+
+// words checks what Parse has checked already, of a Spec made by hand.
+func (c *compiler) words() {
+	word := func(path, text string, words ...string) {
+		if text != "" && !slices.Contains(words, text) {
+			c.fail(path, CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
+		}
+	}
+	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
+	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
+	for i, l := range c.spec.AcceptLoss {
+		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, LossTypes, LossEmpty)
+	}
+	for i, g := range c.spec.Source.GSIs {
+		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsNone)
+		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
+	}
+	for i, r := range c.spec.Rules {
+		for j, p := range r.Put {
+			word(fmt.Sprintf("rules[%d].put[%d].codec", i, j), p.Codec, slices.Sorted(maps.Keys(codecNames))...)
+		}
+	}
 }
 
 func (c *compiler) key() {

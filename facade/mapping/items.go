@@ -361,17 +361,15 @@ func (d *decoder) familyColumn(c column, name string) error {
 
 func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c column) error {
 	m := string(member)
-	switch t {
-	case attr.NS:
+	switch {
+	case t == attr.NS:
 		n, err := attr.ParseNumber(m)
 		if err != nil {
 			return d.l.corrupt(d.r, d.row, c, err)
 		}
 		m = n
-	case attr.SS:
-		if !utf8.Valid(member) {
-			return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", clip(member)))
-		}
+	case t == attr.SS && !utf8.Valid(member):
+		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", clip(member)))
 	}
 	v := p.item[name]
 	if v.Type != t {

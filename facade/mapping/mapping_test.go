@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -113,6 +115,9 @@ func TestMapping(t *testing.T) {
 		var items []attr.Item
 		var rows []Row
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if m == nil && d.Cmd != "load" {
+				return "no mapping"
+			}
 			switch d.Cmd {
 			case "load":
 				loaded, err := Load("mapping.yaml", []byte(d.Input))
@@ -122,8 +127,10 @@ func TestMapping(t *testing.T) {
 				m = loaded
 				if again, err := m.Spec().YAML(); err != nil {
 					t.Fatal(err)
-				} else if _, err := Load("again.yaml", again); err != nil {
+				} else if back, err := Load("again.yaml", again); err != nil {
 					t.Fatalf("%v\n%s", err, again)
+				} else if diff := cmp.Diff(m.Spec(), back.Spec(), cmpopts.IgnoreUnexported(Spec{}), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("%s\n%s", diff, again)
 				}
 				return "ok"
 			case "place":

@@ -89,7 +89,7 @@ func (r *reader) document(src []byte) ast.Node {
 			return nil
 		}
 	}
-	f, err := parser.ParseBytes(src, 0)
+	f, err := parseYAML(src)
 	if err != nil {
 		r.fail(nil, "", err.Error(), "")
 		var at yaml.Error
@@ -116,6 +116,16 @@ func (r *reader) document(src []byte) ast.Node {
 		r.fail(nil, "", "the file is empty", "apiVersion: "+APIVersion)
 	}
 	return body
+}
+
+// parseYAML keeps a panic of the YAML parser from ending the process.
+func parseYAML(src []byte) (f *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("no YAML: %v", p)
+		}
+	}()
+	return parser.ParseBytes(src, 0)
 }
 
 // field reads the value of one key.

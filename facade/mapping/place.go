@@ -453,7 +453,7 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 		if !ok {
 			b = appendPlain(nil, e)
 			if !p.acceptsType(codecByType, e, schema.at(k)) {
-				if err := p.cellException(family, quals[i], name+"."+k, plainMark(e.Type), "", expectedType(schema.at(k))); err != nil {
+				if err := p.cellException(family, quals[i], name+"."+k, plainMark(e.Type), expectedType(schema.at(k))); err != nil {
 					return true, err
 				}
 			}
@@ -508,13 +508,13 @@ func (p *placer) acceptsType(c codec, v attr.Value, schema Schema) bool {
 // the item's own, else `c/<family>:<qualifier>`.
 func (p *placer) exception(put *put, name string, qual, mark []byte, loss, expected string) *Error {
 	if !p.r.exclusive {
-		return p.cellException(put.family, qual, name, mark, loss, expected)
+		return p.cellException(put.family, qual, name, mark, expected)
 	}
 	return p.typeCell("a/"+name, name, mark, loss, expected)
 }
 
-func (p *placer) cellException(family string, qual []byte, name string, mark []byte, loss, expected string) *Error {
-	return p.typeCell("c/"+family+":"+string(qual), name, mark, loss, expected)
+func (p *placer) cellException(family string, qual []byte, name string, mark []byte, expected string) *Error {
+	return p.typeCell("c/"+family+":"+string(qual), name, mark, "", expected)
 }
 
 func (p *placer) typeCell(qual, name string, mark []byte, loss, expected string) *Error {

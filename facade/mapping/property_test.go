@@ -76,10 +76,10 @@ func drawValue(t *rapid.T, depth int) attr.Value {
 }
 
 func drawKeyValue(t *rapid.T, kind attr.Type) attr.Value {
-	switch kind {
-	case attr.N:
+	switch {
+	case kind == attr.N:
 		return attr.Value{Type: attr.N, Str: hostileNumber.Draw(t, "key n")}
-	case attr.B:
+	case kind == attr.B:
 		return attr.Value{Type: attr.B, Str: "\x01"[:rapid.IntRange(0, 1).Draw(t, "lead")] + hostileBytes.Filter(func(s string) bool { return s != "" }).Draw(t, "key b")}
 	default:
 		return attr.String(hostileText.Filter(func(s string) bool { return s != "" }).Draw(t, "key s"))

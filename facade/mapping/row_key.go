@@ -155,6 +155,9 @@ func parseEncoder(text string, operand attr.Type) (*encoder, error) {
 		if !ok {
 			return nil, fmt.Errorf("encoder %s; expected iso(s), iso(ms), iso(s,Z), iso(ms,Z), epoch(s) or epoch(ms)", text)
 		}
+		if operand == attr.B || operand == attr.N && format.layout != "" {
+			return nil, fmt.Errorf("encoder %s takes a text or, for epochs, a number; not %s", text, operand)
+		}
 		timeEncoder(e, format, operand)
 	case "revdigits":
 		e.in, e.expected = attr.S, "a string of digits"
@@ -234,8 +237,7 @@ func timeEncoder(e *encoder, format timeFormat, operand attr.Type) {
 	if format.layout != "" {
 		e.width = len(format.layout)
 	}
-	switch operand {
-	case attr.S, attr.N:
+	if operand != attr.Absent {
 		e.in = operand
 		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
 			_, ok := format.parse(v.Str)
@@ -245,20 +247,20 @@ func timeEncoder(e *encoder, format timeFormat, operand attr.Type) {
 			_, ok := format.parse(string(b))
 			return attr.Value{Type: operand, Str: string(b)}, ok
 		}
-	default:
-		e.in, e.time = attr.N, true
-		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
-			n, ok := integer(v)
-			if !ok {
-				return dst, false
-			}
-			text, ok := format.format(n)
-			return append(dst, text...), ok
+		return
+	}
+	e.in, e.time = attr.N, true
+	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
+		n, ok := integer(v)
+		if !ok {
+			return dst, false
 		}
-		e.decode = func(b []byte) (attr.Value, bool) {
-			n, ok := format.parse(string(b))
-			return attr.Int(n), ok
-		}
+		text, ok := format.format(n)
+		return append(dst, text...), ok
+	}
+	e.decode = func(b []byte) (attr.Value, bool) {
+		n, ok := format.parse(string(b))
+		return attr.Int(n), ok
 	}
 }
 
