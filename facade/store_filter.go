@@ -42,11 +42,6 @@ func newestOnly() *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 }
 
-// oneCell passes the first cell of a row: enough for a predicate.
-func oneCell() *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}}
-}
-
 // ofFamily passes the cells of one family.
 func ofFamily(family string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: regexp.QuoteMeta(family)}}
@@ -109,6 +104,22 @@ func ofExtent(e mapping.Extent) *btpb.RowFilter {
 		f = chain(f, ofTime(e.MinTime, e.MaxTime))
 	}
 	return f
+}
+
+// maxFilterBytes bounds the filters of one read. Bigtable takes 20 KB.
+// https://cloud.google.com/bigtable/quotas
+const maxFilterBytes = 16 << 10
+
+// ofExtents returns filters that pass the cells of the extents, one each; ok
+// is false where they are too many to name in one request.
+func ofExtents(extents []mapping.Extent) (filters []*btpb.RowFilter, ok bool) {
+	size := 0
+	for _, e := range extents {
+		// A column range names the qualifier, or its bounds, twice.
+		size += 2*len(e.Qualifier) + len(e.Family) + 32
+		filters = append(filters, ofExtent(e))
+	}
+	return filters, size <= maxFilterBytes
 }
 
 // wholeFamily reports whether e holds all cells of its family in the row.

@@ -17,10 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// maxFilterBytes bounds the filter of one read. Bigtable takes 20 KB.
-// https://cloud.google.com/bigtable/quotas
-const maxFilterBytes = 16 << 10
-
 // getItem returns the item with the given key (the key attributes alone), or
 // nil. A key that the table's layout cannot express has no item.
 func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.Item, error) {
@@ -92,13 +88,8 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
 		return nil
 	}
-	size := 0
-	filters := make([]*btpb.RowFilter, len(extents))
-	for i, e := range extents {
-		filters[i] = ofExtent(e)
-		size += 2*len(e.Qualifier) + len(e.Family) + 32
-	}
-	if size > maxFilterBytes {
+	filters, ok := ofExtents(extents)
+	if !ok {
 		return nil
 	}
 	return anyOf(filters...)

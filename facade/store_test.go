@@ -814,6 +814,50 @@ func TestStore_Recovery(t *testing.T) {
 	})
 }
 
+// What a deleted item leaves in an index goes with garbage collection.
+func TestStore_Tombstones(t *testing.T) {
+	t.Parallel()
+	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	db, err := engine.Open(engine.Options{Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(srv.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	o := testOptions(srv.Conn())
+	o.Now = c.Now
+	s := openStore(t, o)
+	def := newTable(t, s, indexedTable("tombs"))
+	item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
+	if err := put(t.Context(), s, def, item); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(t.Context(), s, def, keyAttrs(def, item)); err != nil {
+		t.Fatal(err)
+	}
+	for _, ix := range def.Indexes {
+		if rows := dump(t, s, ix.BigtableTable); len(rows) != 1 {
+			t.Errorf("index %s: %v, want one tombstone", ix.Name, rows)
+		}
+	}
+	c.Advance(tombstoneAge + time.Second)
+	if _, err := srv.RunGC(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ix := range def.Indexes {
+		if rows := dump(t, s, ix.BigtableTable); len(rows) > 0 {
+			t.Errorf("index %s: %v", ix.Name, rows)
+		}
+	}
+}
+
 // A stalled process that applies an old write late changes nothing.
 func TestStore_StaleDrain(t *testing.T) {
 	t.Parallel()

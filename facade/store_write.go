@@ -137,21 +137,23 @@ func (p slot) alone() bool {
 }
 
 // filter passes the item's cells and its bookkeeping; nil, all cells, where
-// it has the row for itself.
+// it has the row for itself or too many columns to name.
 func (p slot) filter() *btpb.RowFilter {
-	if p.alone() {
+	own, ok := ofExtents(p.own)
+	if p.alone() || !ok {
 		return nil
 	}
-	filters := []*btpb.RowFilter{ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox)}
-	return anyOf(append(filters, p.ownFilters()...)...)
+	return anyOf(append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox))...)
 }
 
-func (p slot) ownFilters() []*btpb.RowFilter {
-	filters := make([]*btpb.RowFilter, len(p.own))
-	for i, e := range p.own {
-		filters[i] = ofExtent(e)
+// occupied passes something if a cell of the item is there. Where they are
+// too many to name it is any cell at all.
+func (p slot) occupied() *btpb.RowFilter {
+	own, ok := ofExtents(p.own)
+	if !ok {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 	}
-	return filters
+	return anyOf(own...)
 }
 
 // clear returns the mutations that remove the item's cells. Columns that are
@@ -331,9 +333,9 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
 	switch hint.require {
 	case mustExist:
-		return w.s.checkAndMutate(ctx, w.l.table, p.row, unless(intent, anyOf(p.ownFilters()...)), muts, nil)
+		return w.s.checkAndMutate(ctx, w.l.table, p.row, unless(intent, p.occupied()), muts, nil)
 	case mustNotExist:
-		there := anyOf(append(p.ownFilters(), state)...)
+		there := anyOf(p.occupied(), state)
 		matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, there, nil, muts)
 		return !matched && err == nil, err
 	case anyPresence:
@@ -450,8 +452,8 @@ func (w *itemWrite) commit(ctx context.Context, st itemState, muts []*btpb.Mutat
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
 	there := []*btpb.RowFilter{state, ofColumn(mapping.FamilyState, p.outbox)}
-	if !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
-		there = append(there, p.ownFilters()...)
+	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
+		there = append(there, own...)
 	}
 	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, anyOf(there...), nil, muts)
 	return !matched && err == nil, err
@@ -465,7 +467,7 @@ func (w *itemWrite) adopt(ctx context.Context, st itemState) error {
 	state := ofColumn(mapping.FamilyState, st.slot.state)
 	muts := []*btpb.Mutation{setCell(mapping.FamilyState, st.slot.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
-	there := unless(state, anyOf(st.slot.ownFilters()...))
+	there := unless(state, st.slot.occupied())
 	_, err := w.s.checkAndMutate(ctx, w.l.table, st.slot.row, there, muts, nil)
 	return err
 }
