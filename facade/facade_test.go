@@ -2,6 +2,7 @@ package facade
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -10,12 +11,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -51,8 +55,10 @@ func newTestServer(t testing.TB, change ...func(*Options)) *Server {
 			t.Errorf("closing the emulator: %v", err)
 		}
 	})
+	conn := &settledConn{ClientConnInterface: bigtable.Conn()}
+	t.Cleanup(conn.settle)
 	opts := Options{
-		Conn: bigtable.Conn(), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: conn, Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, c := range change {
@@ -68,6 +74,34 @@ func newTestServer(t testing.TB, change ...func(*Options)) *Server {
 		}
 	})
 	return s
+}
+
+// settledConn remembers streams, so that those a reader left early have ended
+// before the engine is closed: their handlers stop some time after the context
+// is canceled.
+type settledConn struct {
+	grpc.ClientConnInterface
+	mu      sync.Mutex
+	streams []grpc.ClientStream
+}
+
+func (c *settledConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams = append(c.streams, stream)
+	}
+	return stream, err
+}
+
+func (c *settledConn) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, stream := range c.streams {
+		for stream.RecvMsg(&btpb.ReadRowsResponse{}) == nil {
+		}
+	}
 }
 
 // post sends one operation through ServeHTTP.

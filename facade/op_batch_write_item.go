@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -40,7 +41,8 @@ type batchWriteTable struct {
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
-// is atomic; all are checked before the first is done.
+// is atomic; all are checked before the first is done. A write that loses
+// against other writers of its item comes back as unprocessed.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
 	v := s.validator("BatchWriteItem")
@@ -68,6 +70,10 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 				hint = writeHint{}
 			}
 			old, updated, err := s.store.writeItem(ctx, bt.table, key, func(attr.Item) (attr.Item, error) { return item, nil }, hint)
+			if errors.Is(err, errContended) || errors.Is(err, errIntent) {
+				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,315 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+func TestOperations_Table(t *testing.T) {
+	t.Parallel()
+	ops := Operations()
+	if len(ops) != 66 {
+		t.Errorf("%d operations, want 62 and 4 of streams", len(ops))
+	}
+	for i, op := range ops[1:] {
+		if before := ops[i]; before.Service == op.Service && before.Name >= op.Name {
+			t.Errorf("%s stands before %s", before.Name, op.Name)
+		}
+	}
+}
+
+// Every operation that is not served says so by its name.
+func TestOperations_Refused(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	for _, op := range operations {
+		if op.status != Refused {
+			continue
+		}
+		_, err := s.run(t.Context(), op, []byte("{}"))
+		e, ok := asError(err)
+		if !ok || e.Code != codeUnknownOperation || !strings.Contains(e.Message, op.name) {
+			t.Errorf("%s answers %v", op.name, err)
+		}
+	}
+}
+
+// readPage is one page of a Query or Scan.
+type readPage struct {
+	Items            []map[string]map[string]string
+	Count            int
+	LastEvaluatedKey map[string]map[string]string
+	ConsumedCapacity struct{ CapacityUnits float64 }
+}
+
+func decodePage(t testing.TB, answer string) readPage {
+	t.Helper()
+	var page readPage
+	if err := json.Unmarshal([]byte(answer), &page); err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+const createPair = `{"TableName": "pairs", "BillingMode": "PAY_PER_REQUEST",
+	"AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}],
+	"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`
+
+// A page ends with the item that crosses 1 MB, and costs what it evaluated.
+func TestQuery_PageBytes(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	pad := strings.Repeat("x", 300_000)
+	for i := range 9 {
+		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "v": {"S": "`+pad+`"}}}`)
+	}
+	var counts []int
+	var units []float64
+	start := ""
+	for {
+		page := decodePage(t, must(t, s, "Query", `{"TableName": "pairs", "KeyConditionExpression": "pk = :a", "ReturnConsumedCapacity": "TOTAL",
+			"ProjectionExpression": "sk", "ExpressionAttributeValues": {":a": {"S": "a"}}`+start+`}`))
+		counts = append(counts, page.Count)
+		units = append(units, page.ConsumedCapacity.CapacityUnits)
+		if page.LastEvaluatedKey == nil {
+			break
+		}
+		start = `, "ExclusiveStartKey": {"pk": {"S": "a"}, "sk": {"N": "` + page.LastEvaluatedKey["sk"]["N"] + `"}}`
+	}
+	if diff := cmp.Diff([]int{4, 4, 1}, counts); diff != "" {
+		t.Errorf("items a page (-want +got):\n%s", diff)
+	}
+	// ceil(4 x 300,007 / 4096) / 2 and ceil(300,007 / 4096) / 2
+	if diff := cmp.Diff([]float64{146.5, 146.5, 37}, units); diff != "" {
+		t.Errorf("units a page (-want +got):\n%s", diff)
+	}
+}
+
+// What does not fit into 16 MB comes back, and can be asked for as it is.
+func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	pad := strings.Repeat("x", 400_000)
+	var keys []string
+	for i := range 45 {
+		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "v": {"S": "`+pad+`"}}}`)
+		keys = append(keys, `{"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}}`)
+	}
+	request := `{"pairs": {"ProjectionExpression": "sk", "Keys": [` + strings.Join(keys, ",") + `]}}`
+	var counts []int
+	for {
+		var out struct {
+			Responses       map[string][]map[string]map[string]string
+			UnprocessedKeys jsonText
+		}
+		if err := json.Unmarshal([]byte(must(t, s, "BatchGetItem", `{"RequestItems": `+request+`}`)), &out); err != nil {
+			t.Fatal(err)
+		}
+		counts = append(counts, len(out.Responses["pairs"]))
+		if string(out.UnprocessedKeys) == "{}" {
+			break
+		}
+		request = string(out.UnprocessedKeys)
+	}
+	if diff := cmp.Diff([]int{41, 4}, counts); diff != "" {
+		t.Errorf("items an answer (-want +got):\n%s", diff)
+	}
+}
+
+// jsonText is a member kept as it came.
+type jsonText []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (j *jsonText) UnmarshalJSON(b []byte) error {
+	*j = append((*j)[:0], b...)
+	return nil
+}
+
+// The segments of a scan part the table, each by pages, and a start key of
+// another segment is refused.
+func TestScan_Segments(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	const items, total = 60, 4
+	for i := range items {
+		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "p`+strconv.Itoa(i%20)+`"}, "sk": {"N": "`+strconv.Itoa(i)+`"}}}`)
+	}
+	seen := map[string]int{}
+	for segment := range total {
+		start := ""
+		for {
+			request := `{"TableName": "pairs", "Limit": 7, "Segment": ` + strconv.Itoa(segment) + `, "TotalSegments": ` + strconv.Itoa(total) + start + `}`
+			page := decodePage(t, must(t, s, "Scan", request))
+			for _, item := range page.Items {
+				seen[item["sk"]["N"]]++
+			}
+			last := page.LastEvaluatedKey
+			if last == nil {
+				break
+			}
+			start = `, "ExclusiveStartKey": {"pk": {"S": "` + last["pk"]["S"] + `"}, "sk": {"N": "` + last["sk"]["N"] + `"}}`
+			other := `{"TableName": "pairs", "Segment": ` + strconv.Itoa((segment+1)%total) + `, "TotalSegments": ` + strconv.Itoa(total) + start + `}`
+			if _, err := s.Call(t.Context(), "Scan", []byte(other)); err == nil || !strings.Contains(err.Error(), "correct Segment") {
+				t.Errorf("a start key of another segment: %v", err)
+			}
+		}
+	}
+	if len(seen) != items {
+		t.Errorf("the segments hold %d items, want %d", len(seen), items)
+	}
+	for sk, n := range seen {
+		if n != 1 {
+			t.Errorf("item %s was read %d times", sk, n)
+		}
+	}
+}
+
+// A global index that is added later holds what was there before, and goes
+// with its attribute definition.
+func TestUpdateTable_Index(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	for i := range 30 {
+		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "g": {"S": "`+strconv.Itoa(i%3)+`"}}}`)
+	}
+	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
+		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
+	s.store.background.Wait() // the backfill
+	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)
+	if want := `{"Count":5,"ScannedCount":5}`; got != want {
+		t.Errorf("the new index answers %s, want %s", got, want)
+	}
+	if d := must(t, s, "DescribeTable", `{"TableName": "pairs"}`); !strings.Contains(d, `"IndexStatus":"ACTIVE"`) || strings.Contains(d, "Backfilling") {
+		t.Errorf("after the backfill: %s", d)
+	}
+	must(t, s, "UpdateTable", `{"TableName": "pairs", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g"}}]}`)
+	s.store.background.Wait()
+	if d := must(t, s, "DescribeTable", `{"TableName": "pairs"}`); strings.Contains(d, "by-g") || strings.Contains(d, `"AttributeName":"g"`) {
+		t.Errorf("after the deletion: %s", d)
+	}
+}
+
+// failingConn is a Bigtable that fails once broken.
+type failingConn struct {
+	grpc.ClientConnInterface
+	err error
+}
+
+func (c *failingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if c.err != nil {
+		return c.err
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+func (c *failingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// Failures of the Bigtable behind are the server's: 503 where a retry may
+// help, else 500 without its text.
+func TestServer_BrokenBigtable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, codeServiceUnavailable},
+		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, codeInternalServerError},
+		{errors.New("secret"), http.StatusInternalServerError, codeInternalServerError},
+	} {
+		var conn *failingConn
+		s := newTestServer(t, func(o *Options) {
+			conn = &failingConn{ClientConnInterface: o.Conn}
+			o.Conn = conn
+		})
+		createPlain(t, s, "plain")
+		conn.err = c.err
+		w := post(s, "GetItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}}`)
+		conn.err = nil
+		if w.Code != c.status || !strings.Contains(w.Body.String(), "#"+c.code+`"`) || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%v: answered %d %s", c.err, w.Code, w.Body)
+		}
+	}
+}
+
+// closer counts how often a body is closed.
+type closer struct {
+	*strings.Reader
+	closed int
+}
+
+func (c *closer) Close() error {
+	c.closed++
+	return nil
+}
+
+func TestRoundTripper(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, canceled := range []bool{false, true} {
+		body := &closer{Reader: strings.NewReader("{}")}
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.invalid/", body)
+		r.Header.Set("Content-Type", contentTypeJSON)
+		r.Header.Set("X-Amz-Target", targetDynamoDB+"ListTables")
+		if canceled {
+			cancel()
+		}
+		resp, err := s.RoundTripper().RoundTrip(r)
+		if canceled != errors.Is(err, context.Canceled) {
+			t.Errorf("canceled %v: %v", canceled, err)
+		}
+		if body.closed != 1 {
+			t.Errorf("canceled %v: the body was closed %d times", canceled, body.closed)
+		}
+		if err != nil {
+			continue
+		}
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Amzn-Requestid") == "" || resp.ContentLength != int64(len(`{"TableNames":[]}`)) {
+			t.Errorf("answer %v", resp)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	conn := &failingConn{}
+	for _, c := range []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"no connection", Options{}, "Options.Conn is nil"},
+		{"account", Options{Conn: conn, AccountID: "12"}, `Options.AccountID is "12"`},
+		{"messages", Options{Conn: conn, Messages: 7}, "Options.Messages is 7"},
+		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
+	} {
+		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
