@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -148,19 +147,30 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 	if err != nil {
 		return Placed{}, err
 	}
-	p := Placed{Location: locations[0]}
-	rest := map[string]attr.Value{}
-	blob := false
-	for _, name := range slices.Sorted(maps.Keys(item)) {
-		if l.key.isKey(name) {
-			continue
+	p := Placed{Location: locations[0], Cells: make([]Cell, 0, len(item))}
+	names, blob := make([]string, 0, len(item)), false
+	for name := range item {
+		if !l.key.isKey(name) {
+			names = append(names, name)
+			blob = blob || name == "" || len(name) > MaxQualifierBytes
 		}
-		rest[name] = item[name]
-		blob = blob || name == "" || len(name) > MaxQualifierBytes
-		p.Cells = append(p.Cells, Cell{FamilyItem, []byte(name), defaultTimeMicros, appendTagged(nil, item[name])})
+	}
+	slices.Sort(names)
+	// One buffer for all: what it held before it grew stays where it is.
+	buf := make([]byte, 0, item.Size()+len(item))
+	for _, name := range names {
+		start := len(buf)
+		buf = append(buf, name...)
+		value := len(buf)
+		buf = appendTagged(buf, item[name])
+		p.Cells = append(p.Cells, Cell{FamilyItem, buf[start:value:value], defaultTimeMicros, buf[value:len(buf):len(buf)]})
 	}
 	switch {
 	case blob:
+		rest := make(map[string]attr.Value, len(names))
+		for _, name := range names {
+			rest[name] = item[name]
+		}
 		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendTagged(nil, attr.MapOf(rest))}}
 	case len(p.Cells) == 0:
 		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}

@@ -207,6 +207,9 @@ func (d *decoder) column(c column) error {
 
 // tagged reports whether the tags say that the column is this rule's.
 func (d *decoder) tagged(c column) bool {
+	if len(d.side) == 0 {
+		return !d.r.tag
+	}
 	tag, ok := d.side["r/"+c.family+":"+string(c.qual)]
 	if d.r.tag {
 		return ok && string(tag) == d.r.name
@@ -327,11 +330,11 @@ func (d *decoder) plain(c codec, t attr.Type, form byte, marked bool, b []byte, 
 
 // markOf is the type mark of an attribute's cell.
 func (d *decoder) markOf(put *put, name string, c column) (attr.Type, byte, bool) {
-	if d.r.exclusive {
-		return parseMark(d.side["a/"+name])
-	}
-	if put.byTime {
+	switch {
+	case len(d.side) == 0 || !d.r.exclusive && put.byTime:
 		return attr.Absent, 0, false
+	case d.r.exclusive:
+		return parseMark(d.side["a/"+name])
 	}
 	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
 }

@@ -32,8 +32,10 @@ func appendTagged(dst []byte, v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(dst, v)
 	}
-	json := attr.AppendJSON(nil, v)
-	return append(dst, json[len(`{"":`)+len(v.Type.String()):len(json)-1]...)
+	start := len(dst)
+	dst = attr.AppendJSON(dst, v)
+	payload := dst[start+len(`{"":`)+len(v.Type.String()) : len(dst)-1]
+	return dst[:start+copy(dst[start:], payload)]
 }
 
 // parseTagged is the inverse of appendTagged.
