@@ -1,14 +1,12 @@
 package facade
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -161,8 +159,8 @@ type store struct {
 	pending  pendingWork
 
 	randMu sync.Mutex
-	rand   *rand.ChaCha8 // seeded from Options.Rand; under randMu
-	owner  [8]byte       // distinguishes this store's tokens from any other's
+	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
+	epoch  int64         // counts the stores opened on the catalogue
 	tokens atomic.Uint64
 
 	life       context.Context // ends with close
@@ -184,12 +182,6 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
 	}
 	s.latches.init()
-	var seed [32]byte
-	if _, err := io.ReadFull(o.Rand, seed[:]); err != nil {
-		return nil, fmt.Errorf("facade: reading Options.Rand: %w", err)
-	}
-	s.rand = rand.NewChaCha8(seed)
-	s.random(s.owner[:])
 	targets := map[string]string{}
 	for _, m := range o.Mappings {
 		source, target := m.SourceTable(), m.TargetTable()
@@ -238,9 +230,11 @@ func (s *store) random(b []byte) {
 	s.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
 }
 
-// newToken returns 16 bytes that no other write has.
+// newToken returns 16 bytes that no other write has, of any store on the same
+// catalogue.
 func (s *store) newToken() []byte {
-	return binary.BigEndian.AppendUint64(bytes.Clone(s.owner[:]), s.tokens.Add(1))
+	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(s.epoch))
+	return binary.BigEndian.AppendUint64(token, s.tokens.Add(1))
 }
 
 // newUUID returns a random (version 4) UUID in text form.

@@ -3,10 +3,13 @@ package facade
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +27,8 @@ import (
 // The catalogue is one Bigtable table. Its rows are
 //
 //	t/<table name>                          a table's definition
-//	w/<owner>/<number>                      a row that may hold an outbox cell
+//	w/<token>                               a row that may hold an outbox cell
+//	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with
 // every write, so that a change is guarded by one short value.
@@ -33,6 +37,7 @@ const (
 	catalogueFamily  = "d"
 	tableRowPrefix   = "t/"
 	pendingRowPrefix = "w/"
+	epochRow         = "epoch"
 
 	// reservedPrefix begins the ids of all Bigtable tables that the store
 	// keeps for itself: the catalogue and the index tables.
@@ -467,6 +472,9 @@ func (s *store) openCatalogue(ctx context.Context) error {
 	if _, err := s.ensureTable(ctx, catalogueTable, map[string]*btapb.GcRule{catalogueFamily: versions}); err != nil {
 		return err
 	}
+	if err := s.beginEpoch(ctx); err != nil {
+		return err
+	}
 	names, _, err := s.listTables(ctx, "", maxCatalogueTables)
 	if err != nil {
 		return err
@@ -509,6 +517,43 @@ func (s *store) openCatalogue(ctx context.Context) error {
 	for _, c := range unfilled {
 		s.fillIndexes(c)
 	}
+	return nil
+}
+
+// beginEpoch counts this start, so that what it makes differs from what any
+// other start makes, even with the same Options.Rand.
+func (s *store) beginEpoch(ctx context.Context) error {
+	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, catalogueTable), &btpb.ReadModifyWriteRowRequest{
+		TableName: s.tablePath(catalogueTable),
+		RowKey:    []byte(epochRow),
+		Rules: []*btpb.ReadModifyWriteRule{{
+			FamilyName: catalogueFamily, ColumnQualifier: versionQualifier,
+			Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("counting the starts: %w", err)
+	}
+	var value []byte
+	for _, family := range resp.GetRow().GetFamilies() {
+		for _, column := range family.GetColumns() {
+			for _, cell := range column.GetCells() {
+				value = cell.GetValue()
+			}
+		}
+	}
+	if len(value) != 8 {
+		return fmt.Errorf("counting the starts: the counter is %d bytes, expected 8", len(value))
+	}
+	s.epoch = int64(binary.BigEndian.Uint64(value))
+	var seed [32]byte
+	if _, err := io.ReadFull(s.o.Rand, seed[:]); err != nil {
+		return fmt.Errorf("reading Options.Rand: %w", err)
+	}
+	// The first store has the seed as given, later ones have others.
+	earlier := uint64(s.epoch - 1)
+	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
+	s.rand = rand.NewChaCha8(seed)
 	return nil
 }
 

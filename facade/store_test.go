@@ -378,9 +378,7 @@ func TestStore_Increments(t *testing.T) {
 		// Two stores: in the second's absence the latch alone would do.
 		a := openStore(t, testOptions(conn))
 		def := newTable(t, a, tableDef{Name: "counters", Key: testSchemas["S"]})
-		o := testOptions(conn)
-		o.Rand = rand.NewChaCha8([32]byte{2})
-		b := openStore(t, o)
+		b := openStore(t, testOptions(conn))
 		key := attr.Item{"p": attr.String("hits")}
 		increment := func(old attr.Item) (attr.Item, error) {
 			n := attr.Int(1)
@@ -678,9 +676,7 @@ func TestStore_IndexRaces(t *testing.T) {
 	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
 		a := openStore(t, testOptions(conn))
 		def := newTable(t, a, indexedTable("raced"))
-		o := testOptions(conn)
-		o.Rand = rand.NewChaCha8([32]byte{2})
-		b := openStore(t, o)
+		b := openStore(t, testOptions(conn))
 		keys := []attr.Item{
 			{"p": attr.String("one"), "s": attr.Int(1)},
 			{"p": attr.String("one"), "s": attr.Int(2)},
@@ -763,13 +759,11 @@ func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
 	finish := map[string]func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store{
 		"restart": func(t *testing.T, o Options, _ *store, _ *tableDef, _ attr.Item) *store {
-			o.Rand = rand.NewChaCha8([32]byte{2})
 			return openStore(t, o)
 		},
 		"read": func(_ *testing.T, _ Options, s *store, _ *tableDef, _ attr.Item) *store { return s },
 		"write": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
 			// A write that changes nothing, through another store.
-			o.Rand = rand.NewChaCha8([32]byte{2})
 			_, _, err := openStore(t, o).writeItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
 			if err != nil {
 				t.Error(err)
@@ -923,9 +917,7 @@ func TestStore_Catalogue(t *testing.T) {
 			newTable(t, s, tableDef{Name: name, Key: testSchemas["S"]})
 		}
 
-		o := testOptions(conn)
-		o.Rand = rand.NewChaCha8([32]byte{2})
-		s = openStore(t, o)
+		s = openStore(t, testOptions(conn))
 		again, err := s.table(ctx, long)
 		if err != nil {
 			t.Fatal(err)
