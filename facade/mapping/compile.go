@@ -20,6 +20,7 @@ type rules struct {
 	joiner   joiner
 	families []Family
 	declared map[string]GC
+	rank     map[string]int // of a family among them
 	schema   map[string]Schema
 	// setFamily and mapFamily name the family of an attribute's sets and
 	// maps, where one is declared; familyAttr is the inverse of both.
@@ -115,7 +116,7 @@ func (c *compiler) fail(path string, code Code, what, expected string) {
 func compileRules(spec *Spec) (*rules, error) {
 	c := &compiler{spec: spec, l: &rules{
 		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
-		declared: map[string]GC{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
+		declared: map[string]GC{}, rank: map[string]int{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
 		keepUnknown: spec.UnknownAttribute == UnknownSidecar,
 	}}
 	c.key()
@@ -231,7 +232,7 @@ func (c *compiler) families() {
 		if _, dup := c.l.declared[f.Name]; dup {
 			c.fail(path, CodeFamily, "the family is declared twice", "")
 		}
-		c.l.declared[f.Name] = f.GC
+		c.l.declared[f.Name], c.l.rank[f.Name] = f.GC, len(c.l.rank)
 	}
 	c.l.families = t.Families
 	_, hasTypes := c.l.declared[FamilyTypes]

@@ -206,7 +206,13 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 
 func (p *placer) attributes() *Error {
 	rest := attr.Item{}
-	for _, name := range slices.Sorted(maps.Keys(p.item)) {
+	names := make([]string, 0, len(p.item))
+	for name := range p.item {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	p.cells = make([]Cell, 0, len(names))
+	for _, name := range names {
 		if p.l.key.isKey(name) || p.r.timeAttrs[name] {
 			continue
 		}
@@ -340,6 +346,9 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 
 // reserved refuses an attribute whose place under "*" is another put's.
 func (p *placer) reserved(star *put, name string) *Error {
+	if len(p.r.puts) == 1 {
+		return nil
+	}
 	qual, err := p.qualifier(star, name)
 	if err != nil {
 		return err
@@ -619,12 +628,14 @@ func (c *put) timeValue(micros int64) (attr.Value, bool) {
 
 // sortCells brings cells into storage order, the families as declared.
 func (l *rules) sortCells(cells []Cell) {
-	rank := make(map[string]int, len(l.families))
-	for i, f := range l.families {
-		rank[f.Name] = i
-	}
 	slices.SortFunc(cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(rank[a.Family], rank[b.Family]), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
+		if a.Family != b.Family {
+			return cmp.Compare(l.rank[a.Family], l.rank[b.Family])
+		}
+		if c := bytes.Compare(a.Qualifier, b.Qualifier); c != 0 {
+			return c
+		}
+		return cmp.Compare(b.Timestamp, a.Timestamp)
 	})
 }
 
