@@ -554,6 +554,9 @@ func (s *store) beginEpoch(ctx context.Context) error {
 	earlier := uint64(s.epoch - 1)
 	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
 	s.rand = rand.NewChaCha8(seed)
+	// Tokens count from anywhere: a catalogue that was deleted counts its
+	// starts anew, while rows of a mapped table may still hold old tokens.
+	s.tokens.Store(s.rand.Uint64())
 	return nil
 }
 
