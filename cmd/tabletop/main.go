@@ -147,6 +147,9 @@ func (p *program) fail(err error) int {
 			return code
 		}
 	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	_, _ = fmt.Fprintf(p.stderr, "tabletop: %v\n", err)
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
 		_, _ = fmt.Fprintf(p.stderr, "Run \"tabletop --help\" or \"tabletop COMMAND --help\" for the commands and flags.\n")

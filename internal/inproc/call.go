@@ -116,9 +116,8 @@ func finish(opts []grpc.CallOption, err error) {
 	}
 }
 
-// ended reports whether the client has left or the channel was closed. The
-// client's own context is asked first: the handler's follows it a moment later.
-func (cl *call) ended() bool { return cl.parent.Err() != nil || cl.ctx.Err() != nil }
+// ended reports whether the client has left or the channel was closed.
+func (cl *call) ended() bool { return cl.ctx.Err() != nil }
 
 // contextStatus is what the client sees of a call whose context has ended: its
 // own reason, or that the channel was closed.

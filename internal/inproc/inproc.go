@@ -208,12 +208,13 @@ func (c *Channel) start(ctx context.Context, method string) (*call, error) {
 		return nil, status.FromContextError(err).Err()
 	}
 	cl := &call{method: method, parent: ctx}
-	base := context.Context(bareContext{ctx})
+	own, cancel := context.WithCancel(ctx)
+	cl.cancel = cancel
+	base := context.Context(bareContext{own})
 	if md, ok := metadata.FromOutgoingContext(ctx); ok {
 		base = metadata.NewIncomingContext(base, md)
 	}
-	base = peer.NewContext(base, &inprocPeer)
-	cl.ctx, cl.cancel = context.WithCancel(grpc.NewContextWithServerTransportStream(base, cl))
+	cl.ctx = grpc.NewContextWithServerTransportStream(peer.NewContext(base, &inprocPeer), cl)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
