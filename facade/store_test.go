@@ -630,9 +630,9 @@ func TestStore_Indexes(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			n++
 			def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
-			keys := rapid.SliceOfN(genKey(def.Key), 1, 4).Draw(r, "keys")
+			keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
 			m := model{}
-			for range rapid.IntRange(1, 10).Draw(r, "steps") {
+			for range rapid.IntRange(1, 6).Draw(r, "steps") {
 				key := rapid.SampledFrom(keys).Draw(r, "key")
 				if rapid.IntRange(0, 3).Draw(r, "op") == 0 {
 					delete(m, keyText(key))
