@@ -15,11 +15,17 @@ import (
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
-// another, bytes at the ends of the alphabet.
-var (
-	hostileText   = rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(hostileBit, 0, 5).Draw(t, "bits"), "") })
-	hostileBit    = rapid.SampledFrom([]string{"#", "$", "$23", "\x00", "\x01", "\x00\x01", "a", "b", "ab", "é", "~", "/", ":", ".", " ", "\"", "{", "}", "0", "9", "\uffff", "\U0010ffff", "C", "c/"})
-	hostileNumber = rapid.Custom(func(t *rapid.T) string {
+// another, bytes at the ends of the alphabet. A generator is made for each draw:
+// parallel tests cannot share one.
+func hostileText() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		bits := rapid.SampledFrom([]string{"#", "$", "$23", "\x00", "\x01", "\x00\x01", "a", "b", "ab", "é", "~", "/", ":", ".", " ", "\"", "{", "}", "0", "9", "\uffff", "\U0010ffff", "C", "c/"})
+		return strings.Join(rapid.SliceOfN(bits, 0, 5).Draw(t, "bits"), "")
+	})
+}
+
+func hostileNumber() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
 		text := rapid.OneOf(
 			rapid.SampledFrom([]string{"0", "-1", "1", "3", "20", "0.5", "-1.2", "-1.23", "1E-130", "9.99E+125", "99999999999999999999999999999999999999", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1694372475000", "1425330757685", "42"}),
 			rapid.Custom(func(t *rapid.T) string { return fmt.Sprint(rapid.Int64Range(-50, 2000).Draw(t, "int")) }),
@@ -33,10 +39,13 @@ var (
 		}
 		return canonical
 	})
-	hostileBytes = rapid.Custom(func(t *rapid.T) string {
+}
+
+func hostileBytes() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
 		return string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 0x23, 0x24, 'a', 0x7f, 0xfe, 0xff}), 0, 10).Draw(t, "bytes"))
 	})
-)
+}
 
 func drawValue(t *rapid.T, depth int) attr.Value {
 	types := []attr.Type{attr.S, attr.N, attr.B, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS}
@@ -45,19 +54,19 @@ func drawValue(t *rapid.T, depth int) attr.Value {
 	}
 	switch kind := rapid.SampledFrom(types).Draw(t, "type"); kind {
 	case attr.S:
-		return attr.String(hostileText.Draw(t, "s"))
+		return attr.String(hostileText().Draw(t, "s"))
 	case attr.N:
-		return attr.Value{Type: attr.N, Str: hostileNumber.Draw(t, "n")}
+		return attr.Value{Type: attr.N, Str: hostileNumber().Draw(t, "n")}
 	case attr.B:
-		return attr.Value{Type: attr.B, Str: hostileBytes.Draw(t, "b")}
+		return attr.Value{Type: attr.B, Str: hostileBytes().Draw(t, "b")}
 	case attr.BOOL:
 		return attr.Boolean(rapid.Bool().Draw(t, "bool"))
 	case attr.SS:
-		return attr.SetOf(kind, rapid.SliceOfN(hostileText, 1, 4).Draw(t, "ss")...)
+		return attr.SetOf(kind, rapid.SliceOfN(hostileText(), 1, 4).Draw(t, "ss")...)
 	case attr.NS:
-		return attr.SetOf(kind, rapid.SliceOfN(hostileNumber, 1, 4).Draw(t, "ns")...)
+		return attr.SetOf(kind, rapid.SliceOfN(hostileNumber(), 1, 4).Draw(t, "ns")...)
 	case attr.BS:
-		return attr.SetOf(kind, rapid.SliceOfN(hostileBytes, 1, 4).Draw(t, "bs")...)
+		return attr.SetOf(kind, rapid.SliceOfN(hostileBytes(), 1, 4).Draw(t, "bs")...)
 	case attr.L:
 		v := attr.Value{Type: attr.L}
 		for range rapid.IntRange(0, 3).Draw(t, "elements") {
@@ -67,7 +76,7 @@ func drawValue(t *rapid.T, depth int) attr.Value {
 	case attr.M:
 		m := map[string]attr.Value{}
 		for range rapid.IntRange(0, 3).Draw(t, "keys") {
-			m["k"+hostileText.Draw(t, "key")] = drawValue(t, depth-1)
+			m["k"+hostileText().Draw(t, "key")] = drawValue(t, depth-1)
 		}
 		return attr.MapOf(m)
 	case attr.NULL, attr.Absent:
@@ -78,11 +87,11 @@ func drawValue(t *rapid.T, depth int) attr.Value {
 func drawKeyValue(t *rapid.T, kind attr.Type) attr.Value {
 	switch {
 	case kind == attr.N:
-		return attr.Value{Type: attr.N, Str: hostileNumber.Draw(t, "key n")}
+		return attr.Value{Type: attr.N, Str: hostileNumber().Draw(t, "key n")}
 	case kind == attr.B:
-		return attr.Value{Type: attr.B, Str: "\x01"[:rapid.IntRange(0, 1).Draw(t, "lead")] + hostileBytes.Filter(func(s string) bool { return s != "" }).Draw(t, "key b")}
+		return attr.Value{Type: attr.B, Str: "\x01"[:rapid.IntRange(0, 1).Draw(t, "lead")] + hostileBytes().Filter(func(s string) bool { return s != "" }).Draw(t, "key b")}
 	default:
-		return attr.String(hostileText.Filter(func(s string) bool { return s != "" }).Draw(t, "key s"))
+		return attr.String(hostileText().Filter(func(s string) bool { return s != "" }).Draw(t, "key s"))
 	}
 }
 
@@ -112,7 +121,7 @@ func typed(joiner, keys, row string) string {
 
 func wideKeys(t *rapid.T) (pk, sk string) {
 	millis := rapid.SampledFrom([]string{"8305627524999", "8305636557999", "8305636557998", "9999999999999", "0000000000000", "x"}).Draw(t, "millis")
-	sk = rapid.SampledFrom([]string{"Video", "VideoComment#" + millis, "VideoStats", "VideoStatsLikes", "VideoStatsViews", "tag#" + hostileText.Draw(t, "tag"), "two#" + hostileText.Draw(t, "x") + "/" + hostileText.Draw(t, "y"), "o", "P-1"}).Draw(t, "sk")
+	sk = rapid.SampledFrom([]string{"Video", "VideoComment#" + millis, "VideoStats", "VideoStatsLikes", "VideoStatsViews", "tag#" + hostileText().Draw(t, "tag"), "two#" + hostileText().Draw(t, "x") + "/" + hostileText().Draw(t, "y"), "o", "P-1"}).Draw(t, "sk")
 	return rapid.SampledFrom([]string{"1", "2", "P-1", "P-#", "P-"}).Draw(t, "pk"), sk
 }
 
@@ -577,7 +586,7 @@ func TestJoinerLaws(t *testing.T) {
 				var key [2][]byte
 				for i := range tuple {
 					for k := range tuple[i] {
-						tuple[i][k] = hostileBytes.Draw(t, "segment")
+						tuple[i][k] = hostileBytes().Draw(t, "segment")
 						if j.kind == joinPlain && k < 2 && j.delimOffence([]byte(tuple[i][k])) >= 0 {
 							return
 						}
