@@ -159,6 +159,69 @@ func TestGC_Race(t *testing.T) {
 	wg.Wait()
 }
 
+// TestGC_Stale lets rows change between the moment a cell is found to be
+// garbage and its deletion.
+func TestGC_Stale(t *testing.T) {
+	t.Parallel()
+	rule := []FamilyChange{{Update: &Family{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}}}
+	deleteNew := Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("q"), Start: 2000}
+	for name, c := range map[string]struct {
+		meanwhile func(d *DB) error
+		same      bool
+		want      string
+	}{
+		"nothing": {func(*DB) error { return nil }, true, "\"r\" f:\"q\" @2000 \"new\"\n"},
+		"rewritten": {func(d *DB) error {
+			return d.Mutate(t.Context(), "t", []byte("r"), []Mutation{set("f", "q", 1000, "again")})
+		}, true, "\"r\" f:\"q\" @2000 \"new\"\n"},
+		"newer deleted": {func(d *DB) error {
+			return d.Mutate(t.Context(), "t", []byte("r"), []Mutation{deleteNew})
+		}, true, "\"r\" f:\"q\" @1000 \"old\"\n"},
+		"dropped and written": {func(d *DB) error {
+			return errors.Join(
+				d.DropRows(t.Context(), "t", Span{}),
+				d.Mutate(t.Context(), "t", []byte("r"), []Mutation{set("f", "q", 1000, "again")}),
+			)
+		}, true, "\"r\" f:\"q\" @1000 \"again\"\n"},
+		"rule gone": {func(d *DB) error {
+			_, err := d.ModifyFamilies(t.Context(), "t", []FamilyChange{{Update: &Family{Name: "f"}}})
+			return err
+		}, false, "\"r\" f:\"q\" @2000 \"new\"\n\"r\" f:\"q\" @1000 \"old\"\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := openTest(t, Options{})
+			createTest(t, d, "f")
+			if _, err := d.ModifyFamilies(t.Context(), "t", rule); err != nil {
+				t.Fatal(err)
+			}
+			mustMutate(t, d, "r", set("f", "q", 2000, "new"), set("f", "q", 1000, "old"))
+			tab, err := d.lookup("t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := appendRowPrefix(nil, tab.def.ID, []byte("r"))
+			s := &sweeper{d: d, ctx: t.Context(), t: tab, now: epoch, stats: &GCStats{}}
+			for i := range s.seen {
+				s.seen[i] = d.latches[i].deletes
+			}
+			s.garbage = []garbageCell{{
+				key:    appendCellKey(nil, tab.def.ID, []byte("r"), 0, []byte("q"), 1000),
+				rowLen: len(row), latch: d.latchOf(tab.def.ID, []byte("r")),
+			}}
+			if err := c.meanwhile(d); err != nil {
+				t.Fatal(err)
+			}
+			if same, err := s.collect(); err != nil || same != c.same {
+				t.Fatalf("collect: %v, %v", same, err)
+			}
+			if got := mustDump(t, d); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestGC_Large collects more than one batch and one view hold.
 func TestGC_Large(t *testing.T) {
 	t.Parallel()
