@@ -132,15 +132,28 @@ func TestGoBigtable_ReadAndWrite(t *testing.T) {
 		want []string
 	}{
 		{"one row", bigtable.SingleRow("k007"), nil, []string{"k007 f:a@2000=7 again f:a@1000=7 g:b@1000=x"}},
-		{"range, newest", bigtable.NewRange("k010", "k012"), []bigtable.ReadOption{bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter("f"), bigtable.LatestNFilter(1)))},
-			[]string{"k010 f:a@2000=10 again", "k011 f:a@2000=11 again"}},
-		{"reversed, limited", bigtable.PrefixRange("k09"), []bigtable.ReadOption{bigtable.ReverseScan(), bigtable.LimitRows(2), bigtable.RowFilter(bigtable.FamilyFilter("g"))},
-			[]string{"k099 g:b@1000=x", "k098 g:b@1000=x"}},
-		{"keys, values", bigtable.RowList{"k003", "k005", "none"}, []bigtable.ReadOption{bigtable.RowFilter(bigtable.ValueFilter("[0-9]+"))},
-			[]string{"k003 f:a@1000=3", "k005 f:a@1000=5"}},
-		{"condition", bigtable.NewRange("k000", "k002"), []bigtable.ReadOption{bigtable.RowFilter(bigtable.ConditionFilter(
-			bigtable.ValueFilter("0"), bigtable.ChainFilters(bigtable.FamilyFilter("g"), bigtable.StripValueFilter()), bigtable.TimestampRangeFilterMicros(2000, 0)))},
-			[]string{"k000 g:b@1000=", "k001 f:a@2000=1 again"}},
+		{
+			"range, newest", bigtable.NewRange("k010", "k012"),
+			[]bigtable.ReadOption{bigtable.RowFilter(bigtable.ChainFilters(bigtable.FamilyFilter("f"), bigtable.LatestNFilter(1)))},
+			[]string{"k010 f:a@2000=10 again", "k011 f:a@2000=11 again"},
+		},
+		{
+			"reversed, limited", bigtable.PrefixRange("k09"),
+			[]bigtable.ReadOption{bigtable.ReverseScan(), bigtable.LimitRows(2), bigtable.RowFilter(bigtable.FamilyFilter("g"))},
+			[]string{"k099 g:b@1000=x", "k098 g:b@1000=x"},
+		},
+		{
+			"keys, values",
+			bigtable.RowList{"k003", "k005", "none"},
+			[]bigtable.ReadOption{bigtable.RowFilter(bigtable.ValueFilter("[0-9]+"))},
+			[]string{"k003 f:a@1000=3", "k005 f:a@1000=5"},
+		},
+		{
+			"condition", bigtable.NewRange("k000", "k002"),
+			[]bigtable.ReadOption{bigtable.RowFilter(bigtable.ConditionFilter(
+				bigtable.ValueFilter("0"), bigtable.ChainFilters(bigtable.FamilyFilter("g"), bigtable.StripValueFilter()), bigtable.TimestampRangeFilterMicros(2000, 0)))},
+			[]string{"k000 g:b@1000=", "k001 f:a@2000=1 again"},
+		},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

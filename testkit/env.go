@@ -58,27 +58,27 @@ func (e *Env) Project() string { return e.config.project }
 // Instance returns the instance that the clients are connected to.
 func (e *Env) Instance() string { return e.config.instance }
 
-// Bigtable returns a data client of its own for the test t, which ends it.
-func (e *Env) Bigtable(t testing.TB) *bigtable.Client {
-	t.Helper()
-	client, err := bigtable.NewClientWithConfig(t.Context(), e.Project(), e.Instance(),
-		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(e.dial(t)))
+// Bigtable returns a data client of its own for the test tb, which ends it.
+func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
+	tb.Helper()
+	client, err := bigtable.NewClientWithConfig(tb.Context(), e.Project(), e.Instance(),
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(e.dial(tb)))
 	if err != nil {
-		t.Fatalf("testkit: Bigtable client: %v", err)
+		tb.Fatalf("testkit: Bigtable client: %v", err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	tb.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
-// BigtableAdmin returns a table-admin client of its own for the test t, which
+// BigtableAdmin returns a table-admin client of its own for the test tb, which
 // ends it.
-func (e *Env) BigtableAdmin(t testing.TB) *bigtable.AdminClient {
-	t.Helper()
-	client, err := bigtable.NewAdminClient(t.Context(), e.Project(), e.Instance(), option.WithGRPCConn(e.dial(t)))
+func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
+	tb.Helper()
+	client, err := bigtable.NewAdminClient(tb.Context(), e.Project(), e.Instance(), option.WithGRPCConn(e.dial(tb)))
 	if err != nil {
-		t.Fatalf("testkit: Bigtable admin client: %v", err)
+		tb.Fatalf("testkit: Bigtable admin client: %v", err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	tb.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
@@ -109,17 +109,17 @@ func (e *Env) Addr() string {
 	return e.addr
 }
 
-// DynamoDB returns a client for the test t. It calls the server in this
+// DynamoDB returns a client for the test tb. It calls the server in this
 // process and opens no port.
-func (e *Env) DynamoDB(t testing.TB) *dynamodb.Client {
-	t.Helper()
+func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
+	tb.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
 		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
 		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:   &http.Client{Transport: e.facadeLocked(t).RoundTripper()},
+		HTTPClient:   &http.Client{Transport: e.facadeLocked(tb).RoundTripper()},
 	})
 }
 
@@ -164,15 +164,15 @@ func (e *Env) RunGC() (cellsDeleted int64) {
 
 // dial connects to the server in this process. The caller's client closes the
 // connection.
-func (e *Env) dial(t testing.TB) *grpc.ClientConn {
-	t.Helper()
+func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
+	tb.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.dialLocked(t)
+	return e.dialLocked(tb)
 }
 
-func (e *Env) dialLocked(t testing.TB) *grpc.ClientConn {
-	t.Helper()
+func (e *Env) dialLocked(tb testing.TB) *grpc.ClientConn {
+	tb.Helper()
 	if e.bufconn == nil {
 		e.bufconn = bufconn.Listen(bufconnBytes)
 		e.serveLocked(e.bufconn)
@@ -183,7 +183,7 @@ func (e *Env) dialLocked(t testing.TB) *grpc.ClientConn {
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
-		t.Fatalf("testkit: %v", err)
+		tb.Fatalf("testkit: %v", err)
 	}
 	return conn
 }
@@ -205,8 +205,8 @@ func (e *Env) serveLocked(lis net.Listener) {
 	})
 }
 
-func (e *Env) facadeLocked(t testing.TB) *facade.Server {
-	t.Helper()
+func (e *Env) facadeLocked(tb testing.TB) *facade.Server {
+	tb.Helper()
 	if e.facade == nil {
 		f, err := facade.New(e.ctx, facade.Options{
 			Conn:     e.emu.Conn(),
@@ -217,7 +217,7 @@ func (e *Env) facadeLocked(t testing.TB) *facade.Server {
 			Logger:   e.config.logger,
 		})
 		if err != nil {
-			t.Fatalf("testkit: DynamoDB server: %v", err)
+			tb.Fatalf("testkit: DynamoDB server: %v", err)
 		}
 		e.facade = f
 	}

@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,7 +144,7 @@ func TestPorts(t *testing.T) {
 		if got := string(resp.GetChunks()[0].GetRowKey()); got != "row" {
 			t.Errorf("%s: row %q", name, got)
 		}
-		if _, err := stream.Recv(); err != io.EOF {
+		if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: %v after the last row", name, err)
 		}
 	}
@@ -262,22 +263,28 @@ func TestWithMapping(t *testing.T) {
 // TestFailures: what goes wrong fails the test and names the cause.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		fn   func(tb testing.TB)
+	dir := t.TempDir()
+	cases := []struct {
+		name string
+		opts []testkit.Option
+		dump string // of a table that is not there
 		want string
 	}{
-		"mapping file": {func(tb testing.TB) { testkit.Start(tb, testkit.WithMappingFile("testdata/none.yaml")) }, "testdata/none.yaml"},
-		"dump":         {func(tb testing.TB) { testkit.Start(tb).Dump("none") }, "none"},
-		"two in a dir": {func(tb testing.TB) {
-			dir := t.TempDir()
-			testkit.Start(tb, testkit.WithDir(dir))
-			testkit.Start(tb, testkit.WithDir(dir))
-		}, "lock"},
+		{"mapping file", []testkit.Option{testkit.WithMappingFile("testdata/none.yaml")}, "", "testdata/none.yaml"},
+		{"dump", nil, "none", "none"},
+		{"two in a folder", []testkit.Option{testkit.WithDir(dir)}, "", "lock"},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+	testkit.Start(t, testkit.WithDir(dir))
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := failure(t, tc.fn)
+			got := failure(t, func(tb testing.TB) {
+				tb.Helper()
+				env := testkit.Start(tb, tc.opts...)
+				if tc.dump != "" {
+					env.Dump(tc.dump)
+				}
+			})
 			if !strings.Contains(got, tc.want) {
 				t.Errorf("failed with %q, want it to name %q", got, tc.want)
 			}

@@ -151,7 +151,7 @@ func rows(t *testing.T, conn grpc.ClientConnInterface, table string) map[string]
 	got := map[string]bool{}
 	for {
 		resp, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return got
 		}
 		if err != nil {

@@ -28,8 +28,11 @@ var layers = []struct {
 		module + "/emu", module + "/facade", module + "/fixtures", module + "/testkit",
 		"google.golang.org/grpc", "google.golang.org/protobuf", "cloud.google.com/go",
 	}, "the engine is the bottom layer: bytes in, bytes out"},
-	{"emu", []string{module + "/facade", module + "/fixtures", module + "/testkit", "github.com/cockroachdb/pebble"},
-		"the emulator serves an engine and knows nothing above it"},
+	{
+		"emu",
+		[]string{module + "/facade", module + "/fixtures", module + "/testkit", "github.com/cockroachdb/pebble"},
+		"the emulator serves an engine and knows nothing above it",
+	},
 	{"facade/attr", []string{module + "/", "google.golang.org/grpc", "cloud.google.com/go"}, "values stand alone"},
 	{"facade/expr", []string{
 		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/fixtures",
@@ -39,10 +42,16 @@ var layers = []struct {
 		module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures",
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "a mapping is a pair of functions between items and rows"},
-	{"facade", []string{module + "/engine", module + "/emu", module + "/fixtures", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
-		"the facade acts through the Bigtable API of a connection"},
-	{"fixtures", []string{module + "/engine", module + "/emu", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
-		"fixtures take a connection"},
+	{
+		"facade",
+		[]string{module + "/engine", module + "/emu", module + "/fixtures", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
+		"the facade acts through the Bigtable API of a connection",
+	},
+	{
+		"fixtures",
+		[]string{module + "/engine", module + "/emu", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
+		"fixtures take a connection",
+	},
 	{"cmd", []string{module + "/testkit", "github.com/cockroachdb/pebble"}, "a command links no test code"},
 	{"internal", []string{module + "/facade", module + "/fixtures", module + "/testkit"}, "what is internal serves the layers, not the other way round"},
 }
