@@ -18,7 +18,6 @@ const (
 	maxHashKeyBytes  = 2048
 	maxRangeKeyBytes = 1024
 	maxItemBytes     = 400 << 10
-	maxNestingLevels = 32
 
 	// Pages and batches.
 	maxPageBytes          = 1 << 20  // evaluated data of one Query or Scan
@@ -38,8 +37,6 @@ const (
 	maxTagsPerResource         = 50
 	maxTagKeyChars             = 128
 	maxTagValueChars           = 256
-	maxIndexHashAttributes     = 1 // multi-attribute index keys are refused, by name
-	maxIndexRangeAttributes    = 1
 	capacityReadUnitBytes      = 4 << 10
 	capacityWriteUnitBytes     = 1 << 10
 	accountMaxCapacityUnits    = 80_000

@@ -90,8 +90,8 @@ func refuse(name, note string) *operation {
 }
 
 // refuseStreams is refuse for the streams service.
-func refuseStreams(name, note string) *operation {
-	op := refuse(name, note)
+func refuseStreams(name string) *operation {
+	op := refuse(name, noteStreams)
 	op.service = serviceStreams
 	return op
 }
@@ -175,10 +175,10 @@ var operations = []*operation{
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),
 	refuse("UpdateTimeToLive", "items do not expire yet"),
-	refuseStreams("DescribeStream", noteStreams),
-	refuseStreams("GetRecords", noteStreams),
-	refuseStreams("GetShardIterator", noteStreams),
-	refuseStreams("ListStreams", noteStreams),
+	refuseStreams("DescribeStream"),
+	refuseStreams("GetRecords"),
+	refuseStreams("GetShardIterator"),
+	refuseStreams("ListStreams"),
 }
 
 // operationsByTarget finds an operation by its X-Amz-Target.
