@@ -149,4 +149,3 @@ func TestCompat_bttest(t *testing.T) {
 		}
 	}
 }
-

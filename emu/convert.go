@@ -184,21 +184,19 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 // it keeps.
 func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 	row := &btpb.Row{Key: bytes.Clone(key)}
+	var family *btpb.Family
+	var column *btpb.Column
 	for i := range cells {
 		c := &cells[i]
-		n := len(row.Families)
-		if n == 0 || row.Families[n-1].Name != c.Family {
-			row.Families = append(row.Families, &btpb.Family{Name: c.Family})
-			n++
+		if family.GetName() != c.Family {
+			family, column = &btpb.Family{Name: c.Family}, nil
+			row.Families = append(row.GetFamilies(), family)
 		}
-		f := row.Families[n-1]
-		m := len(f.Columns)
-		if m == 0 || !bytes.Equal(f.Columns[m-1].Qualifier, c.Qualifier) {
-			f.Columns = append(f.Columns, &btpb.Column{Qualifier: bytes.Clone(c.Qualifier)})
-			m++
+		if column == nil || !bytes.Equal(column.GetQualifier(), c.Qualifier) {
+			column = &btpb.Column{Qualifier: bytes.Clone(c.Qualifier)}
+			family.Columns = append(family.GetColumns(), column)
 		}
-		f.Columns[m-1].Cells = append(f.Columns[m-1].Cells,
-			&btpb.Cell{TimestampMicros: c.Timestamp, Value: bytes.Clone(c.Value)})
+		column.Cells = append(column.GetCells(), &btpb.Cell{TimestampMicros: c.Timestamp, Value: bytes.Clone(c.Value)})
 	}
 	return row
 }

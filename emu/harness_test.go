@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -464,9 +464,9 @@ func timeRangeOf(start, end int64) *btpb.RowFilter {
 
 // big returns n bytes that no piece of repeats.
 func big(n int) string {
-	var b bytes.Buffer
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%d,", i)
+	b := make([]byte, 0, n+16)
+	for i := int64(0); len(b) < n; i++ {
+		b = append(strconv.AppendInt(b, i, 10), ',')
 	}
-	return b.String()[:n]
+	return string(b[:n])
 }

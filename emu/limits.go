@@ -41,4 +41,8 @@ const (
 	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.
 	maxEntriesPerMessage = 10_000
+	// A MutateRows request is applied by one goroutine for each
+	// minEntriesPerWorker entries, up to maxEntryWorkers.
+	minEntriesPerWorker = 16
+	maxEntryWorkers     = 16
 )

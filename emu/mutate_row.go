@@ -2,6 +2,8 @@ package emu
 
 import (
 	"context"
+	"hash/maphash"
+	"sync"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -39,8 +41,8 @@ func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte,
 	return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
 }
 
-// MutateRows applies each entry as MutateRow does, in the order given, and
-// streams the status of each. Only what concerns all entries fails the call.
+// MutateRows applies each entry as MutateRow does, entries of one row in the
+// order given, and streams the status of each. Only what concerns all entries fails the call.
 func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
 	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
@@ -64,23 +66,54 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	}
 	ctx := stream.Context()
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
-		last := min(first+maxEntriesPerMessage, len(entries))
-		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, 0, last-first)}
-		for i := first; i < last; i++ {
-			if err := ctx.Err(); err != nil {
-				return toStatus(err)
-			}
-			e := entries[i]
-			err := s.mutateRow(ctx, table, e.GetRowKey(), e.GetMutations())
+		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
+		errs := s.mutateEntries(ctx, table, part)
+		if err := ctx.Err(); err != nil {
+			return toStatus(err)
+		}
+		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part))}
+		for i, err := range errs {
 			st := &statuspb.Status{}
 			if err != nil {
 				st = status.Convert(err).Proto()
 			}
-			resp.Entries = append(resp.Entries, &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: st})
+			resp.Entries[i] = &btpb.MutateRowsResponse_Entry{Index: int64(first + i), Status: st}
 		}
 		if err := stream.Send(resp); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mutateEntries applies entries and returns the outcome of each. Entries of
+// the same row keep their order; others are applied side by side, so that a
+// store on disk syncs many with one write.
+func (s *Server) mutateEntries(ctx context.Context, table *engine.Table, entries []*btpb.MutateRowsRequest_Entry) []error {
+	errs := make([]error, len(entries))
+	apply := func(i int) {
+		// A panic in a goroutine of ours would end the process.
+		defer s.recoverPanic("google.bigtable.v2.Bigtable/MutateRows", &errs[i])
+		errs[i] = s.mutateRow(ctx, table, entries[i].GetRowKey(), entries[i].GetMutations())
+	}
+	workers := uint64(min(len(entries)/minEntriesPerWorker, maxEntryWorkers))
+	if workers < 2 {
+		for i := range entries {
+			apply(i)
+		}
+		return errs
+	}
+	var wg sync.WaitGroup
+	seed := maphash.MakeSeed()
+	for w := range workers {
+		wg.Go(func() {
+			for i, e := range entries {
+				if maphash.Bytes(seed, e.GetRowKey())%workers == w {
+					apply(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errs
 }

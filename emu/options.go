@@ -57,7 +57,7 @@ func (o Options) validate() error {
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of the injected clock
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

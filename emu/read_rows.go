@@ -72,7 +72,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	}
 	return stream.Send(&btpb.ReadRowsResponse{RequestStats: &btpb.RequestStats{
 		StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
-			ReadIterationStats: &r.stats,
+			ReadIterationStats: &btpb.ReadIterationStats{
+				RowsSeenCount: r.rowsSeen, RowsReturnedCount: r.rowsReturned,
+				CellsSeenCount: r.cellsSeen, CellsReturnedCount: r.cellsReturned,
+			},
 			RequestLatencyStats: &btpb.RequestLatencyStats{
 				FrontendServerLatency: latencyProto(s.now().Sub(began)),
 			},
@@ -122,19 +125,20 @@ type rowReader struct {
 	program *filter.Program
 	out     *rowChunks
 	limit   int64 // rows; 0 is none
-	stats   btpb.ReadIterationStats
+
+	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
 }
 
 func (r *rowReader) read(scan *engine.Scan) error {
 	src := &source{Scan: scan}
 	for scan.NextRow() {
-		r.stats.RowsSeenCount++
+		r.rowsSeen++
 		r.out.begin(scan.Row())
 		seen, err := r.program.Run(scan.Row(), src, r.out.add)
 		if err != nil {
 			return err
 		}
-		r.stats.CellsSeenCount += seen
+		r.cellsSeen += seen
 		cells, err := r.out.commit()
 		if err != nil {
 			return err
@@ -142,9 +146,9 @@ func (r *rowReader) read(scan *engine.Scan) error {
 		if cells == 0 {
 			continue
 		}
-		r.stats.CellsReturnedCount += cells
-		r.stats.RowsReturnedCount++
-		if r.limit > 0 && r.stats.RowsReturnedCount == r.limit {
+		r.cellsReturned += cells
+		r.rowsReturned++
+		if r.limit > 0 && r.rowsReturned == r.limit {
 			break
 		}
 	}

@@ -102,9 +102,9 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	if w.cells == 0 {
 		return 0, nil
 	}
-	last := w.resp.Chunks[len(w.resp.Chunks)-1]
-	last.RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
-	w.committed, w.committedSize = len(w.resp.Chunks), w.size
+	chunks := w.resp.GetChunks()
+	chunks[len(chunks)-1].RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	w.committed, w.committedSize = len(chunks), w.size
 	if w.size >= targetMessageBytes {
 		err = w.flush()
 	}
@@ -133,11 +133,11 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 	w.size += size
 	if len(w.slab) == 0 {
 		// Grow with the message: point reads need one or two.
-		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.Chunks)), 256))
+		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.GetChunks())), 256))
 	}
 	c := &w.slab[0]
 	w.slab = w.slab[1:]
-	w.resp.Chunks = append(w.resp.Chunks, c)
+	w.resp.Chunks = append(w.resp.GetChunks(), c)
 	return c, nil
 }
 
@@ -169,8 +169,9 @@ func (w *rowChunks) flush() error {
 
 // flushCommitted sends the whole rows of the message and keeps the rest.
 func (w *rowChunks) flushCommitted() error {
-	rest, size := w.resp.Chunks[w.committed:], w.size-w.committedSize
-	w.resp.Chunks = w.resp.Chunks[:w.committed]
+	chunks, size := w.resp.GetChunks(), w.size-w.committedSize
+	rest := chunks[w.committed:]
+	w.resp.Chunks = chunks[:w.committed]
 	if err := w.flush(); err != nil {
 		return err
 	}

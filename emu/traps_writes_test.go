@@ -59,6 +59,28 @@ func TestTrap03_MutateRowsAnswersEachEntry(t *testing.T) {
 	e.wantCells(nil, "a f:q@1000=1", "c f:q@1000=1")
 }
 
+func TestMutateRows_OrderWithinARow(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	var entries []*btpb.MutateRowsRequest_Entry
+	for i := range 25_000 { // more than one message of answers
+		entries = append(entries, entry(fmt.Sprint("r", i%7), set("f", "q", 0, fmt.Sprint(i))))
+	}
+	got, err := e.mutateRows(entries...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(got, func(c codes.Code) bool { return c != codes.OK }); i >= 0 {
+		t.Errorf("entry %d: %v", i, got[i])
+	}
+	var want []string
+	for r := range 7 {
+		last := 24_999 - (24_999-r)%7
+		want = append(want, fmt.Sprintf("r%d f:q@0=%d", r, last))
+	}
+	e.wantCells(nil, want...)
+}
+
 func TestTrap04_MutateRowsEntryWithoutMutations(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -1,0 +1,95 @@
+package emu
+
+import (
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+)
+
+func TestRowChunks_LargeRow(t *testing.T) {
+	t.Parallel()
+	w := &rowChunks{rowLimitBytes: 100, send: func(*btpb.ReadRowsResponse) error { return nil }}
+	w.begin([]byte("row"))
+	c := &filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 60)}
+	if err := w.add(c); err != nil {
+		t.Fatal(err)
+	}
+	err := w.add(c)
+	wantCode(t, err, codes.FailedPrecondition)
+	details := status.Convert(err).Details()
+	if len(details) != 1 {
+		t.Fatalf("details: %v", details)
+	}
+	info, ok := details[0].(*errdetails.ErrorInfo)
+	if !ok || info.GetReason() != "LargeRowReadError" || info.GetMetadata()["rowKeyBase64Encoded"] != "cm93" {
+		t.Errorf("got %v", details[0])
+	}
+}
+
+// TestRowChunks_WholeRows writes a row larger than a message for a client that
+// wants it whole, and for one that does not.
+func TestRowChunks_WholeRows(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		var open int
+		var messages int
+		w := &rowChunks{wholeRows: whole, send: func(r *btpb.ReadRowsResponse) error {
+			messages++
+			if ch := r.GetChunks(); !ch[len(ch)-1].GetCommitRow() {
+				open++
+			}
+			return nil
+		}}
+		for range 3 {
+			w.begin([]byte("row"))
+			for range 5 {
+				if err := w.add(&filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 700<<10)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := w.commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.flush(); err != nil {
+			t.Fatal(err)
+		}
+		if whole && (open != 0 || messages != 3) || !whole && (open == 0 || messages < 12) {
+			t.Errorf("whole=%v: %d of %d messages end within a row", whole, open, messages)
+		}
+	}
+}
+
+func TestWantsWholeRows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		md   metadata.MD
+		want bool
+	}{
+		{nil, false},
+		{metadata.Pairs("user-agent", "grpc-go/1.85.0"), false},
+		{metadata.Pairs("google-cloud-resource-prefix", "projects/p"), false},
+		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "grpc-java-netty/1.70.0"), false},
+		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "cbt-go/v1.58.0 grpc-go/1.85.0"), true},
+	} {
+		if got := wantsWholeRows(c.md); got != c.want {
+			t.Errorf("%v: got %v", c.md, got)
+		}
+	}
+}
+
+func TestClientFeatures_BadHeaders(t *testing.T) {
+	t.Parallel()
+	for _, v := range []string{"", "!", "////", "_w", "CAE"} {
+		got := clientFeatures(metadata.Pairs("bigtable-features", v)).GetReverseScans()
+		if want := v == "CAE"; got != want {
+			t.Errorf("%q: got %v", v, got)
+		}
+	}
+}
