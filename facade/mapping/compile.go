@@ -28,6 +28,7 @@ type rules struct {
 	familyAttr           map[string]string
 	sidecar              bool // `_t` is declared and the profile uses it
 	keepUnknown          bool
+	tags                 bool // a rule writes them
 	rules                []*rule
 }
 
@@ -131,6 +132,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	c.words()
 	names := map[string]bool{}
 	for i := range spec.Rules {
+		c.l.tags = c.l.tags || spec.Rules[i].Tag
 		if c.err != nil {
 			return nil, c.err
 		}

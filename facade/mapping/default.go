@@ -167,11 +167,11 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 	}
 	switch {
 	case blob:
-		rest := make(map[string]attr.Value, len(names))
+		rest := make(attr.Item, len(names))
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendTagged(nil, attr.MapOf(rest))}}
+		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
 		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}
 	}
@@ -197,15 +197,19 @@ func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
 		case !utf8.Valid(c.qual) || l.key.isKey(name):
 			return nil
 		}
-		v, err := parseTagged(value)
-		if err != nil {
-			return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
-		}
 		if name != "" {
+			v, err := parseTagged(value)
+			if err != nil {
+				return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+			}
 			item[name] = v
 			return nil
 		}
-		for k, v := range v.Map {
+		whole, err := parseWhole(value)
+		if err != nil {
+			return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
+		}
+		for k, v := range whole {
 			if !l.key.isKey(k) {
 				item[k] = v
 			}

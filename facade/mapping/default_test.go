@@ -3,6 +3,7 @@ package mapping
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,6 +164,60 @@ func TestItems_Hostile(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPlace_Deepest checks that attributes nested as deeply as they may be are
+// held in every form.
+func TestPlace_Deepest(t *testing.T) {
+	t.Parallel()
+	deep := attr.String("bottom")
+	for range attr.MaxDepth - 1 {
+		deep = attr.ListOf(deep)
+	}
+	long := strings.Repeat("n", MaxQualifierBytes+1)
+	for _, s := range subjects {
+		m := s.mapping(t)
+		for _, name := range []string{"e", "l", "f", "Formats", "Content", long} {
+			item := attr.Item{"PK": attr.String("2"), "SK": attr.String("VideoComment#8305627524999"), name: deep}
+			p, err := m.Place(item, expTime)
+			if err != nil {
+				continue // keys of another type, or a name that is too long for the mapping
+			}
+			if back, err := m.Item(Row{p.Row, p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+				t.Errorf("%s: attribute %.9s: %v", s.name, name, err)
+			}
+		}
+	}
+	x, err := DefaultIndex("i", KeySchema{Hash: KeyAttr{"PK", attr.S}}, IndexDef{Name: "i", Key: KeySchema{Hash: KeyAttr{"G", attr.S}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := x.Place(attr.Item{"PK": attr.String("p"), "G": attr.String("g"), "deep": deep}, expTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := x.Items(Row{p.Row, p.Cells}); err != nil || len(back) != 1 || !attr.Equal(back[0]["deep"], deep) {
+		t.Errorf("index: %v", err)
+	}
+}
+
+// TestMapping_Collision puts two items whose rules share a column on one row.
+func TestMapping_Collision(t *testing.T) {
+	t.Parallel()
+	m := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.name == "wide" })].mapping(t)
+	there := attr.Item{"PK": attr.String("1"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(7)}
+	p, err := m.Place(there, expTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := Row{p.Row, p.Cells}
+	for sk, want := range map[string]bool{"VideoStatsViews": true, "VideoStats": false, "VideoStatsLikes": false} {
+		var e *Error
+		err := m.Collision(row, attr.Item{"PK": attr.String("1"), "SK": attr.String(sk)})
+		if got := errors.As(err, &e) && e.Code == CodeCollision; got != want || !want && err != nil {
+			t.Errorf("%s: %v; want a collision: %v", sk, err, want)
+		}
 	}
 }
 

@@ -215,7 +215,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 	}
 	projected := x.Project(item)
 	if x.mapped == nil {
-		placed.Cells = []Cell{{FamilyItem, []byte{}, timeMicros, appendTagged(nil, attr.MapOf(projected))}}
+		placed.Cells = []Cell{{FamilyItem, []byte{}, timeMicros, appendWhole(nil, projected)}}
 		return placed, true, nil
 	}
 	var types []Cell
@@ -255,14 +255,11 @@ func (x *Index) Items(row Row) ([]attr.Item, error) {
 		if len(c.Value) == 0 {
 			return nil, nil
 		}
-		v, err := parseTagged(c.Value)
-		if err == nil && v.Type != attr.M {
-			err = fmt.Errorf("type %s", v.Type)
-		}
+		item, err := parseWhole(c.Value)
 		if err != nil {
 			return nil, x.corrupt(row, "", err)
 		}
-		return []attr.Item{v.Map}, nil
+		return []attr.Item{item}, nil
 	}
 	return nil, nil
 }

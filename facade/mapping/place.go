@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
@@ -654,14 +656,14 @@ func (r *rule) identityText(vars []attr.Value) string {
 
 var identityJoiner = joiner{kind: joinEscaped, delim: '#'}
 
-// appendExtras appends the value of an `i/` cell: nothing, or a JSON object of
-// attribute values in which null says that the attribute is absent.
+// appendExtras appends the value of an `i/` cell: nothing, or the JSON of the
+// attributes that have no cell, followed by an array of the names of those that
+// the cells would say are there and are not.
 func appendExtras(dst []byte, extras attr.Item) []byte {
 	if len(extras) == 0 {
 		return dst
 	}
-	present := attr.Item{}
-	absent := attr.Value{Type: attr.L}
+	present, absent := attr.Item{}, attr.Value{Type: attr.L}
 	for _, name := range slices.Sorted(maps.Keys(extras)) {
 		if v := extras[name]; v.IsAbsent() {
 			absent.List = append(absent.List, attr.String(name))
@@ -669,27 +671,28 @@ func appendExtras(dst []byte, extras attr.Item) []byte {
 			present[name] = v
 		}
 	}
-	m := attr.Item{"present": attr.MapOf(present)}
+	dst = attr.AppendItemJSON(dst, present)
 	if len(absent.List) > 0 {
-		m["absent"] = absent
+		dst = appendPlainJSON(dst, absent)
 	}
-	return attr.AppendItemJSON(dst, m)
+	return dst
 }
 
 // parseExtras is the inverse of appendExtras.
 func parseExtras(b []byte) (attr.Item, error) {
-	extras := attr.Item{}
 	if len(b) == 0 {
-		return extras, nil
+		return nil, nil
 	}
-	m, err := attr.UnmarshalItem(b)
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	extras, err := attr.DecodeItem(d)
+	if err != nil || d.PeekKind() == 0 {
+		return extras, err
+	}
+	absent, err := decodePlainJSON(d, Schema{})
 	if err != nil {
 		return nil, err
 	}
-	for name, v := range m["present"].Map {
-		extras[name] = v
-	}
-	for _, name := range m["absent"].List {
+	for _, name := range absent.List {
 		extras[name.Str] = attr.Value{}
 	}
 	return extras, nil
@@ -709,7 +712,7 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Erro
 		own = append(own, e)
 		if l.sidecar && !p.byTime {
 			for _, form := range [2]string{"c/", "r/"} {
-				if form == "c/" || r.tag {
+				if form == "c/" || l.tags {
 					own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
 				}
 			}

@@ -54,6 +54,20 @@ func parseTagged(b []byte) (attr.Value, error) {
 	return attr.UnmarshalValue(append(json, '}'))
 }
 
+// appendWhole appends a whole item in the form of a tagged map.
+func appendWhole(dst []byte, item attr.Item) []byte {
+	return attr.AppendItemJSON(append(dst, tagOf(attr.M)), item)
+}
+
+// parseWhole is the inverse of appendWhole. It is not parseTagged, since the
+// attributes are not one level down: they may be as deep as attributes may be.
+func parseWhole(b []byte) (attr.Item, error) {
+	if len(b) == 0 || b[0] != tagOf(attr.M) {
+		return nil, fmt.Errorf("%x is no item", clip(b))
+	}
+	return attr.UnmarshalItem(b[1:])
+}
+
 // appendScalar appends the native cell form of a scalar: text for S and N,
 // the bytes for B, 01 or 00 for BOOL, nothing for NULL.
 func appendScalar(dst []byte, v attr.Value) []byte {
