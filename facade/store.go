@@ -71,7 +71,7 @@ var (
 	errIntent = errors.New("item is held by a transaction")
 )
 
-// tableDef is a table's definition, as the catalogue stores it. A *tableDef
+// tableDef is a table's definition, as the catalog stores it. A *tableDef
 // that the store hands out is shared: never change it; updateTable gives its
 // function a copy to change.
 type tableDef struct {
@@ -154,13 +154,13 @@ type store struct {
 	admin    btapb.BigtableTableAdminClient
 	instance string                      // full name
 	mappings map[string]*mapping.Mapping // by DynamoDB table
-	cat      catalogue
+	cat      catalog
 	latches  itemLatches
 	pending  pendingWork
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
-	epoch  int64         // counts the stores opened on the catalogue
+	epoch  int64         // counts the stores opened on the catalog
 	tokens atomic.Uint64
 
 	life       context.Context // ends with close
@@ -168,8 +168,8 @@ type store struct {
 	background sync.WaitGroup
 }
 
-// newStore opens the catalogue, creating it in an empty instance; defines the
-// tables of the mappings that the catalogue does not know yet; and finishes
+// newStore opens the catalog, creating it in an empty instance; defines the
+// tables of the mappings that the catalog does not know yet; and finishes
 // what an earlier process left undone. o is normalized.
 func newStore(ctx context.Context, o Options) (*store, error) {
 	s := &store{
@@ -178,7 +178,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
 		instance: "projects/" + o.Project + "/instances/" + o.Instance,
 		mappings: map[string]*mapping.Mapping{},
-		cat:      catalogue{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
+		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
 	}
 	s.latches.init()
@@ -197,14 +197,14 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		s.mappings[source], targets[target] = m, source
 	}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	err := s.openCatalogue(ctx)
+	err := s.openCatalog(ctx)
 	if err == nil {
 		err = s.recoverPending(ctx)
 	}
 	if err != nil {
 		s.end()
 		s.background.Wait()
-		return nil, fmt.Errorf("facade: opening the catalogue: %w", err)
+		return nil, fmt.Errorf("facade: opening the catalog: %w", err)
 	}
 	return s, nil
 }
@@ -231,7 +231,7 @@ func (s *store) random(b []byte) {
 }
 
 // newToken returns 16 bytes that no other write has, of any store on the same
-// catalogue.
+// catalog.
 func (s *store) newToken() []byte {
 	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(s.epoch))
 	return binary.BigEndian.AppendUint64(token, s.tokens.Add(1))

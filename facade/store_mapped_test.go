@@ -12,15 +12,14 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	gocmp "github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// catalogueMapping has one row an item, in the words of the design guides.
-const catalogueMapping = `
+// catalogMapping has one row an item, in the words of the design guides.
+const catalogMapping = `
 apiVersion: migration/v1
 source:
   table: Products
@@ -79,11 +78,11 @@ rules:
   tag: true
 `
 
-func loadMapping(t testing.TB, text string) *mapping.Mapping {
-	t.Helper()
+func loadMapping(tb testing.TB, text string) *mapping.Mapping {
+	tb.Helper()
 	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
@@ -109,12 +108,12 @@ func sku(pk, sk, price string) attr.Item {
 }
 
 // visible returns a table's rows without the facade's bookkeeping.
-func visible(t testing.TB, s *store, table string) []string {
-	t.Helper()
+func visible(tb testing.TB, s *store, table string) []string {
+	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(t.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == mapping.FamilyState })
 		var text strings.Builder
@@ -131,143 +130,151 @@ func visible(t testing.TB, s *store, table string) []string {
 // loader wrote are items like others.
 func TestStore_MappedRows(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		m := loadMapping(t, catalogueMapping)
-		s := openStore(t, testOptions(conn, m))
-		def, err := s.table(ctx, "Products")
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded := []attr.Item{sku("hats", "fedoras#brandA", "30"), sku("hats", "newsboy#brandB", "20"), sku("shoes", "sneakers#brandA", "40")}
-		for _, item := range loaded {
-			if err := loadNatively(ctx, s, m, item); err != nil {
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			m := loadMapping(t, catalogMapping)
+			s := openStore(t, testOptions(conn, m))
+			def, err := s.table(ctx, "Products")
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		hats := mapping.KeyCondition{Hash: attr.String("hats")}
-		got, err := collect(s.query(ctx, def, nil, hats, true, nil))
-		if d := diffItems(loaded[:2], got); d != "" || err != nil {
-			t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
-		}
-
-		// A condition that fails leaves a loaded row as it was.
-		before := dump(t, s, "products")
-		failed := errors.New("condition failed")
-		_, _, err = s.writeItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
-			if !attr.EqualItems(old, loaded[0]) {
-				t.Errorf("old item %v", old)
+			loaded := []attr.Item{sku("hats", "fedoras#brandA", "30"), sku("hats", "newsboy#brandB", "20"), sku("shoes", "sneakers#brandA", "40")}
+			for _, item := range loaded {
+				if err := loadNatively(ctx, s, m, item); err != nil {
+					t.Fatal(err)
+				}
 			}
-			return nil, failed
-		}, writeHint{blind: true, replacement: loaded[1], require: mustNotExist})
-		if !errors.Is(err, failed) {
-			t.Errorf("write: %v", err)
-		}
-		if d := gocmp.Diff(before, dump(t, s, "products")); d != "" {
-			t.Errorf("rows after a failed condition (-before +after):\n%s", d)
-		}
+			hats := mapping.KeyCondition{Hash: attr.String("hats")}
+			got, err := collect(s.query(ctx, def, nil, hats, true, nil))
+			if d := diffItems(loaded[:2], got); d != "" || err != nil {
+				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
+			}
 
-		// An update of one loaded row, a blind put over another.
-		dearer := sku("hats", "fedoras#brandA", "31")
-		_, _, err = s.writeItem(ctx, def, keyAttrs(def, dearer), func(old attr.Item) (attr.Item, error) {
-			item := maps.Clone(old)
-			item["Price"] = attr.Int(31)
-			return item, nil
-		}, writeHint{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		bare := attr.Item{"PK": attr.String("hats"), "SK": attr.String("newsboy#brandB"), "Price": attr.Int(5)}
-		if err := put(ctx, s, def, bare); err != nil {
-			t.Fatal(err)
-		}
-		want := []string{
-			`"hats#fedoras#brandA" SKU:Description="hat" SKU:Price="31"`,
-			`"hats#newsboy#brandB" SKU:Price="5"`,
-			`"shoes#sneakers#brandA" SKU:Description="hat" SKU:Price="40"`,
-		}
-		if d := gocmp.Diff(want, visible(t, s, "products")); d != "" {
-			t.Errorf("rows (-want +got):\n%s", d)
-		}
+			// A condition that fails leaves a loaded row as it was.
+			before := dump(t, s, "products")
+			failed := errors.New("condition failed")
+			_, _, err = s.writeItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
+				if !attr.EqualItems(old, loaded[0]) {
+					t.Errorf("old item %v", old)
+				}
+				return nil, failed
+			}, writeHint{blind: true, replacement: loaded[1], require: mustNotExist})
+			if !errors.Is(err, failed) {
+				t.Errorf("write: %v", err)
+			}
+			if d := gocmp.Diff(before, dump(t, s, "products")); d != "" {
+				t.Errorf("rows after a failed condition (-before +after):\n%s", d)
+			}
 
-		// Outside of the layout: a '#' in the partition key.
-		outside := sku("a#b", "c", "1")
-		if err := put(ctx, s, def, outside); !errors.Is(err, errOutsideMapping) {
-			t.Errorf("put outside the layout: %v", err)
-		}
-		if got, err := s.getItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
-			t.Errorf("get outside the layout: %v, %v", got, err)
-		}
-		if got, err := s.getItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
-			t.Errorf("get in and outside the layout: %v, %v", got, err)
-		}
-		if err := remove(ctx, s, def, keyAttrs(def, outside)); err != nil {
-			t.Errorf("delete outside the layout: %v", err)
-		}
-
-		if err := s.reindex(ctx, def); err != nil {
-			t.Fatal(err)
-		}
-		ix := def.index("ByPrice")
-		cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
-		got, err = collect(s.query(ctx, def, ix, cond, true, nil))
-		if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
-			t.Errorf("index query: %v (-want +got):\n%s", err, d)
-		}
-
-		for _, item := range loaded {
-			if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+			// An update of one loaded row, a blind put over another.
+			dearer := sku("hats", "fedoras#brandA", "31")
+			_, _, err = s.writeItem(ctx, def, keyAttrs(def, dearer), func(old attr.Item) (attr.Item, error) {
+				item := maps.Clone(old)
+				item["Price"] = attr.Int(31)
+				return item, nil
+			}, writeHint{})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		if rows := dump(t, s, "products"); len(rows) > 0 {
-			t.Errorf("rows are left behind: %v", rows)
-		}
-		got, err = collect(s.scan(ctx, def, ix, 0, 1, nil))
-		if len(got) > 0 || err != nil {
-			t.Errorf("entries are left in the index: %v, %v", texts(got), err)
-		}
+			bare := attr.Item{"PK": attr.String("hats"), "SK": attr.String("newsboy#brandB"), "Price": attr.Int(5)}
+			if err := put(ctx, s, def, bare); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{
+				`"hats#fedoras#brandA" SKU:Description="hat" SKU:Price="31"`,
+				`"hats#newsboy#brandB" SKU:Price="5"`,
+				`"shoes#sneakers#brandA" SKU:Description="hat" SKU:Price="40"`,
+			}
+			if d := gocmp.Diff(want, visible(t, s, "products")); d != "" {
+				t.Errorf("rows (-want +got):\n%s", d)
+			}
 
-		// Loaded again, after it was deleted here.
-		if err := loadNatively(ctx, s, m, loaded[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.reindex(ctx, def); err != nil {
-			t.Fatal(err)
-		}
-		if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, loaded[0])): loaded[0]}); err != nil {
-			t.Error(err)
-		}
-	})
+			// Outside of the layout: a '#' in the partition key.
+			outside := sku("a#b", "c", "1")
+			if err := put(ctx, s, def, outside); !errors.Is(err, errOutsideMapping) {
+				t.Errorf("put outside the layout: %v", err)
+			}
+			if got, err := s.getItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
+				t.Errorf("get outside the layout: %v, %v", got, err)
+			}
+			if got, err := s.getItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
+				t.Errorf("get in and outside the layout: %v, %v", got, err)
+			}
+			if err := remove(ctx, s, def, keyAttrs(def, outside)); err != nil {
+				t.Errorf("delete outside the layout: %v", err)
+			}
+
+			if err := s.reindex(ctx, def); err != nil {
+				t.Fatal(err)
+			}
+			ix := def.index("ByPrice")
+			cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
+			got, err = collect(s.query(ctx, def, ix, cond, true, nil))
+			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
+				t.Errorf("index query: %v (-want +got):\n%s", err, d)
+			}
+
+			for _, item := range loaded {
+				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rows := dump(t, s, "products"); len(rows) > 0 {
+				t.Errorf("rows are left behind: %v", rows)
+			}
+			got, err = collect(s.scan(ctx, def, ix, 0, 1, nil))
+			if len(got) > 0 || err != nil {
+				t.Errorf("entries are left in the index: %v, %v", texts(got), err)
+			}
+
+			// Loaded again, after it was deleted here.
+			if err := loadNatively(ctx, s, m, loaded[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.reindex(ctx, def); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, loaded[0])): loaded[0]}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // A table that is there before the facade is adopted with its rows, and they
 // are in its indexes.
 func TestStore_AdoptTable(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		m := loadMapping(t, catalogueMapping)
-		loader := openStore(t, testOptions(conn))
-		if _, err := loader.ensureTable(ctx, "products", gcRules(m.Families())); err != nil {
-			t.Fatal(err)
-		}
-		item := sku("hats", "fedoras#brandA", "30")
-		if err := loadNatively(ctx, loader, m, item); err != nil {
-			t.Fatal(err)
-		}
-		s := openStore(t, testOptions(conn, m))
-		def, err := s.table(ctx, "Products")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
-			t.Errorf("loaded item: %v, %v", got, err)
-		}
-		if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
-			t.Error(err)
-		}
-	})
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			m := loadMapping(t, catalogMapping)
+			loader := openStore(t, testOptions(conn))
+			if _, err := loader.ensureTable(ctx, "products", gcRules(m.Families())); err != nil {
+				t.Fatal(err)
+			}
+			item := sku("hats", "fedoras#brandA", "30")
+			if err := loadNatively(ctx, loader, m, item); err != nil {
+				t.Fatal(err)
+			}
+			s := openStore(t, testOptions(conn, m))
+			def, err := s.table(ctx, "Products")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
+				t.Errorf("loaded item: %v, %v", got, err)
+			}
+			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // genVideoItem draws an item of the video table: a few keys, so that they
@@ -296,116 +303,124 @@ func genVideoItem(t *rapid.T) attr.Item {
 // last item.
 func TestStore_SharedRows(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		lens := loadMapping(t, videoMapping)
-		s := openStore(t, testOptions(conn, lens))
-		def, err := s.table(ctx, "Videos")
-		if err != nil {
-			t.Fatal(err)
-		}
-		rapid.Check(t, func(r *rapid.T) {
-			if err := empty(ctx, s, def); err != nil {
-				r.Fatal(err)
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			lens := loadMapping(t, videoMapping)
+			s := openStore(t, testOptions(conn, lens))
+			def, err := s.table(ctx, "Videos")
+			if err != nil {
+				t.Fatal(err)
 			}
-			m := model{}
-			for range rapid.IntRange(1, 12).Draw(r, "steps") {
-				item := genVideoItem(r)
-				key := keyAttrs(def, item)
-				var err error
-				switch rapid.IntRange(0, 4).Draw(r, "op") {
-				case 0:
-					delete(m, keyText(key))
-					err = remove(ctx, s, def, key)
-				case 1:
-					m[keyText(key)] = item
-					// What a loader writes over an item replaces its cells.
-					if err = remove(ctx, s, def, key); err == nil {
-						err = loadNatively(ctx, s, lens, item)
-					}
-				default:
-					m[keyText(key)] = item
-					err = put(ctx, s, def, item)
+			rapid.Check(t, func(r *rapid.T) {
+				if err := empty(ctx, s, def); err != nil {
+					r.Fatal(err)
 				}
+				m := model{}
+				for range rapid.IntRange(1, 12).Draw(r, "steps") {
+					item := genVideoItem(r)
+					key := keyAttrs(def, item)
+					var err error
+					switch rapid.IntRange(0, 4).Draw(r, "op") {
+					case 0:
+						delete(m, keyText(key))
+						err = remove(ctx, s, def, key)
+					case 1:
+						m[keyText(key)] = item
+						// What a loader writes over an item replaces its cells.
+						if err = remove(ctx, s, def, key); err == nil {
+							err = loadNatively(ctx, s, lens, item)
+						}
+					default:
+						m[keyText(key)] = item
+						err = put(ctx, s, def, item)
+					}
+					if err != nil {
+						r.Fatal(err)
+					}
+				}
+				all := func(attr.Item) bool { return true }
+				size := rapid.IntRange(1, 5).Draw(r, "page")
+				got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+					return s.scan(ctx, def, nil, 0, 1, after)
+				})
 				if err != nil {
 					r.Fatal(err)
 				}
-			}
-			all := func(attr.Item) bool { return true }
-			size := rapid.IntRange(1, 5).Draw(r, "page")
-			got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-				return s.scan(ctx, def, nil, 0, 1, after)
-			})
-			if err != nil {
-				r.Fatal(err)
-			}
-			if d := diffItems(m.sorted(def.Key, all), got); d != "" {
-				r.Fatalf("scan (-want +got):\n%s", d)
-			}
-			cond := mapping.KeyCondition{Hash: attr.String("0123")}
-			if rapid.Bool().Draw(r, "comments") {
-				cond.Op, cond.A = mapping.BeginsWith, attr.String("VideoComment#")
-			}
-			want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
-			forward := rapid.Bool().Draw(r, "forward")
-			if !forward {
-				slices.Reverse(want)
-			}
-			got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-				return s.query(ctx, def, nil, cond, forward, after)
-			})
-			if err != nil {
-				r.Fatal(err)
-			}
-			if d := diffItems(want, got); d != "" {
-				r.Fatalf("query (-want +got):\n%s", d)
-			}
-			for _, item := range m {
-				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+				if d := diffItems(m.sorted(def.Key, all), got); d != "" {
+					r.Fatalf("scan (-want +got):\n%s", d)
+				}
+				cond := mapping.KeyCondition{Hash: attr.String("0123")}
+				if rapid.Bool().Draw(r, "comments") {
+					cond.Op, cond.A = mapping.BeginsWith, attr.String("VideoComment#")
+				}
+				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
+				forward := rapid.Bool().Draw(r, "forward")
+				if !forward {
+					slices.Reverse(want)
+				}
+				got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+					return s.query(ctx, def, nil, cond, forward, after)
+				})
+				if err != nil {
 					r.Fatal(err)
 				}
-			}
-			if rows := dump(t, s, "videos"); len(rows) > 0 {
-				r.Fatalf("rows are left behind: %v", rows)
-			}
+				if d := diffItems(want, got); d != "" {
+					r.Fatalf("query (-want +got):\n%s", d)
+				}
+				for _, item := range m {
+					if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+						r.Fatal(err)
+					}
+				}
+				if rows := dump(t, s, "videos"); len(rows) > 0 {
+					r.Fatalf("rows are left behind: %v", rows)
+				}
+			})
 		})
-	})
+	}
 }
 
 // Two rules on one column: the second item is refused, not written over the
 // first.
 func TestStore_SharedColumn(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		s := openStore(t, testOptions(conn, loadMapping(t, videoMapping)))
-		def, err := s.table(ctx, "Videos")
-		if err != nil {
-			t.Fatal(err)
-		}
-		views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
-		if err := put(ctx, s, def, views); err != nil {
-			t.Fatal(err)
-		}
-		other := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
-		if err := put(ctx, s, def, other); !errors.Is(err, errOutsideMapping) {
-			t.Errorf("put over another item: %v", err)
-		}
-		got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
-		if d := diffItems([]attr.Item{views}, got); d != "" || err != nil {
-			t.Errorf("items: %v (-want +got):\n%s", err, d)
-		}
-	})
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn, loadMapping(t, videoMapping)))
+			def, err := s.table(ctx, "Videos")
+			if err != nil {
+				t.Fatal(err)
+			}
+			views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
+			if err := put(ctx, s, def, views); err != nil {
+				t.Fatal(err)
+			}
+			other := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
+			if err := put(ctx, s, def, other); !errors.Is(err, errOutsideMapping) {
+				t.Errorf("put over another item: %v", err)
+			}
+			got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+			if d := diffItems([]attr.Item{views}, got); d != "" || err != nil {
+				t.Errorf("items: %v (-want +got):\n%s", err, d)
+			}
+		})
+	}
 }
 
 func TestStore_MappingConflicts(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
-	m := loadMapping(t, catalogueMapping)
+	m := loadMapping(t, catalogMapping)
 	for name, mappings := range map[string][]*mapping.Mapping{
 		"two mappings for table Products": {m, m},
-		"have the same target table":      {m, loadMapping(t, strings.Replace(catalogueMapping, "table: Products", "table: Other", 1))},
-		"names no source table":           {loadMapping(t, strings.Replace(catalogueMapping, "  table: Products\n", "", 1))},
+		"have the same target table":      {m, loadMapping(t, strings.Replace(catalogMapping, "table: Products", "table: Other", 1))},
+		"names no source table":           {loadMapping(t, strings.Replace(catalogMapping, "  table: Products\n", "", 1))},
 	} {
 		o, err := testOptions(conn, mappings...).normalized()
 		if err != nil {
@@ -434,7 +449,7 @@ func TestStore_MappingChanges(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
 	ctx := t.Context()
-	lines := strings.SplitAfter(catalogueMapping, "\n")
+	lines := strings.SplitAfter(catalogMapping, "\n")
 	without := strings.Join(slices.DeleteFunc(lines, func(l string) bool {
 		return strings.Contains(l, "gsis:") || strings.Contains(l, "ByPrice")
 	}), "")
@@ -456,7 +471,7 @@ func TestStore_MappingChanges(t *testing.T) {
 		t.Errorf("table without its mapping: %v", err)
 	}
 
-	s = openStore(t, testOptions(conn, loadMapping(t, catalogueMapping)))
+	s = openStore(t, testOptions(conn, loadMapping(t, catalogMapping)))
 	s.background.Wait()
 	if def, err = s.table(ctx, "Products"); err != nil {
 		t.Fatal(err)
@@ -465,7 +480,7 @@ func TestStore_MappingChanges(t *testing.T) {
 		t.Errorf("indexes %v: %v", def.Indexes, err)
 	}
 
-	moved := strings.Replace(catalogueMapping, "table: products", "table: wares", 1)
+	moved := strings.Replace(catalogMapping, "table: products", "table: wares", 1)
 	o, err := testOptions(conn, loadMapping(t, moved)).normalized()
 	if err != nil {
 		t.Fatal(err)

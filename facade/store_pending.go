@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// A mark is a catalogue row that says: this row of that table may hold an
+// A mark is a catalog row that says: this row of that table may hold an
 // outbox cell. It is written before the first such cell, and removed some
 // time after the last was cleared, with others: so a start after a crash
 // reads a short list, not the tables, and a row that is written often is
@@ -44,7 +44,7 @@ type pendingWork struct {
 // pendingMark is one mark. The fields below ready are under pendingWork.mu.
 type pendingMark struct {
 	id    string // key of pendingWork.marks
-	key   []byte // row of the catalogue
+	key   []byte // row of the catalog
 	table string // DynamoDB table
 	row   []byte
 	ready chan struct{} // closed once the mark is written, or err is set
@@ -76,8 +76,8 @@ func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMar
 	w.marks[id] = m
 	w.mu.Unlock()
 
-	m.err = s.mutateRow(ctx, catalogueTable, m.key, []*btpb.Mutation{
-		setCell(catalogueFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(table)), row...)),
+	m.err = s.mutateRow(ctx, catalogTable, m.key, []*btpb.Mutation{
+		setCell(catalogFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(table)), row...)),
 	})
 	if m.err != nil {
 		w.mu.Lock()
@@ -128,7 +128,7 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 	}
 	w.idle = 0
 	w.mu.Unlock()
-	return s.deleteRows(ctx, catalogueTable, keys)
+	return s.deleteRows(ctx, catalogTable, keys)
 }
 
 // deleteRows deletes rows by key.
@@ -192,7 +192,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
 	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: catalogueTable, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: catalogTable, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, catalogueTable, done)
+	return s.deleteRows(ctx, catalogTable, done)
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells. The table

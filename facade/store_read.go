@@ -465,6 +465,6 @@ func (s *store) segmentOf(t *tableDef, ix *indexDef, item attr.Item, total int) 
 		name = ix.Key.Hash.Name
 	}
 	h := fnv.New32a()
-	h.Write([]byte(item[name].Str)) //nolint:errcheck // a hash never fails
+	h.Write([]byte(item[name].Str))
 	return int(h.Sum32() % uint32(total))
 }

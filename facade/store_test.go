@@ -35,50 +35,41 @@ import (
 // backends are the Bigtables that the store is tested on: ours in process,
 // and Google's test server over a wire.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
-	"emu": func(t testing.TB) grpc.ClientConnInterface {
+	"emu": func(tb testing.TB) grpc.ClientConnInterface {
+		tb.Helper()
 		db, err := engine.Open(engine.Options{})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		srv, err := emu.New(emu.Options{DB: db, CloneInProcess: true})
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		t.Cleanup(func() {
+		tb.Cleanup(func() {
 			if err := errors.Join(srv.Close(), db.Close()); err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 		})
 		return srv.Conn()
 	},
-	"bttest": func(t testing.TB) grpc.ClientConnInterface {
+	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
+		tb.Helper()
 		srv, err := bttest.NewServer("localhost:0")
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		t.Cleanup(srv.Close)
+		tb.Cleanup(srv.Close)
 		conn, err := grpc.NewClient(srv.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
-		t.Cleanup(func() {
+		tb.Cleanup(func() {
 			if err := conn.Close(); err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 		})
 		return conn
 	},
-}
-
-// onBackends runs a test on each backend.
-func onBackends(t *testing.T, test func(t *testing.T, conn grpc.ClientConnInterface)) {
-	t.Helper()
-	for name, start := range backends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, start(t))
-		})
-	}
 }
 
 // testOptions are Options over conn with a fixed seed and a frozen clock.
@@ -91,19 +82,19 @@ func testOptions(conn grpc.ClientConnInterface, mappings ...*mapping.Mapping) Op
 }
 
 // openStore opens a store that is closed with the test.
-func openStore(t testing.TB, o Options) *store {
-	t.Helper()
+func openStore(tb testing.TB, o Options) *store {
+	tb.Helper()
 	o, err := o.normalized()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	s, err := newStore(t.Context(), o)
+	s, err := newStore(tb.Context(), o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return s
@@ -114,11 +105,11 @@ func numberKey(name string) mapping.KeyAttr { return mapping.KeyAttr{Name: name,
 func binaryKey(name string) mapping.KeyAttr { return mapping.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
-func newTable(t testing.TB, s *store, def tableDef) *tableDef {
-	t.Helper()
-	created, err := s.createTable(t.Context(), &def)
+func newTable(tb testing.TB, s *store, def tableDef) *tableDef {
+	tb.Helper()
+	created, err := s.createTable(tb.Context(), &def)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return created
 }
@@ -157,12 +148,12 @@ func collect(seq iter.Seq2[attr.Item, error]) ([]attr.Item, error) {
 }
 
 // dump returns the rows of a Bigtable table as text.
-func dump(t testing.TB, s *store, table string) []string {
-	t.Helper()
+func dump(tb testing.TB, s *store, table string) []string {
+	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(t.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		var text strings.Builder
 		fmt.Fprintf(&text, "%q", row.Key)
@@ -294,127 +285,135 @@ func empty(ctx context.Context, s *store, t *tableDef) error {
 // item leaves nothing behind.
 func TestStore_Items(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		s := openStore(t, testOptions(conn))
-		tables := map[string]*tableDef{}
-		for name, schema := range testSchemas {
-			tables[name] = newTable(t, s, tableDef{Name: name, Key: schema})
-		}
-		names := slices.Sorted(maps.Keys(tables))
-		rapid.Check(t, func(r *rapid.T) {
-			def := tables[rapid.SampledFrom(names).Draw(r, "table")]
-			if err := empty(t.Context(), s, def); err != nil {
-				r.Fatal(err)
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			tables := map[string]*tableDef{}
+			for name, schema := range testSchemas {
+				tables[name] = newTable(t, s, tableDef{Name: name, Key: schema})
 			}
-			keys := rapid.SliceOfN(genKey(def.Key), 1, 5).Draw(r, "keys")
-			m := model{}
-			for range rapid.IntRange(1, 12).Draw(r, "steps") {
-				key := rapid.SampledFrom(keys).Draw(r, "key")
-				blind := rapid.Bool().Draw(r, "blind")
-				require := rapid.SampledFrom([]presence{anyPresence, mustExist, mustNotExist}).Draw(r, "require")
-				var item attr.Item
-				if rapid.IntRange(0, 3).Draw(r, "op") > 0 {
-					item = genItem(r, key)
-				}
-				errRequire := errors.New("required")
-				was := m[keyText(key)]
-				write := func(old attr.Item) (attr.Item, error) {
-					if require == mustExist && old == nil || require == mustNotExist && old != nil {
-						return nil, errRequire
-					}
-					return item, nil
-				}
-				_, wantErr := write(was)
-				hint := writeHint{}
-				if blind {
-					hint = writeHint{blind: true, replacement: item, require: require}
-				}
-				old, updated, err := s.writeItem(t.Context(), def, key, write, hint)
-				if !errors.Is(err, wantErr) {
-					r.Fatalf("write: %v, want %v", err, wantErr)
-				}
-				if (!blind || err != nil) && !attr.EqualItems(old, was) {
-					r.Fatalf("old item %v, want %v", old, was)
-				}
-				if err != nil {
-					continue
-				}
-				if !attr.EqualItems(updated, item) {
-					r.Fatalf("new item %v, want %v", updated, item)
-				}
-				if m[keyText(key)] = item; item == nil {
-					delete(m, keyText(key))
-				}
-				for _, key := range keys {
-					got, err := s.getItem(t.Context(), def, key)
-					if err != nil || !attr.EqualItems(got, m[keyText(key)]) {
-						r.Fatalf("item %v, %v; want %v", got, err, m[keyText(key)])
-					}
-				}
-			}
-			got, err := s.getItems(t.Context(), def, keys)
-			if err != nil {
-				r.Fatal(err)
-			}
-			for i, key := range keys {
-				if !attr.EqualItems(got[i], m[keyText(key)]) {
-					r.Fatalf("item %v, want %v", got[i], m[keyText(key)])
-				}
-				if err := remove(t.Context(), s, def, key); err != nil {
+			names := slices.Sorted(maps.Keys(tables))
+			rapid.Check(t, func(r *rapid.T) {
+				def := tables[rapid.SampledFrom(names).Draw(r, "table")]
+				if err := empty(t.Context(), s, def); err != nil {
 					r.Fatal(err)
 				}
-			}
-			if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
-				r.Fatalf("rows are left behind: %v", rows)
-			}
+				keys := rapid.SliceOfN(genKey(def.Key), 1, 5).Draw(r, "keys")
+				m := model{}
+				for range rapid.IntRange(1, 12).Draw(r, "steps") {
+					key := rapid.SampledFrom(keys).Draw(r, "key")
+					blind := rapid.Bool().Draw(r, "blind")
+					require := rapid.SampledFrom([]presence{anyPresence, mustExist, mustNotExist}).Draw(r, "require")
+					var item attr.Item
+					if rapid.IntRange(0, 3).Draw(r, "op") > 0 {
+						item = genItem(r, key)
+					}
+					errRequire := errors.New("required")
+					was := m[keyText(key)]
+					write := func(old attr.Item) (attr.Item, error) {
+						if require == mustExist && old == nil || require == mustNotExist && old != nil {
+							return nil, errRequire
+						}
+						return item, nil
+					}
+					_, wantErr := write(was)
+					hint := writeHint{}
+					if blind {
+						hint = writeHint{blind: true, replacement: item, require: require}
+					}
+					old, updated, err := s.writeItem(t.Context(), def, key, write, hint)
+					if !errors.Is(err, wantErr) {
+						r.Fatalf("write: %v, want %v", err, wantErr)
+					}
+					if (!blind || err != nil) && !attr.EqualItems(old, was) {
+						r.Fatalf("old item %v, want %v", old, was)
+					}
+					if err != nil {
+						continue
+					}
+					if !attr.EqualItems(updated, item) {
+						r.Fatalf("new item %v, want %v", updated, item)
+					}
+					if m[keyText(key)] = item; item == nil {
+						delete(m, keyText(key))
+					}
+					for _, key := range keys {
+						got, err := s.getItem(t.Context(), def, key)
+						if err != nil || !attr.EqualItems(got, m[keyText(key)]) {
+							r.Fatalf("item %v, %v; want %v", got, err, m[keyText(key)])
+						}
+					}
+				}
+				got, err := s.getItems(t.Context(), def, keys)
+				if err != nil {
+					r.Fatal(err)
+				}
+				for i, key := range keys {
+					if !attr.EqualItems(got[i], m[keyText(key)]) {
+						r.Fatalf("item %v, want %v", got[i], m[keyText(key)])
+					}
+					if err := remove(t.Context(), s, def, key); err != nil {
+						r.Fatal(err)
+					}
+				}
+				if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+					r.Fatalf("rows are left behind: %v", rows)
+				}
+			})
 		})
-	})
+	}
 }
 
 // Concurrent increments lose nothing.
 func TestStore_Increments(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		// Two stores: in the second's absence the latch alone would do.
-		a := openStore(t, testOptions(conn))
-		def := newTable(t, a, tableDef{Name: "counters", Key: testSchemas["S"]})
-		b := openStore(t, testOptions(conn))
-		key := attr.Item{"p": attr.String("hits")}
-		increment := func(old attr.Item) (attr.Item, error) {
-			n := attr.Int(1)
-			if old != nil {
-				sum, err := attr.AddNumbers(old["n"].Str, "1")
-				if err != nil {
-					return nil, err
-				}
-				n = attr.Value{Type: attr.N, Str: sum}
-			}
-			return attr.Item{"p": key["p"], "n": n}, nil
-		}
-		var wg sync.WaitGroup
-		for i := range 64 {
-			s := a
-			if i%2 == 1 {
-				s = b
-			}
-			wg.Go(func() {
-				for range 5 {
-					err := errContended
-					for errors.Is(err, errContended) {
-						_, _, err = s.writeItem(t.Context(), def, key, increment, writeHint{})
-					}
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			// Two stores: in the second's absence the latch alone would do.
+			a := openStore(t, testOptions(conn))
+			def := newTable(t, a, tableDef{Name: "counters", Key: testSchemas["S"]})
+			b := openStore(t, testOptions(conn))
+			key := attr.Item{"p": attr.String("hits")}
+			increment := func(old attr.Item) (attr.Item, error) {
+				n := attr.Int(1)
+				if old != nil {
+					sum, err := attr.AddNumbers(old["n"].Str, "1")
 					if err != nil {
-						t.Error(err)
+						return nil, err
 					}
+					n = attr.Value{Type: attr.N, Str: sum}
 				}
-			})
-		}
-		wg.Wait()
-		got, err := a.getItem(t.Context(), def, key)
-		if err != nil || got["n"].Str != "320" {
-			t.Errorf("counter is %v, %v; want 320", got, err)
-		}
-	})
+				return attr.Item{"p": key["p"], "n": n}, nil
+			}
+			var wg sync.WaitGroup
+			for i := range 64 {
+				s := a
+				if i%2 == 1 {
+					s = b
+				}
+				wg.Go(func() {
+					for range 5 {
+						err := errContended
+						for errors.Is(err, errContended) {
+							_, _, err = s.writeItem(t.Context(), def, key, increment, writeHint{})
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			got, err := a.getItem(t.Context(), def, key)
+			if err != nil || got["n"].Str != "320" {
+				t.Errorf("counter is %v, %v; want 320", got, err)
+			}
+		})
+	}
 }
 
 // genCondition draws a condition on the sort key of a partition.
@@ -466,62 +465,66 @@ func pages(n int, page func(after attr.Item) iter.Seq2[attr.Item, error]) ([]att
 // any size; scans give all items once, however divided.
 func TestStore_Query(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		s := openStore(t, testOptions(conn))
-		n := 0
-		rapid.Check(t, func(r *rapid.T) {
-			schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
-			n++
-			def := newTable(t, s, tableDef{Name: "query" + strconv.Itoa(n), Key: schema})
-			m := model{}
-			hashes := rapid.SliceOfN(genKeyValue(schema.Hash), 1, 3).Draw(r, "hashes")
-			for _, key := range rapid.SliceOfN(genKey(schema), 0, 20).Draw(r, "keys") {
-				key[schema.Hash.Name] = rapid.SampledFrom(hashes).Draw(r, "hash")
-				m[keyText(key)] = key
-				if err := put(t.Context(), s, def, key); err != nil {
-					r.Fatal(err)
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			n := 0
+			rapid.Check(t, func(r *rapid.T) {
+				schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
+				n++
+				def := newTable(t, s, tableDef{Name: "query" + strconv.Itoa(n), Key: schema})
+				m := model{}
+				hashes := rapid.SliceOfN(genKeyValue(schema.Hash), 1, 3).Draw(r, "hashes")
+				for _, key := range rapid.SliceOfN(genKey(schema), 0, 20).Draw(r, "keys") {
+					key[schema.Hash.Name] = rapid.SampledFrom(hashes).Draw(r, "hash")
+					m[keyText(key)] = key
+					if err := put(t.Context(), s, def, key); err != nil {
+						r.Fatal(err)
+					}
 				}
-			}
-			cond := genCondition(r, schema, rapid.SampledFrom(hashes).Draw(r, "hash"))
-			want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, item) })
-			forward := rapid.Bool().Draw(r, "forward")
-			if !forward {
-				slices.Reverse(want)
-			}
-			size := rapid.IntRange(1, 8).Draw(r, "page")
-			got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-				return s.query(t.Context(), def, nil, cond, forward, after)
-			})
-			if err != nil {
-				r.Fatal(err)
-			}
-			if d := diffItems(want, got); d != "" {
-				r.Fatalf("query %+v (-want +got):\n%s", cond, d)
-			}
-
-			total := rapid.IntRange(1, 4).Draw(r, "segments")
-			var scanned []attr.Item
-			for segment := range total {
-				part, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-					return s.scan(t.Context(), def, nil, segment, total, after)
+				cond := genCondition(r, schema, rapid.SampledFrom(hashes).Draw(r, "hash"))
+				want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, item) })
+				forward := rapid.Bool().Draw(r, "forward")
+				if !forward {
+					slices.Reverse(want)
+				}
+				size := rapid.IntRange(1, 8).Draw(r, "page")
+				got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+					return s.query(t.Context(), def, nil, cond, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
 				}
-				scanned = append(scanned, part...)
-			}
-			byKey := func(a, b attr.Item) int {
-				return cmp.Or(compareAttr(a, b, schema.Hash.Name), compareAttr(a, b, schema.Range.Name))
-			}
-			slices.SortFunc(scanned, byKey)
-			if d := diffItems(m.sorted(schema, func(attr.Item) bool { return true }), scanned); d != "" {
-				r.Fatalf("scan (-want +got):\n%s", d)
-			}
-			if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
-				r.Fatal(err)
-			}
+				if d := diffItems(want, got); d != "" {
+					r.Fatalf("query %+v (-want +got):\n%s", cond, d)
+				}
+
+				total := rapid.IntRange(1, 4).Draw(r, "segments")
+				var scanned []attr.Item
+				for segment := range total {
+					part, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+						return s.scan(t.Context(), def, nil, segment, total, after)
+					})
+					if err != nil {
+						r.Fatal(err)
+					}
+					scanned = append(scanned, part...)
+				}
+				byKey := func(a, b attr.Item) int {
+					return cmp.Or(compareAttr(a, b, schema.Hash.Name), compareAttr(a, b, schema.Range.Name))
+				}
+				slices.SortFunc(scanned, byKey)
+				if d := diffItems(m.sorted(schema, func(attr.Item) bool { return true }), scanned); d != "" {
+					r.Fatalf("scan (-want +got):\n%s", d)
+				}
+				if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
+					r.Fatal(err)
+				}
+			})
 		})
-	})
+	}
 }
 
 // indexedTable is a table with a global index of each projection and a local
@@ -624,98 +627,106 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 // After any writes the indexes are what the items give.
 func TestStore_Indexes(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		s := openStore(t, testOptions(conn))
-		n := 0
-		rapid.Check(t, func(r *rapid.T) {
-			n++
-			def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
-			keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
-			m := model{}
-			for range rapid.IntRange(1, 6).Draw(r, "steps") {
-				key := rapid.SampledFrom(keys).Draw(r, "key")
-				if rapid.IntRange(0, 3).Draw(r, "op") == 0 {
-					delete(m, keyText(key))
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			n := 0
+			rapid.Check(t, func(r *rapid.T) {
+				n++
+				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
+				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
+				m := model{}
+				for range rapid.IntRange(1, 6).Draw(r, "steps") {
+					key := rapid.SampledFrom(keys).Draw(r, "key")
+					if rapid.IntRange(0, 3).Draw(r, "op") == 0 {
+						delete(m, keyText(key))
+						if err := remove(t.Context(), s, def, key); err != nil {
+							r.Fatal(err)
+						}
+					} else {
+						item := genIndexedItem(r, key)
+						m[keyText(key)] = item
+						if err := put(t.Context(), s, def, item); err != nil {
+							r.Fatal(err)
+						}
+					}
+					if rapid.IntRange(0, 3).Draw(r, "check") == 0 {
+						if err := checkIndexes(t.Context(), s, def, m); err != nil {
+							r.Fatal(err)
+						}
+					}
+				}
+				if err := checkIndexes(t.Context(), s, def, m); err != nil {
+					r.Fatal(err)
+				}
+				for _, key := range keys {
 					if err := remove(t.Context(), s, def, key); err != nil {
 						r.Fatal(err)
 					}
-				} else {
-					item := genIndexedItem(r, key)
-					m[keyText(key)] = item
-					if err := put(t.Context(), s, def, item); err != nil {
-						r.Fatal(err)
-					}
 				}
-				if rapid.IntRange(0, 3).Draw(r, "check") == 0 {
-					if err := checkIndexes(t.Context(), s, def, m); err != nil {
-						r.Fatal(err)
-					}
+				if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+					r.Fatalf("rows are left behind: %v", rows)
 				}
-			}
-			if err := checkIndexes(t.Context(), s, def, m); err != nil {
-				r.Fatal(err)
-			}
-			for _, key := range keys {
-				if err := remove(t.Context(), s, def, key); err != nil {
+				if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
 					r.Fatal(err)
 				}
-			}
-			if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
-				r.Fatalf("rows are left behind: %v", rows)
-			}
-			if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
-				r.Fatal(err)
-			}
+			})
 		})
-	})
+	}
 }
 
 // Writers of one item through two stores leave the indexes right.
 func TestStore_IndexRaces(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		a := openStore(t, testOptions(conn))
-		def := newTable(t, a, indexedTable("raced"))
-		b := openStore(t, testOptions(conn))
-		keys := []attr.Item{
-			{"p": attr.String("one"), "s": attr.Int(1)},
-			{"p": attr.String("one"), "s": attr.Int(2)},
-		}
-		var wg sync.WaitGroup
-		for i := range 8 {
-			s, rng := a, rand.New(rand.NewPCG(1, uint64(i)))
-			if i%2 == 1 {
-				s = b
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			a := openStore(t, testOptions(conn))
+			def := newTable(t, a, indexedTable("raced"))
+			b := openStore(t, testOptions(conn))
+			keys := []attr.Item{
+				{"p": attr.String("one"), "s": attr.Int(1)},
+				{"p": attr.String("one"), "s": attr.Int(2)},
 			}
-			wg.Go(func() {
-				for range 15 {
-					item := maps.Clone(keys[rng.IntN(len(keys))])
-					var err error
-					if rng.IntN(4) == 0 {
-						err = remove(t.Context(), s, def, item)
-					} else {
-						item["g"] = attr.String(strconv.Itoa(rng.IntN(3)))
-						item["h"] = attr.Int(int64(rng.IntN(3)))
-						err = put(t.Context(), s, def, item)
-					}
-					if err != nil && !errors.Is(err, errContended) {
-						t.Error(err)
-					}
+			var wg sync.WaitGroup
+			for i := range 8 {
+				s, rng := a, rand.New(rand.NewPCG(1, uint64(i)))
+				if i%2 == 1 {
+					s = b
 				}
-			})
-		}
-		wg.Wait()
-		m := model{}
-		for item, err := range a.scan(t.Context(), def, nil, 0, 1, nil) {
-			if err != nil {
-				t.Fatal(err)
+				wg.Go(func() {
+					for range 15 {
+						item := maps.Clone(keys[rng.IntN(len(keys))])
+						var err error
+						if rng.IntN(4) == 0 {
+							err = remove(t.Context(), s, def, item)
+						} else {
+							item["g"] = attr.String(strconv.Itoa(rng.IntN(3)))
+							item["h"] = attr.Int(int64(rng.IntN(3)))
+							err = put(t.Context(), s, def, item)
+						}
+						if err != nil && !errors.Is(err, errContended) {
+							t.Error(err)
+						}
+					}
+				})
 			}
-			m[keyText(keyAttrs(def, item))] = item
-		}
-		if err := checkIndexes(t.Context(), a, def, m); err != nil {
-			t.Error(err)
-		}
-	})
+			wg.Wait()
+			m := model{}
+			for item, err := range a.scan(t.Context(), def, nil, 0, 1, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				m[keyText(keyAttrs(def, item))] = item
+			}
+			if err := checkIndexes(t.Context(), a, def, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // faultyConn fails calls that refuse accepts.
@@ -759,10 +770,12 @@ func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
 	finish := map[string]func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store{
 		"restart": func(t *testing.T, o Options, _ *store, _ *tableDef, _ attr.Item) *store {
+			t.Helper()
 			return openStore(t, o)
 		},
 		"read": func(_ *testing.T, _ Options, s *store, _ *tableDef, _ attr.Item) *store { return s },
 		"write": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
+			t.Helper()
 			// A write that changes nothing, through another store.
 			_, _, err := openStore(t, o).writeItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
 			if err != nil {
@@ -771,41 +784,45 @@ func TestStore_Recovery(t *testing.T) {
 			return s
 		},
 	}
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		for name, next := range finish {
-			for reached := range 6 {
-				t.Run(fmt.Sprintf("%s/%d", name, reached), func(t *testing.T) {
-					t.Parallel()
-					c := &faultyConn{ClientConnInterface: conn}
-					o := testOptions(c)
-					o.Instance = fmt.Sprintf("%s-%d", name, reached)
-					s := openStore(t, o)
-					def := newTable(t, s, indexedTable("crash"))
-					key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
-					item := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
-					moved := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(1)}
-					if err := put(t.Context(), s, def, item); err != nil {
-						t.Fatal(err)
-					}
-					c.set(indexWrites(reached))
-					if err := put(t.Context(), s, def, moved); err == nil {
-						t.Fatal("the write reached its indexes")
-					}
-					c.set(nil)
-					s = next(t, o, s, def, key)
-					if err := checkIndexes(t.Context(), s, def, model{keyText(key): moved}); err != nil {
-						t.Error(err)
-					}
-					if err := remove(t.Context(), s, def, key); err != nil {
-						t.Fatal(err)
-					}
-					if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
-						t.Errorf("rows are left behind: %v", rows)
-					}
-				})
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			for name, next := range finish {
+				for reached := range 6 {
+					t.Run(fmt.Sprintf("%s/%d", name, reached), func(t *testing.T) {
+						t.Parallel()
+						c := &faultyConn{ClientConnInterface: conn}
+						o := testOptions(c)
+						o.Instance = fmt.Sprintf("%s-%d", name, reached)
+						s := openStore(t, o)
+						def := newTable(t, s, indexedTable("crash"))
+						key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
+						item := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
+						moved := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(1)}
+						if err := put(t.Context(), s, def, item); err != nil {
+							t.Fatal(err)
+						}
+						c.set(indexWrites(reached))
+						if err := put(t.Context(), s, def, moved); err == nil {
+							t.Fatal("the write reached its indexes")
+						}
+						c.set(nil)
+						s = next(t, o, s, def, key)
+						if err := checkIndexes(t.Context(), s, def, model{keyText(key): moved}); err != nil {
+							t.Error(err)
+						}
+						if err := remove(t.Context(), s, def, key); err != nil {
+							t.Fatal(err)
+						}
+						if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+							t.Errorf("rows are left behind: %v", rows)
+						}
+					})
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // What a deleted item leaves in an index goes with garbage collection.
@@ -855,163 +872,175 @@ func TestStore_Tombstones(t *testing.T) {
 // A stalled process that applies an old write late changes nothing.
 func TestStore_StaleDrain(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		s := openStore(t, testOptions(conn))
-		def := newTable(t, s, indexedTable("stale"))
-		l := s.cat.tables[def.Name].layout
-		key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
-		first := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
-		if err := put(t.Context(), s, def, first); err != nil {
-			t.Fatal(err)
-		}
-		slots, err := l.slots(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := s.readState(t.Context(), l, slots, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st.outbox = &mapping.Cell{Timestamp: st.order(), Value: indexChange{}.outbox(l, key)}
-		second := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(2)}
-		for _, now := range []attr.Item{second, nil} {
-			m := model{}
-			if now == nil {
-				err = remove(t.Context(), s, def, key)
-			} else {
-				m[keyText(key)] = now
-				err = put(t.Context(), s, def, now)
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			def := newTable(t, s, indexedTable("stale"))
+			l := s.cat.tables[def.Name].layout
+			key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
+			first := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
+			if err := put(t.Context(), s, def, first); err != nil {
+				t.Fatal(err)
 			}
+			slots, err := l.slots(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.drain(t.Context(), l, st); err != nil {
+			st, err := s.readState(t.Context(), l, slots, key)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := checkIndexes(t.Context(), s, def, m); err != nil {
-				t.Error(err)
+			st.outbox = &mapping.Cell{Timestamp: st.order(), Value: indexChange{}.outbox(l, key)}
+			second := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(2)}
+			for _, now := range []attr.Item{second, nil} {
+				m := model{}
+				if now == nil {
+					err = remove(t.Context(), s, def, key)
+				} else {
+					m[keyText(key)] = now
+					err = put(t.Context(), s, def, now)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.drain(t.Context(), l, st); err != nil {
+					t.Fatal(err)
+				}
+				if err := checkIndexes(t.Context(), s, def, m); err != nil {
+					t.Error(err)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
-func TestStore_Catalogue(t *testing.T) {
+func TestStore_Catalog(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		s := openStore(t, testOptions(conn))
-		long := strings.Repeat("long.name-", 25) + "12345"
-		want := tableDef{
-			Name: long, Key: testSchemas["SN"], Attributes: []mapping.KeyAttr{stringKey("p"), numberKey("s")},
-			BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
-			Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
-		}
-		def := newTable(t, s, want)
-		if def.Status != statusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
-			t.Errorf("created %+v", def)
-		}
-		if _, err := s.createTable(ctx, &want); !errors.Is(err, errTableExists) {
-			t.Errorf("second creation: %v", err)
-		}
-		for _, name := range []string{"abc", "zzz", "mmm"} {
-			newTable(t, s, tableDef{Name: name, Key: testSchemas["S"]})
-		}
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			long := strings.Repeat("long.name-", 25) + "12345"
+			want := tableDef{
+				Name: long, Key: testSchemas["SN"], Attributes: []mapping.KeyAttr{stringKey("p"), numberKey("s")},
+				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
+				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
+			}
+			def := newTable(t, s, want)
+			if def.Status != statusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
+				t.Errorf("created %+v", def)
+			}
+			if _, err := s.createTable(ctx, &want); !errors.Is(err, errTableExists) {
+				t.Errorf("second creation: %v", err)
+			}
+			for _, name := range []string{"abc", "zzz", "mmm"} {
+				newTable(t, s, tableDef{Name: name, Key: testSchemas["S"]})
+			}
 
-		s = openStore(t, testOptions(conn))
-		again, err := s.table(ctx, long)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := gocmp.Diff(def, again); d != "" {
-			t.Errorf("after a restart (-want +got):\n%s", d)
-		}
-		names, more, err := s.listTables(ctx, "abc", 2)
-		if d := gocmp.Diff([]string{long, "mmm"}, names); d != "" || !more || err != nil {
-			t.Errorf("tables %v, %v, %v", names, more, err)
-		}
-		if _, err := s.table(ctx, "none"); !errors.Is(err, errTableNotFound) {
-			t.Errorf("unknown table: %v", err)
-		}
+			s = openStore(t, testOptions(conn))
+			again, err := s.table(ctx, long)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := gocmp.Diff(def, again); d != "" {
+				t.Errorf("after a restart (-want +got):\n%s", d)
+			}
+			names, more, err := s.listTables(ctx, "abc", 2)
+			if d := gocmp.Diff([]string{long, "mmm"}, names); d != "" || !more || err != nil {
+				t.Errorf("tables %v, %v, %v", names, more, err)
+			}
+			if _, err := s.table(ctx, "none"); !errors.Is(err, errTableNotFound) {
+				t.Errorf("unknown table: %v", err)
+			}
 
-		stop := errors.New("stop")
-		if _, err := s.updateTable(ctx, long, func(*tableDef) error { return stop }); !errors.Is(err, stop) {
-			t.Errorf("update: %v", err)
-		}
-		updated, err := s.updateTable(ctx, long, func(d *tableDef) error { d.Tags["c"] = "d"; return nil })
-		if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
-			t.Errorf("update: %+v, %v", updated, err)
-		}
+			stop := errors.New("stop")
+			if _, err := s.updateTable(ctx, long, func(*tableDef) error { return stop }); !errors.Is(err, stop) {
+				t.Errorf("update: %v", err)
+			}
+			updated, err := s.updateTable(ctx, long, func(d *tableDef) error { d.Tags["c"] = "d"; return nil })
+			if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
+				t.Errorf("update: %+v, %v", updated, err)
+			}
 
-		deleted, err := s.deleteTable(ctx, long)
-		if err != nil || deleted.Status != statusDeleting {
-			t.Errorf("delete: %+v, %v", deleted, err)
-		}
-		if _, err := s.table(ctx, long); !errors.Is(err, errTableNotFound) {
-			t.Errorf("deleted table: %v", err)
-		}
-		if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, errTableNotFound) {
-			t.Errorf("write to a deleted table: %v", err)
-		}
-		if fresh := newTable(t, s, want); fresh.ID == def.ID || fresh.BigtableTable == def.BigtableTable {
-			t.Errorf("a new table has the id of a deleted one: %+v", fresh)
-		}
-	})
+			deleted, err := s.deleteTable(ctx, long)
+			if err != nil || deleted.Status != statusDeleting {
+				t.Errorf("delete: %+v, %v", deleted, err)
+			}
+			if _, err := s.table(ctx, long); !errors.Is(err, errTableNotFound) {
+				t.Errorf("deleted table: %v", err)
+			}
+			if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, errTableNotFound) {
+				t.Errorf("write to a deleted table: %v", err)
+			}
+			if fresh := newTable(t, s, want); fresh.ID == def.ID || fresh.BigtableTable == def.BigtableTable {
+				t.Errorf("a new table has the id of a deleted one: %+v", fresh)
+			}
+		})
+	}
 }
 
 // An index added to a table with items is filled while writes go on.
 func TestStore_AddIndex(t *testing.T) {
 	t.Parallel()
-	onBackends(t, func(t *testing.T, conn grpc.ClientConnInterface) {
-		ctx := t.Context()
-		s := openStore(t, testOptions(conn))
-		full := indexedTable("grown")
-		def := newTable(t, s, tableDef{Name: full.Name, Key: full.Key})
-		m := model{}
-		rng := rand.New(rand.NewPCG(1, 2))
-		write := func() {
-			item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(rng.IntN(40)))}
-			key := maps.Clone(item)
-			item["g"], item["h"] = attr.String(strconv.Itoa(rng.IntN(5))), attr.Int(int64(rng.IntN(5)))
-			if rng.IntN(4) == 0 {
-				delete(m, keyText(key))
-				if err := remove(ctx, s, def, key); err != nil {
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			full := indexedTable("grown")
+			def := newTable(t, s, tableDef{Name: full.Name, Key: full.Key})
+			m := model{}
+			rng := rand.New(rand.NewPCG(1, 2))
+			write := func() {
+				item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(rng.IntN(40)))}
+				key := maps.Clone(item)
+				item["g"], item["h"] = attr.String(strconv.Itoa(rng.IntN(5))), attr.Int(int64(rng.IntN(5)))
+				if rng.IntN(4) == 0 {
+					delete(m, keyText(key))
+					if err := remove(ctx, s, def, key); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				m[keyText(key)] = item
+				if err := put(ctx, s, def, item); err != nil {
 					t.Error(err)
 				}
-				return
 			}
-			m[keyText(key)] = item
-			if err := put(ctx, s, def, item); err != nil {
+			for range 60 {
+				write()
+			}
+			grown, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = full.Indexes; return nil })
+			if err != nil || grown.Status != statusUpdating || !grown.Indexes[0].Backfilling {
+				t.Fatalf("update: %+v, %v", grown, err)
+			}
+			for range 60 {
+				write()
+			}
+			s.background.Wait()
+			if grown, err = s.table(ctx, def.Name); err != nil || grown.Status != statusActive || grown.Indexes[3].Status != statusActive {
+				t.Fatalf("after backfill: %+v, %v", grown, err)
+			}
+			if err := checkIndexes(ctx, s, grown, m); err != nil {
 				t.Error(err)
 			}
-		}
-		for range 60 {
-			write()
-		}
-		grown, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = full.Indexes; return nil })
-		if err != nil || grown.Status != statusUpdating || !grown.Indexes[0].Backfilling {
-			t.Fatalf("update: %+v, %v", grown, err)
-		}
-		for range 60 {
-			write()
-		}
-		s.background.Wait()
-		if grown, err = s.table(ctx, def.Name); err != nil || grown.Status != statusActive || grown.Indexes[3].Status != statusActive {
-			t.Fatalf("after backfill: %+v, %v", grown, err)
-		}
-		if err := checkIndexes(ctx, s, grown, m); err != nil {
-			t.Error(err)
-		}
-		shrunk, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = d.Indexes[1:3]; return nil })
-		if err != nil || len(shrunk.Indexes) != 2 {
-			t.Fatalf("update: %+v, %v", shrunk, err)
-		}
-		for range 20 {
-			write()
-		}
-		if err := checkIndexes(ctx, s, shrunk, m); err != nil {
-			t.Error(err)
-		}
-	})
+			shrunk, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = d.Indexes[1:3]; return nil })
+			if err != nil || len(shrunk.Indexes) != 2 {
+				t.Fatalf("update: %+v, %v", shrunk, err)
+			}
+			for range 20 {
+				write()
+			}
+			if err := checkIndexes(ctx, s, shrunk, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestStore_Spans(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// The catalogue is one Bigtable table. Its rows are
+// The catalog is one Bigtable table. Its rows are
 //
 //	t/<table name>                          a table's definition
 //	w/<token>                               a row that may hold an outbox cell
@@ -33,23 +33,23 @@ import (
 // A definition is two cells: the JSON text, and a version that changes with
 // every write, so that a change is guarded by one short value.
 const (
-	catalogueTable   = reservedPrefix + "catalogue"
-	catalogueFamily  = "d"
+	catalogTable     = reservedPrefix + "catalog"
+	catalogFamily    = "d"
 	tableRowPrefix   = "t/"
 	pendingRowPrefix = "w/"
 	epochRow         = "epoch"
 
 	// reservedPrefix begins the ids of all Bigtable tables that the store
-	// keeps for itself: the catalogue and the index tables.
+	// keeps for itself: the catalog and the index tables.
 	reservedPrefix = "_tabletop."
 
 	// maxBigtableNameChars is the longest table id that Bigtable takes.
 	// https://cloud.google.com/bigtable/quotas
 	maxBigtableNameChars = 50
 
-	// catalogueMaxAge bounds how long a change of a definition by another
+	// catalogMaxAge bounds how long a change of a definition by another
 	// process goes unnoticed.
-	catalogueMaxAge = 5 * time.Second
+	catalogMaxAge = 5 * time.Second
 )
 
 var (
@@ -65,12 +65,12 @@ type cachedTable struct {
 	layout  *layout
 }
 
-// catalogue is the store's view of the definitions.
-type catalogue struct {
+// catalog is the store's view of the definitions.
+type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
 
-	// ddl serialises the changes of definitions in this process. It is taken
+	// ddl serializes the changes of definitions in this process. It is taken
 	// before a table's schema latch and before mu.
 	ddl sync.Mutex
 	// latches hold off item writes while a definition changes, so that after
@@ -85,7 +85,7 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	s.cat.mu.RLock()
 	c := s.cat.tables[name]
 	s.cat.mu.RUnlock()
-	if c != nil && now.Sub(c.fetched) < catalogueMaxAge {
+	if c != nil && now.Sub(c.fetched) < catalogMaxAge {
 		return c, nil
 	}
 	return s.refresh(ctx, name)
@@ -94,7 +94,7 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 // refresh reads a table's definition into the cache.
 func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
-	row, err := s.readRow(ctx, catalogueTable, tableRow(name), newestOnly())
+	row, err := s.readRow(ctx, catalogTable, tableRow(name), newestOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
 func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := mapping.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
 	rows := s.readRows(ctx, rowRead{
-		table:  catalogueTable,
+		table:  catalogTable,
 		spans:  []mapping.Span{span},
-		filter: chain(ofColumn(catalogueFamily, versionQualifier), newestOnly()),
+		filter: chain(ofColumn(catalogFamily, versionQualifier), newestOnly()),
 		limit:  int64(limit) + 1,
 	})
 	for row, err := range rows {
@@ -320,7 +320,7 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
-	err := s.mutateRow(ctx, catalogueTable, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
+	err := s.mutateRow(ctx, catalogTable, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
 	s.forget(def.Name)
 	return err
 }
@@ -452,30 +452,30 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 	ts := s.nowMicros()
 	write := []*btpb.Mutation{
 		deleteRow(),
-		setCell(catalogueFamily, definitionQualifier, ts, text),
-		setCell(catalogueFamily, versionQualifier, ts, next),
+		setCell(catalogFamily, definitionQualifier, ts, text),
+		setCell(catalogFamily, versionQualifier, ts, next),
 	}
-	guard := ofColumn(catalogueFamily, versionQualifier)
+	guard := ofColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.checkAndMutate(ctx, catalogueTable, tableRow(def.Name), guard, nil, write)
+		ok, err = s.checkAndMutate(ctx, catalogTable, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.checkAndMutate(ctx, catalogueTable, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
+	ok, err = s.checkAndMutate(ctx, catalogTable, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
 	return next, ok, err
 }
 
-// openCatalogue creates the catalogue in an empty instance, finishes what was
+// openCatalog creates the catalog in an empty instance, finishes what was
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
-func (s *store) openCatalogue(ctx context.Context) error {
+func (s *store) openCatalog(ctx context.Context) error {
 	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-	if _, err := s.ensureTable(ctx, catalogueTable, map[string]*btapb.GcRule{catalogueFamily: versions}); err != nil {
+	if _, err := s.ensureTable(ctx, catalogTable, map[string]*btapb.GcRule{catalogFamily: versions}); err != nil {
 		return err
 	}
 	if err := s.beginEpoch(ctx); err != nil {
 		return err
 	}
-	names, _, err := s.listTables(ctx, "", maxCatalogueTables)
+	names, _, err := s.listTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err
 	}
@@ -523,11 +523,11 @@ func (s *store) openCatalogue(ctx context.Context) error {
 // beginEpoch counts this start, so that what it makes differs from what any
 // other start makes, even with the same Options.Rand.
 func (s *store) beginEpoch(ctx context.Context) error {
-	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, catalogueTable), &btpb.ReadModifyWriteRowRequest{
-		TableName: s.tablePath(catalogueTable),
+	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, catalogTable), &btpb.ReadModifyWriteRowRequest{
+		TableName: s.tablePath(catalogTable),
 		RowKey:    []byte(epochRow),
 		Rules: []*btpb.ReadModifyWriteRule{{
-			FamilyName: catalogueFamily, ColumnQualifier: versionQualifier,
+			FamilyName: catalogFamily, ColumnQualifier: versionQualifier,
 			Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
 		}},
 	})
@@ -554,7 +554,7 @@ func (s *store) beginEpoch(ctx context.Context) error {
 	earlier := uint64(s.epoch - 1)
 	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
 	s.rand = rand.NewChaCha8(seed)
-	// Tokens count from anywhere: a catalogue that was deleted counts its
+	// Tokens count from anywhere: a catalog that was deleted counts its
 	// starts anew, while rows of a mapped table may still hold old tokens.
 	s.tokens.Store(s.rand.Uint64())
 	return nil
@@ -590,9 +590,9 @@ func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping
 	return err
 }
 
-// maxCatalogueTables is the most tables that a start looks at: as many as a
+// maxCatalogTables is the most tables that a start looks at: as many as a
 // Bigtable instance can hold and more.
-const maxCatalogueTables = 1 << 20
+const maxCatalogTables = 1 << 20
 
 // ensureTable creates a Bigtable table, or adds the families that it lacks.
 // It reports whether the table was there before.
@@ -624,7 +624,7 @@ func (s *store) ensureTable(ctx context.Context, id string, families map[string]
 	if len(change.GetModifications()) == 0 {
 		return true, nil
 	}
-	slices.SortFunc(change.Modifications, func(a, b *btapb.ModifyColumnFamiliesRequest_Modification) int {
+	slices.SortFunc(change.GetModifications(), func(a, b *btapb.ModifyColumnFamiliesRequest_Modification) int {
 		return strings.Compare(a.GetId(), b.GetId())
 	})
 	if _, err := s.admin.ModifyColumnFamilies(ctx, change); err != nil {
@@ -718,7 +718,7 @@ func decodeTable(text []byte) (*tableDef, error) {
 }
 
 // clone returns a deep copy, by way of the stored form: so a definition never
-// holds what the catalogue would lose.
+// holds what the catalog would lose.
 func (t *tableDef) clone() (*tableDef, error) {
 	text, err := encodeTable(t)
 	if err != nil {
