@@ -45,8 +45,10 @@ const ServerTimestamp int64 = -1
 type Options struct {
 	// Dir is the data directory; "" keeps everything in memory.
 	Dir string
-	// FS replaces the file system: tests use it to inject crashes and faults.
-	// Default: the disk when Dir is set, off-heap memory otherwise.
+	// FS replaces the file system: tests use it to inject crashes and faults,
+	// with a Dir in it; without one there is no log, and Close loses what has
+	// not been flushed. Default: the disk when Dir is set, off-heap memory
+	// otherwise.
 	FS vfs.FS
 	// NoSync acknowledges writes before they reach the disk. Default: every
 	// write is synced when Dir is set. Without effect in memory.
@@ -60,7 +62,8 @@ type Options struct {
 // Granularity is the unit of a table's timestamps.
 type Granularity uint8
 
-// Timestamps are always microseconds; Millis tables hold multiples of 1000.
+// Timestamps are always microseconds; those that the engine assigns in a
+// Millis table are multiples of 1000.
 const (
 	Millis Granularity = iota
 	Micros
