@@ -47,8 +47,10 @@ func TestDataDriven(t *testing.T) {
 		t.Run(fmt.Sprintf("clone=%v", clone), func(t *testing.T) {
 			t.Parallel()
 			datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+				t.Helper()
 				e := newEnvWith(t, Options{CloneInProcess: clone}, engine.Options{})
 				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+					t.Helper()
 					out, err := e.command(d)
 					if err != nil {
 						st := status.Convert(err)

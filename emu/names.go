@@ -28,11 +28,6 @@ func parseTable(field, name string) error {
 	return nil
 }
 
-// instanceOf returns the instance part of a table's name.
-func instanceOf(table string) string {
-	return table[:strings.LastIndex(table, "/tables/")]
-}
-
 // hasShape reports whether name is collection/id/collection/id… with the given
 // collections and no empty id.
 func hasShape(name string, collections ...string) bool {

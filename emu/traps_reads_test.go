@@ -263,8 +263,10 @@ func TestTrap48_Targets(t *testing.T) {
 			return err
 		},
 		"MutateRows": func(table, view string) error {
-			s, err := e.data.MutateRows(e.ctx(), &btpb.MutateRowsRequest{TableName: table, AuthorizedViewName: view,
-				Entries: []*btpb.MutateRowsRequest_Entry{entry("r", one...)}})
+			s, err := e.data.MutateRows(e.ctx(), &btpb.MutateRowsRequest{
+				TableName: table, AuthorizedViewName: view,
+				Entries: []*btpb.MutateRowsRequest_Entry{entry("r", one...)},
+			})
 			if err == nil {
 				_, err = s.Recv()
 			}

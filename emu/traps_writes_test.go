@@ -37,8 +37,10 @@ func TestTrap02_UnknownFamilyIsNotFound(t *testing.T) {
 		{FamilyName: "nope", Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1}},
 	}})
 	wantCode(t, err, codes.NotFound)
-	_, err = e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: testTable, RowKey: []byte("r"),
-		FalseMutations: []*btpb.Mutation{set("nope", "a", 0, "")}})
+	_, err = e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{
+		TableName: testTable, RowKey: []byte("r"),
+		FalseMutations: []*btpb.Mutation{set("nope", "a", 0, "")},
+	})
 	wantCode(t, err, codes.NotFound)
 }
 
@@ -101,8 +103,10 @@ func TestTrap05_EmptyRowKey(t *testing.T) {
 	if err != nil || got[0] != codes.InvalidArgument {
 		t.Errorf("MutateRows: %v, %v", got, err)
 	}
-	_, err = e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: testTable,
-		FalseMutations: []*btpb.Mutation{set("f", "q", 0, "")}})
+	_, err = e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{
+		TableName:      testTable,
+		FalseMutations: []*btpb.Mutation{set("f", "q", 0, "")},
+	})
 	wantCode(t, err, codes.InvalidArgument)
 	_, err = e.data.ReadModifyWriteRow(e.ctx(), increment("", "f", "q", 1))
 	wantCode(t, err, codes.InvalidArgument)
@@ -516,8 +520,10 @@ func TestTrap40_NoRules(t *testing.T) {
 	e := newTable(t, "f")
 	_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r")})
 	wantCode(t, err, codes.InvalidArgument)
-	_, err = e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r"),
-		Rules: []*btpb.ReadModifyWriteRule{{FamilyName: "f"}}})
+	_, err = e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{
+		TableName: testTable, RowKey: []byte("r"),
+		Rules: []*btpb.ReadModifyWriteRule{{FamilyName: "f"}},
+	})
 	wantCode(t, err, codes.InvalidArgument)
 }
 

@@ -229,10 +229,7 @@ func sortedTexts(cells []Cell) []string {
 // generator draws filters whose outcome is specified: a limit does not follow
 // an interleave of filters that change cells, as which of the copies of a cell
 // comes first is not.
-type generator struct {
-	t         *rapid.T
-	condition bool
-}
+type generator struct{ t *rapid.T }
 
 func (g generator) filter(depth int, label, sink bool) *btpb.RowFilter {
 	kinds := 16
@@ -351,7 +348,7 @@ func drawCells(t *rapid.T) []Cell {
 			TimestampMicros: int64(rapid.IntRange(0, 4).Draw(t, "timestamp")),
 			Value:           []byte(rapid.SampledFrom([]string{"", "a", "b", "bc", "c"}).Draw(t, "value")),
 		}
-		if key := fmt.Sprint(c.Ordinal, c.Qualifier, c.TimestampMicros); !seen[key] {
+		if key := fmt.Sprintf("%d %q %d", c.Ordinal, c.Qualifier, c.TimestampMicros); !seen[key] {
 			seen[key] = true
 			cells = append(cells, c)
 		}
@@ -360,10 +357,13 @@ func drawCells(t *rapid.T) []Cell {
 	return cells
 }
 
-func evaluate(t interface {
+// failer is what tests and properties have in common.
+type failer interface {
 	Helper()
-	Fatal(...any)
-}, p *Program, row string, src *cellsSource) []Cell {
+	Fatal(args ...any)
+}
+
+func evaluate(t failer, p *Program, row string, src *cellsSource) []Cell {
 	t.Helper()
 	var out []Cell
 	_, err := p.Run([]byte(row), src, func(c *Cell) error {
