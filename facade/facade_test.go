@@ -34,43 +34,43 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // newTestServer returns a facade over a Bigtable of its own, in this process.
 // Time stands still and the random source is seeded. change may adjust the
 // options.
-func newTestServer(t testing.TB, change ...func(*Options)) *Server {
-	t.Helper()
+func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
+	tb.Helper()
 	now := clock.NewFrozen(testTime).Now
 	db, err := engine.Open(engine.Options{Now: now})
 	if err != nil {
-		t.Fatalf("engine.Open: %v", err)
+		tb.Fatalf("engine.Open: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Errorf("closing the engine: %v", err)
+			tb.Errorf("closing the engine: %v", err)
 		}
 	})
 	bigtable, err := emu.New(emu.Options{DB: db, Now: now})
 	if err != nil {
-		t.Fatalf("emu.New: %v", err)
+		tb.Fatalf("emu.New: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := bigtable.Close(); err != nil {
-			t.Errorf("closing the emulator: %v", err)
+			tb.Errorf("closing the emulator: %v", err)
 		}
 	})
 	conn := &settledConn{ClientConnInterface: bigtable.Conn()}
-	t.Cleanup(conn.settle)
+	tb.Cleanup(conn.settle)
 	opts := Options{
 		Conn: conn, Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, c := range change {
 		c(&opts)
 	}
-	s, err := New(t.Context(), opts)
+	s, err := New(tb.Context(), opts)
 	if err != nil {
-		t.Fatalf("New: %v", err)
+		tb.Fatalf("New: %v", err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Errorf("closing the facade: %v", err)
+			tb.Errorf("closing the facade: %v", err)
 		}
 	})
 	return s
@@ -118,11 +118,11 @@ func post(s *Server, operation, body string, change ...func(*http.Request)) *htt
 }
 
 // must calls an operation that has to succeed.
-func must(t testing.TB, s *Server, operation, body string) string {
-	t.Helper()
-	answer, err := s.Call(t.Context(), operation, []byte(body))
+func must(tb testing.TB, s *Server, operation, body string) string {
+	tb.Helper()
+	answer, err := s.Call(tb.Context(), operation, []byte(body))
 	if err != nil {
-		t.Fatalf("%s %s: %v", operation, body, err)
+		tb.Fatalf("%s %s: %v", operation, body, err)
 	}
 	return string(answer)
 }
@@ -130,7 +130,7 @@ func must(t testing.TB, s *Server, operation, body string) string {
 // TestOperations runs testdata/operations/<operation>/*: each directive is the name of an
 // operation, its input the request, its output the answer. Arguments:
 //
-//	row=N     the row of the message catalogue that the case shows
+//	row=N     the row of the message catalog that the case shows
 //	profile=classic
 //	          the older wording
 //	repeat=N  in the input, «pad» stands for N letters a
@@ -150,6 +150,7 @@ func TestOperations(t *testing.T) {
 			classic := &Server{opts: s.opts, store: s.store}
 			classic.opts.Messages = MessagesClassic
 			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+				t.Helper()
 				target := s
 				input := d.Input
 				quiet := false

@@ -1,7 +1,7 @@
 package facade
 
 // The texts of DynamoDB's errors. The number before each group is its row in
-// the project's message catalogue; test cases carry the same number. Texts of
+// the project's message catalog; test cases carry the same number. Texts of
 // attribute values (50-61, and those of unreadable ones) come from package attr, those of expressions (75-95,
 // 100, 101, 103, 104, 124-131) from package expr.
 

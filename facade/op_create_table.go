@@ -45,7 +45,7 @@ type tableOutput struct {
 	TableDescription *tableDescription
 }
 
-// Names of the members that the catalogue keeps as JSON text.
+// Names of the members that the catalog keeps as JSON text.
 const (
 	extraSSE            = "SSESpecification"
 	extraWarmThroughput = "WarmThroughput"

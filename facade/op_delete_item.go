@@ -24,7 +24,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	v := s.validator("DeleteItem")
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
-	in.conditionInput.constraints(v)
+	in.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {

@@ -37,7 +37,7 @@ type tableDescription struct {
 	StreamSpecification       *streamSpecification `json:",omitzero"`
 	TableArn                  string
 	TableClassSummary         *tableClassSummary `json:",omitzero"`
-	TableId                   string
+	TableID                   string             `json:"TableId"`
 	TableName                 string
 	TableSizeBytes            int64
 	TableStatus               string
@@ -122,7 +122,7 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 		OnDemandThroughput:        extra(t, extraOnDemand),
 		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
 		TableArn:                  arn,
-		TableId:                   t.ID,
+		TableID:                   t.ID,
 		TableName:                 t.Name,
 		TableStatus:               t.Status,
 		WarmThroughput:            extra(t, extraWarmThroughput),

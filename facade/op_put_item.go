@@ -54,7 +54,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	v := s.validator("PutItem")
 	name := v.tableName(in.TableName)
 	v.required("Item", in.Item != nil)
-	in.conditionInput.constraints(v)
+	in.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {

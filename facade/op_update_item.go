@@ -37,7 +37,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
 	v.attributeUpdates(in.AttributeUpdates)
-	in.conditionInput.constraints(v)
+	in.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {

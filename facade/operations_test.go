@@ -55,11 +55,11 @@ type readPage struct {
 	ConsumedCapacity struct{ CapacityUnits float64 }
 }
 
-func decodePage(t testing.TB, answer string) readPage {
-	t.Helper()
+func decodePage(tb testing.TB, answer string) readPage {
+	tb.Helper()
 	var page readPage
 	if err := json.Unmarshal([]byte(answer), &page); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return page
 }

@@ -54,6 +54,7 @@ func TestSDK(t *testing.T) {
 }
 
 func driveSDK(t *testing.T, c *dynamodb.Client) {
+	t.Helper()
 	ctx := t.Context()
 	table := aws.String("music")
 	check := func(what string, err error) {
@@ -142,13 +143,13 @@ func driveSDK(t *testing.T, c *dynamodb.Client) {
 	if fmt.Sprint(songs) != "[9 8 7 6 5 4 3 2 1 0]" {
 		t.Errorf("Query by pages: %v", songs)
 	}
-	labelled, err := c.Query(ctx, &dynamodb.QueryInput{
+	labeled, err := c.Query(ctx, &dynamodb.QueryInput{
 		TableName: table, IndexName: aws.String("by-label"), KeyConditionExpression: aws.String("label = :l"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":l": str("l1")},
 	})
 	check("Query of the index", err)
-	if labelled.Count != 5 {
-		t.Errorf("the index has %d items", labelled.Count)
+	if labeled.Count != 5 {
+		t.Errorf("the index has %d items", labeled.Count)
 	}
 
 	count := 0

@@ -28,7 +28,7 @@ type Server struct {
 	randMu sync.Mutex // guards reads of opts.Rand, which need not be safe for concurrent use
 }
 
-// New returns a Server over opts.Conn. It reads the facade's catalogue of
+// New returns a Server over opts.Conn. It reads the facade's catalog of
 // tables from that Bigtable, and creates it there when it is absent; ctx
 // bounds that work alone.
 func New(ctx context.Context, opts Options) (*Server, error) {

@@ -21,6 +21,9 @@ func signed(r *http.Request) {
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20261120/mars/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
 }
 
+// spelled returns the values of a header that is spelled exactly so.
+func spelled(w *httptest.ResponseRecorder, name string) []string { return w.Header()[name] }
+
 func TestServer_Framing(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.NoAuth = false })
@@ -54,12 +57,14 @@ func TestServer_Framing(t *testing.T) {
 		{"target before signature", `{}`, []func(*http.Request){header("X-Amz-Target", "")}, 400, unknown},
 		{
 			"incomplete signature", `{}`,
-			[]func(*http.Request){header("Authorization", "AWS4-HMAC-SHA256 Credential=a")}, 400,
+			[]func(*http.Request){header("Authorization", "AWS4-HMAC-SHA256 Credential=a")},
+			400,
 			`{"__type":"com.amazon.coral.service#IncompleteSignatureException","message":"Authorization header requires 'Signature' parameter. Authorization header requires 'SignedHeaders' parameter. Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=AWS4-HMAC-SHA256 Credential=a"}`,
 		},
 		{
 			"signed twice", `{}`,
-			[]func(*http.Request){signed, func(r *http.Request) { r.URL.RawQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256" }}, 400,
+			[]func(*http.Request){signed, func(r *http.Request) { r.URL.RawQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256" }},
+			400,
 			`{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."}`,
 		},
 		{"signed in the query", `{}`, []func(*http.Request){func(r *http.Request) {
@@ -79,11 +84,11 @@ func TestServer_Framing(t *testing.T) {
 			if diff := cmp.Diff(c.want, w.Body.String()); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
-			if id := w.Header()["x-amzn-RequestId"]; len(id) != 1 || !regexp.MustCompile("^[0-9A-Z]{52}$").MatchString(id[0]) {
+			if id := spelled(w, "x-amzn-RequestId"); len(id) != 1 || !regexp.MustCompile("^[0-9A-Z]{52}$").MatchString(id[0]) {
 				t.Errorf("x-amzn-RequestId is %q", id)
 			}
 			want := strconv.FormatUint(uint64(crc32.ChecksumIEEE(w.Body.Bytes())), 10)
-			if got := w.Header()["x-amz-crc32"]; len(got) != 1 || got[0] != want {
+			if got := spelled(w, "x-amz-crc32"); len(got) != 1 || got[0] != want {
 				t.Errorf("x-amz-crc32 is %q, want %s", got, want)
 			}
 		})
@@ -99,11 +104,11 @@ func TestServer_FixedAnswers(t *testing.T) {
 	if got := w.Body.String(); w.Code != http.StatusOK || got != "healthy: dynamodb.us-east-1.amazonaws.com " {
 		t.Errorf("GET /: %d %q", w.Code, got)
 	}
-	if got := w.Header()["x-amz-crc32"]; len(got) != 1 || got[0] != "3128867991" {
+	if got := spelled(w, "x-amz-crc32"); len(got) != 1 || got[0] != "3128867991" {
 		t.Errorf("health checksum %q", got)
 	}
 	w = post(s, "ListTables", "{}", func(r *http.Request) { r.Header.Del("Content-Type") })
-	if got := w.Header()["x-amz-crc32"]; len(got) != 1 || got[0] != "3552371480" {
+	if got := spelled(w, "x-amz-crc32"); len(got) != 1 || got[0] != "3552371480" {
 		t.Errorf("404 checksum %q", got)
 	}
 }
@@ -132,15 +137,15 @@ func TestServer_CORS(t *testing.T) {
 	}
 }
 
-func gzipped(t testing.TB, text string) []byte {
-	t.Helper()
+func gzipped(tb testing.TB, text string) []byte {
+	tb.Helper()
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
 	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return buf.Bytes()
 }
@@ -164,7 +169,7 @@ func TestServer_Compression(t *testing.T) {
 		t.Fatalf("Content-Encoding %q", got)
 	}
 	sent := w.Body.Bytes()
-	if got, want := w.Header()["x-amz-crc32"][0], strconv.FormatUint(uint64(crc32.ChecksumIEEE(sent)), 10); got != want {
+	if got, want := spelled(w, "x-amz-crc32")[0], strconv.FormatUint(uint64(crc32.ChecksumIEEE(sent)), 10); got != want {
 		t.Errorf("the checksum is not that of the bytes sent: %s, want %s", got, want)
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(sent))
@@ -216,9 +221,9 @@ func TestServer_PanicIsInternalServerError(t *testing.T) {
 }
 
 // createPlain creates a table whose key is the string id.
-func createPlain(t testing.TB, s *Server, name string) {
-	t.Helper()
-	must(t, s, "CreateTable", `{"TableName": "`+name+`", "BillingMode": "PAY_PER_REQUEST",
+func createPlain(tb testing.TB, s *Server, name string) {
+	tb.Helper()
+	must(tb, s, "CreateTable", `{"TableName": "`+name+`", "BillingMode": "PAY_PER_REQUEST",
 		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
 		"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`)
 }

@@ -248,15 +248,6 @@ func (w *wireValue) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// wireItems are the items of an answer.
-func wireItems(items []attr.Item) []wireItem {
-	out := make([]wireItem, len(items))
-	for i, item := range items {
-		out[i].Item = item
-	}
-	return out
-}
-
 // optionalItem is nil for a nil item, so that the member is left out.
 func optionalItem(item attr.Item) *wireItem {
 	if item == nil {
