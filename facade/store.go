@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -37,21 +36,6 @@ import (
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.
 
-// The statuses of tables and indexes, in DynamoDB's words.
-const (
-	statusCreating = "CREATING"
-	statusActive   = "ACTIVE"
-	statusUpdating = "UPDATING"
-	statusDeleting = "DELETING"
-)
-
-// The kinds of index projections, in DynamoDB's words.
-const (
-	projectAll      = "ALL"
-	projectKeysOnly = "KEYS_ONLY"
-	projectInclude  = "INCLUDE"
-)
-
 // Errors of the store that operations turn into AWS errors. They come wrapped:
 // test with errors.Is. Any other error is a failure of the Bigtable behind.
 var (
@@ -70,61 +54,6 @@ var (
 	// errIntent: the item belongs to a transaction in flight.
 	errIntent = errors.New("item is held by a transaction")
 )
-
-// tableDef is a table's definition, as the catalog stores it. A *tableDef
-// that the store hands out is shared: never change it; updateTable gives its
-// function a copy to change.
-type tableDef struct {
-	Name string `json:"name"`
-	ID   string `json:"id"` // TableId, UUID form; set by createTable
-	// BigtableTable is the id of the table that holds the rows; set by
-	// createTable.
-	BigtableTable string `json:"bigtableTable"`
-	// Mapped tables lie in the layout of a mapping; set by createTable.
-	Mapped             bool              `json:"mapped,omitempty"`
-	Key                mapping.KeySchema `json:"key"`
-	Attributes         []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status             string            `json:"status"`     // set by the store
-	Created            time.Time         `json:"created"`    // set by createTable
-	BillingMode        string            `json:"billingMode,omitempty"`
-	ReadUnits          int64             `json:"readUnits,omitempty"`
-	WriteUnits         int64             `json:"writeUnits,omitempty"`
-	Class              string            `json:"class,omitempty"`
-	DeletionProtection bool              `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool              `json:"streamEnabled,omitempty"`
-	StreamView         string            `json:"streamView,omitempty"` // StreamViewType
-	TTLAttribute       string            `json:"ttlAttribute,omitempty"`
-	Tags               map[string]string `json:"tags,omitempty"`
-	Indexes            []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
-	// Extra holds request members that are only echoed by descriptions, by
-	// name, as JSON text.
-	Extra map[string]string `json:"extra,omitempty"`
-}
-
-// indexDef is a secondary index of a table.
-type indexDef struct {
-	Name       string            `json:"name"`
-	Global     bool              `json:"global"`
-	Key        mapping.KeySchema `json:"key"`
-	Projection string            `json:"projection"`       // projectAll, …
-	NonKey     []string          `json:"nonKey,omitempty"` // of projectInclude
-	ReadUnits  int64             `json:"readUnits,omitempty"`
-	WriteUnits int64             `json:"writeUnits,omitempty"`
-	// Set by the store.
-	Status        string `json:"status"`
-	Backfilling   bool   `json:"backfilling,omitempty"`
-	BigtableTable string `json:"bigtableTable"`
-}
-
-// index returns the index of that name, or nil.
-func (t *tableDef) index(name string) *indexDef {
-	for i := range t.Indexes {
-		if t.Indexes[i].Name == name {
-			return &t.Indexes[i]
-		}
-	}
-	return nil
-}
 
 // presence is what a write requires of the item it replaces.
 type presence uint8

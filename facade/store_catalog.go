@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -653,102 +651,4 @@ func bigtableName(prefix, name string, parts ...string) string {
 		name = name[:room]
 	}
 	return prefix + name + tail
-}
-
-// The stored form of a definition: types are written as their wire tags.
-type (
-	storedTable struct {
-		plainTable
-		Key        storedKey     `json:"key"`
-		Attributes []storedAttr  `json:"attributes"`
-		Indexes    []storedIndex `json:"indexes,omitempty"`
-	}
-	storedIndex struct {
-		plainIndex
-		Key storedKey `json:"key"`
-	}
-	storedKey struct {
-		Hash  storedAttr  `json:"hash"`
-		Range *storedAttr `json:"range,omitempty"`
-	}
-	storedAttr struct {
-		Name string `json:"name"`
-		Type string `json:"type"`
-	}
-	plainTable tableDef
-	plainIndex indexDef
-)
-
-func encodeTable(def *tableDef) ([]byte, error) {
-	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
-	for _, a := range def.Attributes {
-		t.Attributes = append(t.Attributes, storeAttr(a))
-	}
-	for i := range def.Indexes {
-		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
-	}
-	return json.Marshal(t)
-}
-
-func decodeTable(text []byte) (*tableDef, error) {
-	var t storedTable
-	err := json.Unmarshal(text, &t)
-	if err != nil {
-		return nil, err
-	}
-	def := (*tableDef)(&t.plainTable)
-	if def.Key, err = t.Key.key(); err != nil {
-		return nil, err
-	}
-	for _, a := range t.Attributes {
-		k, err := a.attr()
-		if err != nil {
-			return nil, err
-		}
-		def.Attributes = append(def.Attributes, k)
-	}
-	for _, x := range t.Indexes {
-		ix := indexDef(x.plainIndex)
-		if ix.Key, err = x.Key.key(); err != nil {
-			return nil, err
-		}
-		def.Indexes = append(def.Indexes, ix)
-	}
-	return def, nil
-}
-
-// clone returns a deep copy, by way of the stored form: so a definition never
-// holds what the catalog would lose.
-func (t *tableDef) clone() (*tableDef, error) {
-	text, err := encodeTable(t)
-	if err != nil {
-		return nil, err
-	}
-	return decodeTable(text)
-}
-
-func storeKey(k mapping.KeySchema) storedKey {
-	stored := storedKey{Hash: storeAttr(k.Hash)}
-	if k.Range.Name != "" {
-		r := storeAttr(k.Range)
-		stored.Range = &r
-	}
-	return stored
-}
-
-func storeAttr(a mapping.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
-
-func (k storedKey) key() (schema mapping.KeySchema, err error) {
-	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
-		schema.Range, err = k.Range.attr()
-	}
-	return schema, err
-}
-
-func (a storedAttr) attr() (mapping.KeyAttr, error) {
-	t, ok := attr.ParseType(a.Type)
-	if !ok {
-		return mapping.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
-	}
-	return mapping.KeyAttr{Name: a.Name, Type: t}, nil
 }

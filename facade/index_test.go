@@ -1,0 +1,417 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// indexedTable is a table with a global index of each projection and a local
+// one.
+func indexedTable(name string) tableDef {
+	return tableDef{Name: name, Key: testSchemas["SN"], Indexes: []indexDef{
+		{Name: "all", Global: true, Key: mapping.KeySchema{Hash: stringKey("g"), Range: numberKey("h")}, Projection: projectAll},
+		{Name: "keys", Global: true, Key: mapping.KeySchema{Hash: stringKey("g")}, Projection: projectKeysOnly},
+		{Name: "some", Global: true, Key: mapping.KeySchema{Hash: numberKey("h"), Range: stringKey("g")}, Projection: projectInclude, NonKey: []string{"v"}},
+		{Name: "local", Key: mapping.KeySchema{Hash: stringKey("p"), Range: stringKey("g")}, Projection: projectAll},
+	}}
+}
+
+func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
+	item := maps.Clone(key)
+	if rapid.IntRange(0, 4).Draw(t, "g?") > 0 {
+		item["g"] = attr.String(rapid.SampledFrom([]string{"x", "y", "y\x00", "zz"}).Draw(t, "g"))
+	}
+	if rapid.IntRange(0, 4).Draw(t, "h?") > 0 {
+		item["h"] = attr.Int(int64(rapid.IntRange(-2, 2).Draw(t, "h")))
+	}
+	if rapid.Bool().Draw(t, "v?") {
+		item["v"] = genValue.Draw(t, "v")
+	}
+	if rapid.Bool().Draw(t, "w?") {
+		item["w"] = genValue.Draw(t, "w")
+	}
+	return item
+}
+
+// projected returns what an index should hold of an item, nil: nothing.
+func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
+	names := []string{t.Key.Hash.Name, t.Key.Range.Name, ix.Key.Hash.Name, ix.Key.Range.Name}
+	for _, k := range []mapping.KeyAttr{ix.Key.Hash, ix.Key.Range} {
+		if k.Name != "" && item[k.Name].Type != k.Type {
+			return nil
+		}
+	}
+	if ix.Projection == projectAll {
+		return item
+	}
+	out := attr.Item{}
+	for _, name := range append(names, ix.NonKey...) {
+		if v, ok := item[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// checkIndexes compares every index with what the items give.
+func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		want := model{}
+		hashes := map[string]attr.Value{}
+		for _, item := range m {
+			if p := projected(t, *ix, item); p != nil {
+				want[keyText(keyAttrs(t, item))] = p
+				hashes[p[ix.Key.Hash.Name].Str] = p[ix.Key.Hash.Name]
+			}
+		}
+		all := func(attr.Item) bool { return true }
+		got := model{}
+		for item, err := range s.scan(ctx, t, ix, 0, 1, nil) {
+			if err != nil {
+				return err
+			}
+			if got[keyText(keyAttrs(t, item))] != nil {
+				return fmt.Errorf("index %s: two entries of %v", ix.Name, item)
+			}
+			got[keyText(keyAttrs(t, item))] = item
+		}
+		if d := diffItems(want.sorted(t.Key, all), got.sorted(t.Key, all)); d != "" {
+			return fmt.Errorf("index %s (-want +got):\n%s", ix.Name, d)
+		}
+		for _, hash := range hashes {
+			cond := mapping.KeyCondition{Hash: hash}
+			part, err := pages(2, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				return s.query(ctx, t, ix, cond, true, after)
+			})
+			if err != nil {
+				return err
+			}
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return attr.Equal(item[ix.Key.Hash.Name], hash) }))
+			ordered := slices.IsSortedFunc(part, func(a, b attr.Item) int { return compareAttr(a, b, ix.Key.Range.Name) })
+			if len(part) != n || !ordered {
+				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
+			}
+			back, err := collect(s.query(ctx, t, ix, cond, false, nil))
+			slices.Reverse(back)
+			if d := diffItems(part, back); d != "" || err != nil {
+				return fmt.Errorf("index %s, partition %v, backward: %w\n%s", ix.Name, hash, err, d)
+			}
+		}
+	}
+	return nil
+}
+
+// After any writes the indexes are what the items give.
+func TestStore_Indexes(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			n := 0
+			rapid.Check(t, func(r *rapid.T) {
+				n++
+				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
+				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
+				m := model{}
+				for range rapid.IntRange(1, 6).Draw(r, "steps") {
+					key := rapid.SampledFrom(keys).Draw(r, "key")
+					if rapid.IntRange(0, 3).Draw(r, "op") == 0 {
+						delete(m, keyText(key))
+						if err := remove(t.Context(), s, def, key); err != nil {
+							r.Fatal(err)
+						}
+					} else {
+						item := genIndexedItem(r, key)
+						m[keyText(key)] = item
+						if err := put(t.Context(), s, def, item); err != nil {
+							r.Fatal(err)
+						}
+					}
+					if rapid.IntRange(0, 3).Draw(r, "check") == 0 {
+						if err := checkIndexes(t.Context(), s, def, m); err != nil {
+							r.Fatal(err)
+						}
+					}
+				}
+				if err := checkIndexes(t.Context(), s, def, m); err != nil {
+					r.Fatal(err)
+				}
+				for _, key := range keys {
+					if err := remove(t.Context(), s, def, key); err != nil {
+						r.Fatal(err)
+					}
+				}
+				if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+					r.Fatalf("rows are left behind: %v", rows)
+				}
+				if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
+					r.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// Writers of one item through two stores leave the indexes right.
+func TestStore_IndexRaces(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			a := openStore(t, testOptions(conn))
+			def := newTable(t, a, indexedTable("raced"))
+			b := openStore(t, testOptions(conn))
+			keys := []attr.Item{
+				{"p": attr.String("one"), "s": attr.Int(1)},
+				{"p": attr.String("one"), "s": attr.Int(2)},
+			}
+			var wg sync.WaitGroup
+			for i := range 8 {
+				s, rng := a, rand.New(rand.NewPCG(1, uint64(i)))
+				if i%2 == 1 {
+					s = b
+				}
+				wg.Go(func() {
+					for range 15 {
+						item := maps.Clone(keys[rng.IntN(len(keys))])
+						var err error
+						if rng.IntN(4) == 0 {
+							err = remove(t.Context(), s, def, item)
+						} else {
+							item["g"] = attr.String(strconv.Itoa(rng.IntN(3)))
+							item["h"] = attr.Int(int64(rng.IntN(3)))
+							err = put(t.Context(), s, def, item)
+						}
+						if err != nil && !errors.Is(err, errContended) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			m := model{}
+			for item, err := range a.scan(t.Context(), def, nil, 0, 1, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				m[keyText(keyAttrs(def, item))] = item
+			}
+			if err := checkIndexes(t.Context(), a, def, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// faultyConn fails calls that refuse accepts.
+type faultyConn struct {
+	grpc.ClientConnInterface
+	mu     sync.Mutex
+	refuse func(method string, req any) bool
+}
+
+func (c *faultyConn) set(refuse func(method string, req any) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = refuse
+}
+
+func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	c.mu.Lock()
+	refuse := c.refuse
+	c.mu.Unlock()
+	if refuse != nil && refuse(method, req) {
+		return status.Error(codes.Unavailable, "refused by the test")
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+// indexWrites accepts the writes of index rows after the first n.
+func indexWrites(n int) func(string, any) bool {
+	return func(_ string, req any) bool {
+		r, ok := req.(*btpb.CheckAndMutateRowRequest)
+		if !ok || !strings.Contains(r.GetTableName(), reservedPrefix+"i.") {
+			return false
+		}
+		n--
+		return n < 0
+	}
+}
+
+// A process that ends between a write and its index entries leaves the rest to
+// the next, to a later write, or to its own next read of the index.
+func TestStore_Recovery(t *testing.T) {
+	t.Parallel()
+	finish := map[string]func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store{
+		"restart": func(t *testing.T, o Options, _ *store, _ *tableDef, _ attr.Item) *store {
+			t.Helper()
+			return openStore(t, o)
+		},
+		"read": func(_ *testing.T, _ Options, s *store, _ *tableDef, _ attr.Item) *store { return s },
+		"write": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
+			t.Helper()
+			// A write that changes nothing, through another store.
+			_, _, err := openStore(t, o).writeItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+			if err != nil {
+				t.Error(err)
+			}
+			return s
+		},
+	}
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			for name, next := range finish {
+				for reached := range 6 {
+					t.Run(fmt.Sprintf("%s/%d", name, reached), func(t *testing.T) {
+						t.Parallel()
+						c := &faultyConn{ClientConnInterface: conn}
+						o := testOptions(c)
+						o.Instance = fmt.Sprintf("%s-%d", name, reached)
+						s := openStore(t, o)
+						def := newTable(t, s, indexedTable("crash"))
+						key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
+						item := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
+						moved := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(1)}
+						if err := put(t.Context(), s, def, item); err != nil {
+							t.Fatal(err)
+						}
+						c.set(indexWrites(reached))
+						if err := put(t.Context(), s, def, moved); err == nil {
+							t.Fatal("the write reached its indexes")
+						}
+						c.set(nil)
+						s = next(t, o, s, def, key)
+						if err := checkIndexes(t.Context(), s, def, model{keyText(key): moved}); err != nil {
+							t.Error(err)
+						}
+						if err := remove(t.Context(), s, def, key); err != nil {
+							t.Fatal(err)
+						}
+						if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+							t.Errorf("rows are left behind: %v", rows)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// What a deleted item leaves in an index goes with garbage collection.
+func TestStore_Tombstones(t *testing.T) {
+	t.Parallel()
+	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	db, err := engine.Open(engine.Options{Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(srv.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	o := testOptions(srv.Conn())
+	o.Now = c.Now
+	s := openStore(t, o)
+	def := newTable(t, s, indexedTable("tombs"))
+	item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
+	if err := put(t.Context(), s, def, item); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(t.Context(), s, def, keyAttrs(def, item)); err != nil {
+		t.Fatal(err)
+	}
+	for _, ix := range def.Indexes {
+		if rows := dump(t, s, ix.BigtableTable); len(rows) != 1 {
+			t.Errorf("index %s: %v, want one tombstone", ix.Name, rows)
+		}
+	}
+	c.Advance(tombstoneAge + time.Second)
+	if _, err := srv.RunGC(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ix := range def.Indexes {
+		if rows := dump(t, s, ix.BigtableTable); len(rows) > 0 {
+			t.Errorf("index %s: %v", ix.Name, rows)
+		}
+	}
+}
+
+// A stalled process that applies an old write late changes nothing.
+func TestStore_StaleDrain(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			s := openStore(t, testOptions(conn))
+			def := newTable(t, s, indexedTable("stale"))
+			l := s.cat.tables[def.Name].layout
+			key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
+			first := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
+			if err := put(t.Context(), s, def, first); err != nil {
+				t.Fatal(err)
+			}
+			slots, err := l.slots(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := s.readState(t.Context(), l, slots, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st.outbox = &mapping.Cell{Timestamp: st.order(), Value: indexChange{}.outbox(l, key)}
+			second := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(2)}
+			for _, now := range []attr.Item{second, nil} {
+				m := model{}
+				if now == nil {
+					err = remove(t.Context(), s, def, key)
+				} else {
+					m[keyText(key)] = now
+					err = put(t.Context(), s, def, now)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.drain(t.Context(), l, st); err != nil {
+					t.Fatal(err)
+				}
+				if err := checkIndexes(t.Context(), s, def, m); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package facade
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+func TestStore_Catalog(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			long := strings.Repeat("long.name-", 25) + "12345"
+			want := tableDef{
+				Name: long, Key: testSchemas["SN"], Attributes: []mapping.KeyAttr{stringKey("p"), numberKey("s")},
+				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
+				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
+			}
+			def := newTable(t, s, want)
+			if def.Status != statusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
+				t.Errorf("created %+v", def)
+			}
+			if _, err := s.createTable(ctx, &want); !errors.Is(err, errTableExists) {
+				t.Errorf("second creation: %v", err)
+			}
+			for _, name := range []string{"abc", "zzz", "mmm"} {
+				newTable(t, s, tableDef{Name: name, Key: testSchemas["S"]})
+			}
+
+			s = openStore(t, testOptions(conn))
+			again, err := s.table(ctx, long)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := gocmp.Diff(def, again); d != "" {
+				t.Errorf("after a restart (-want +got):\n%s", d)
+			}
+			names, more, err := s.listTables(ctx, "abc", 2)
+			if d := gocmp.Diff([]string{long, "mmm"}, names); d != "" || !more || err != nil {
+				t.Errorf("tables %v, %v, %v", names, more, err)
+			}
+			if _, err := s.table(ctx, "none"); !errors.Is(err, errTableNotFound) {
+				t.Errorf("unknown table: %v", err)
+			}
+
+			stop := errors.New("stop")
+			if _, err := s.updateTable(ctx, long, func(*tableDef) error { return stop }); !errors.Is(err, stop) {
+				t.Errorf("update: %v", err)
+			}
+			updated, err := s.updateTable(ctx, long, func(d *tableDef) error { d.Tags["c"] = "d"; return nil })
+			if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
+				t.Errorf("update: %+v, %v", updated, err)
+			}
+
+			deleted, err := s.deleteTable(ctx, long)
+			if err != nil || deleted.Status != statusDeleting {
+				t.Errorf("delete: %+v, %v", deleted, err)
+			}
+			if _, err := s.table(ctx, long); !errors.Is(err, errTableNotFound) {
+				t.Errorf("deleted table: %v", err)
+			}
+			if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, errTableNotFound) {
+				t.Errorf("write to a deleted table: %v", err)
+			}
+			if fresh := newTable(t, s, want); fresh.ID == def.ID || fresh.BigtableTable == def.BigtableTable {
+				t.Errorf("a new table has the id of a deleted one: %+v", fresh)
+			}
+		})
+	}
+}
+
+// An index added to a table with items is filled while writes go on.
+func TestStore_AddIndex(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			full := indexedTable("grown")
+			def := newTable(t, s, tableDef{Name: full.Name, Key: full.Key})
+			m := model{}
+			rng := rand.New(rand.NewPCG(1, 2))
+			write := func() {
+				item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(rng.IntN(40)))}
+				key := maps.Clone(item)
+				item["g"], item["h"] = attr.String(strconv.Itoa(rng.IntN(5))), attr.Int(int64(rng.IntN(5)))
+				if rng.IntN(4) == 0 {
+					delete(m, keyText(key))
+					if err := remove(ctx, s, def, key); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				m[keyText(key)] = item
+				if err := put(ctx, s, def, item); err != nil {
+					t.Error(err)
+				}
+			}
+			for range 60 {
+				write()
+			}
+			grown, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = full.Indexes; return nil })
+			if err != nil || grown.Status != statusUpdating || !grown.Indexes[0].Backfilling {
+				t.Fatalf("update: %+v, %v", grown, err)
+			}
+			for range 60 {
+				write()
+			}
+			s.background.Wait()
+			if grown, err = s.table(ctx, def.Name); err != nil || grown.Status != statusActive || grown.Indexes[3].Status != statusActive {
+				t.Fatalf("after backfill: %+v, %v", grown, err)
+			}
+			if err := checkIndexes(ctx, s, grown, m); err != nil {
+				t.Error(err)
+			}
+			shrunk, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = d.Indexes[1:3]; return nil })
+			if err != nil || len(shrunk.Indexes) != 2 {
+				t.Fatalf("update: %+v, %v", shrunk, err)
+			}
+			for range 20 {
+				write()
+			}
+			if err := checkIndexes(ctx, s, shrunk, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package facade
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// The statuses of tables and indexes, in DynamoDB's words.
+const (
+	statusCreating = "CREATING"
+	statusActive   = "ACTIVE"
+	statusUpdating = "UPDATING"
+	statusDeleting = "DELETING"
+)
+
+// The kinds of index projections, in DynamoDB's words.
+const (
+	projectAll      = "ALL"
+	projectKeysOnly = "KEYS_ONLY"
+	projectInclude  = "INCLUDE"
+)
+
+// tableDef is a table's definition, as the catalog stores it. A *tableDef
+// that the store hands out is shared: never change it; updateTable gives its
+// function a copy to change.
+type tableDef struct {
+	Name string `json:"name"`
+	ID   string `json:"id"` // TableId, UUID form; set by createTable
+	// BigtableTable is the id of the table that holds the rows; set by
+	// createTable.
+	BigtableTable string `json:"bigtableTable"`
+	// Mapped tables lie in the layout of a mapping; set by createTable.
+	Mapped             bool              `json:"mapped,omitempty"`
+	Key                mapping.KeySchema `json:"key"`
+	Attributes         []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status             string            `json:"status"`     // set by the store
+	Created            time.Time         `json:"created"`    // set by createTable
+	BillingMode        string            `json:"billingMode,omitempty"`
+	ReadUnits          int64             `json:"readUnits,omitempty"`
+	WriteUnits         int64             `json:"writeUnits,omitempty"`
+	Class              string            `json:"class,omitempty"`
+	DeletionProtection bool              `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool              `json:"streamEnabled,omitempty"`
+	StreamView         string            `json:"streamView,omitempty"` // StreamViewType
+	TTLAttribute       string            `json:"ttlAttribute,omitempty"`
+	Tags               map[string]string `json:"tags,omitempty"`
+	Indexes            []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
+	// Extra holds request members that are only echoed by descriptions, by
+	// name, as JSON text.
+	Extra map[string]string `json:"extra,omitempty"`
+}
+
+// indexDef is a secondary index of a table.
+type indexDef struct {
+	Name       string            `json:"name"`
+	Global     bool              `json:"global"`
+	Key        mapping.KeySchema `json:"key"`
+	Projection string            `json:"projection"`       // projectAll, …
+	NonKey     []string          `json:"nonKey,omitempty"` // of projectInclude
+	ReadUnits  int64             `json:"readUnits,omitempty"`
+	WriteUnits int64             `json:"writeUnits,omitempty"`
+	// Set by the store.
+	Status        string `json:"status"`
+	Backfilling   bool   `json:"backfilling,omitempty"`
+	BigtableTable string `json:"bigtableTable"`
+}
+
+// index returns the index of that name, or nil.
+func (t *tableDef) index(name string) *indexDef {
+	for i := range t.Indexes {
+		if t.Indexes[i].Name == name {
+			return &t.Indexes[i]
+		}
+	}
+	return nil
+}
+
+// The stored form of a definition: types are written as their wire tags.
+type (
+	storedTable struct {
+		plainTable
+		Key        storedKey     `json:"key"`
+		Attributes []storedAttr  `json:"attributes"`
+		Indexes    []storedIndex `json:"indexes,omitempty"`
+	}
+	storedIndex struct {
+		plainIndex
+		Key storedKey `json:"key"`
+	}
+	storedKey struct {
+		Hash  storedAttr  `json:"hash"`
+		Range *storedAttr `json:"range,omitempty"`
+	}
+	storedAttr struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+	}
+	plainTable tableDef
+	plainIndex indexDef
+)
+
+func encodeTable(def *tableDef) ([]byte, error) {
+	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
+	for _, a := range def.Attributes {
+		t.Attributes = append(t.Attributes, storeAttr(a))
+	}
+	for i := range def.Indexes {
+		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
+	}
+	return json.Marshal(t)
+}
+
+func decodeTable(text []byte) (*tableDef, error) {
+	var t storedTable
+	err := json.Unmarshal(text, &t)
+	if err != nil {
+		return nil, err
+	}
+	def := (*tableDef)(&t.plainTable)
+	if def.Key, err = t.Key.key(); err != nil {
+		return nil, err
+	}
+	for _, a := range t.Attributes {
+		k, err := a.attr()
+		if err != nil {
+			return nil, err
+		}
+		def.Attributes = append(def.Attributes, k)
+	}
+	for _, x := range t.Indexes {
+		ix := indexDef(x.plainIndex)
+		if ix.Key, err = x.Key.key(); err != nil {
+			return nil, err
+		}
+		def.Indexes = append(def.Indexes, ix)
+	}
+	return def, nil
+}
+
+// clone returns a deep copy, by way of the stored form: so a definition never
+// holds what the catalog would lose.
+func (t *tableDef) clone() (*tableDef, error) {
+	text, err := encodeTable(t)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTable(text)
+}
+
+func storeKey(k mapping.KeySchema) storedKey {
+	stored := storedKey{Hash: storeAttr(k.Hash)}
+	if k.Range.Name != "" {
+		r := storeAttr(k.Range)
+		stored.Range = &r
+	}
+	return stored
+}
+
+func storeAttr(a mapping.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+
+func (k storedKey) key() (schema mapping.KeySchema, err error) {
+	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
+		schema.Range, err = k.Range.attr()
+	}
+	return schema, err
+}
+
+func (a storedAttr) attr() (mapping.KeyAttr, error) {
+	t, ok := attr.ParseType(a.Type)
+	if !ok {
+		return mapping.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+	}
+	return mapping.KeyAttr{Name: a.Name, Type: t}, nil
+}
