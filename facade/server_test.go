@@ -231,17 +231,28 @@ func createPlain(tb testing.TB, s *Server, name string) {
 func FuzzCall(f *testing.F) {
 	s := newTestServer(f)
 	createPlain(f, s, "plain")
-	for _, seed := range []string{
-		`{}`, `null`, `{"TableName": "plain", "Item": {"id": {"S": "1"}, "v": {"L": [{"N": "1e9"}, {"M": {"x": {"BS": ["AQ=="]}}}]}}}`,
-		`{"TableName": "plain", "Key": {"id": {"S": "1"}}, "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"NULL": true}}}`,
-		`{"TableName": "plain", "KeyConditionExpression": "id = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}, "ScanIndexForward": "yes"}`,
-		`{"RequestItems": {"plain": {"Keys": [{"id": {"S": "1"}}]}}}`, `{"RequestItems": {"plain": [{"PutRequest": {"Item": {"id": {"S": "1"}}}}]}}`,
-		`{"TableName": "plain", "GlobalSecondaryIndexUpdates": [{"Create": null}, {"Delete": {}}]}`,
-		`{"TableName": "abc", "KeySchema": [], "AttributeDefinitions": [{}], "GlobalSecondaryIndexes": [{"Projection": {}}]}`,
+	indexOf := map[string]uint8{}
+	for i, op := range operations {
+		indexOf[op.name] = uint8(i)
+	}
+	for _, seed := range []struct{ operation, body string }{
+		{"ListTables", `{}`},
+		{"ListTables", `null`},
+		{"PutItem", `{"TableName": "plain", "Item": {"id": {"S": "1"}, "v": {"L": [{"N": "1e9"}, {"M": {"x": {"BS": ["AQ=="]}}}]}}}`},
+		{"PutItem", `{"TableName": "plain", "Item": {"id": {"S": "1"}}, "Expected": {"a": {"ComparisonOperator": "BETWEEN", "AttributeValueList": [{"N": "1"}, {"N": "2"}]}}}`},
+		{"UpdateItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}, "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"NULL": true}}}`},
+		{"UpdateItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}, "AttributeUpdates": {"a": {"Action": "ADD", "Value": {"L": []}}}}`},
+		{"DeleteItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}, "ConditionExpression": "attribute_exists(id)"}`},
+		{"GetItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}, "AttributesToGet": ["v"]}`},
+		{"Query", `{"TableName": "plain", "KeyConditionExpression": "id = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}, "ScanIndexForward": "yes"}`},
+		{"Scan", `{"TableName": "plain", "Segment": 0, "TotalSegments": 2, "ExclusiveStartKey": {"id": {"S": "1"}}}`},
+		{"BatchGetItem", `{"RequestItems": {"plain": {"Keys": [{"id": {"S": "1"}}]}}}`},
+		{"BatchWriteItem", `{"RequestItems": {"plain": [{"PutRequest": {"Item": {"id": {"S": "1"}}}}, {"DeleteRequest": null}]}}`},
+		{"UpdateTable", `{"TableName": "plain", "GlobalSecondaryIndexUpdates": [{"Create": null}, {"Delete": {}}]}`},
+		{"CreateTable", `{"TableName": "abc", "KeySchema": [], "AttributeDefinitions": [{}], "GlobalSecondaryIndexes": [{"Projection": {}}]}`},
+		{"TagResource", `{"ResourceArn": "arn:aws:dynamodb:r:1:table/plain", "Tags": [{"Key": "k"}]}`},
 	} {
-		for op := range operations {
-			f.Add(uint8(op), seed)
-		}
+		f.Add(indexOf[seed.operation], seed.body)
 	}
 	f.Fuzz(func(t *testing.T, op uint8, body string) {
 		name := operations[int(op)%len(operations)].name
