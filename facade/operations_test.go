@@ -313,3 +313,40 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// What a mapping cannot express is refused with its reason, by every way of
+// writing, and nothing of it is stored.
+func TestOperations_OutsideMapping(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(o *Options) {
+		o.Mappings = []*mapping.Mapping{loadMapping(t, catalogMapping), loadMapping(t, videoMapping)}
+	})
+	for _, c := range []struct{ operation, request, want string }{
+		{"PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}`, "E-DELIM"},
+		{"UpdateItem", `{"TableName": "Products", "Key": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}, "UpdateExpression": "SET v = :v", "ExpressionAttributeValues": {":v": {"S": "x"}}}`, "E-DELIM"},
+		{"BatchWriteItem", `{"RequestItems": {"Products": [{"PutRequest": {"Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}}]}}`, "E-DELIM"},
+		{"PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "1"}, "SK": {"S": "Other"}}}`, "SK"},
+	} {
+		_, err := s.Call(t.Context(), c.operation, []byte(c.request))
+		e, ok := asError(err)
+		if !ok || e.Code != codeValidation || !strings.Contains(e.Message, c.want) {
+			t.Errorf("%s %s: %v, want a ValidationException with %s", c.operation, c.request, err, c.want)
+		}
+	}
+	for _, table := range []string{"Products", "Videos"} {
+		if got := must(t, s, "Scan", `{"TableName": "`+table+`"}`); got != `{"Items":[],"Count":0,"ScannedCount":0}` {
+			t.Errorf("%s holds %s", table, got)
+		}
+	}
+	got := must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "1"}, "SK": {"S": "2"}, "Price": {"N": "3.50"}}}`)
+	if got != "{}" {
+		t.Errorf("PutItem inside the mapping: %s", got)
+	}
+	want := `{"Item":{"PK":{"S":"1"},"Price":{"N":"3.5"},"SK":{"S":"2"}}}`
+	if got := must(t, s, "GetItem", `{"TableName": "Products", "Key": {"PK": {"S": "1"}, "SK": {"S": "2"}}}`); got != want {
+		t.Errorf("the mapped item is %s, want %s", got, want)
+	}
+	if d := must(t, s, "DescribeTable", `{"TableName": "Products"}`); !strings.Contains(d, `"BillingMode":"PAY_PER_REQUEST"`) {
+		t.Errorf("a mapped table is described as %s", d)
+	}
+}
