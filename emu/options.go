@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -43,6 +45,12 @@ type Options struct {
 	// a wire would. It is for tests that hunt a message changed after it was
 	// handed over. Default: messages are shared.
 	CloneInProcess bool
+	// UnaryInterceptor and StreamInterceptor run around every handler, on every
+	// listener and on the channel of Conn. They are for tests that put faults
+	// between a client and the server. A method that Support refuses does not
+	// reach them. Default: none.
+	UnaryInterceptor  grpc.UnaryServerInterceptor
+	StreamInterceptor grpc.StreamServerInterceptor
 }
 
 func (o Options) validate() error {

@@ -72,10 +72,12 @@ func New(o Options) (*Server, error) {
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
-		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess}),
+		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health: health.NewServer(),
 	}
 	s.grpc = grpc.NewServer(
+		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
+		grpc.StreamInterceptor(o.StreamInterceptor),
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
 		grpc.MaxSendMsgSize(maxReceiveBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default
