@@ -122,7 +122,7 @@ func TestAppendOrderedNumber(t *testing.T) {
 }
 
 // numbers generates canonical numbers of the whole domain: every exponent,
-// every number of digits; short integers and neighbours are frequent.
+// every number of digits; short integers and neighbors are frequent.
 func numbers() *rapid.Generator[string] {
 	whole := rapid.Custom(func(t *rapid.T) string {
 		n := rapid.IntRange(1, MaxDigits).Draw(t, "digits")

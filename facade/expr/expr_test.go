@@ -35,6 +35,7 @@ type script struct {
 func runScripts(t *testing.T, folder string) {
 	t.Helper()
 	datadriven.Walk(t, "testdata/"+folder, func(t *testing.T, path string) {
+		t.Helper()
 		var s script
 		datadriven.RunTest(t, path, s.run)
 	})
@@ -136,11 +137,11 @@ func (s *script) checkPlaceholders() string {
 	return ""
 }
 
-func decodeItem(t testing.TB, json string) attr.Item {
-	t.Helper()
+func decodeItem(tb testing.TB, json string) attr.Item {
+	tb.Helper()
 	item, err := attr.UnmarshalItem([]byte(json))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return item
 }

@@ -18,8 +18,8 @@ const worldItem = `{"a":{"S":"abc"},"n":{"N":"5"},"b":{"B":"YWJj"},"t":{"BOOL":t
 	"ns":{"NS":["1","2"]},"l":{"L":[{"N":"1"},{"S":"abc"},{"M":{"k":{"N":"9"},"a":{"L":[{"N":"5"}]}}}]},
 	"m":{"M":{"a":{"N":"1"},"l":{"L":[{"S":"deep"},{"SS":["x"]}]}}}}`
 
-func worldPlaceholders(t testing.TB) *Placeholders {
-	t.Helper()
+func worldPlaceholders(tb testing.TB) *Placeholders {
+	tb.Helper()
 	values := map[string]attr.Value{}
 	for key, json := range map[string]string{
 		":n": `{"N":"5"}`, ":s": `{"S":"abc"}`, ":t": `{"S":"L"}`, ":l": `{"L":[{"N":"1"}]}`, ":ss": `{"SS":["b","c"]}`,
@@ -27,13 +27,13 @@ func worldPlaceholders(t testing.TB) *Placeholders {
 	} {
 		v, err := attr.UnmarshalValue([]byte(json))
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		values[key] = v
 	}
 	p, err := NewPlaceholders(map[string]string{"#a": "a", "#m": "m", "#odd": "x.y[0]"}, values)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -149,11 +149,11 @@ func paths() *rapid.Generator[string] {
 	})
 }
 
-func lookup(t testing.TB, item attr.Item, path string) attr.Value {
-	t.Helper()
+func lookup(tb testing.TB, item attr.Item, path string) attr.Value {
+	tb.Helper()
 	p, err := ParseProjection(path, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p.Paths()[0].Lookup(item)
 }
@@ -305,6 +305,7 @@ func fuzz(f *testing.F, seeds []string, check func(t *testing.T, src string, ite
 
 func FuzzParseCondition(f *testing.F) {
 	fuzz(f, conditionSeeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
+		t.Helper()
 		c, err := ParseCondition(ConditionExpression, src, p)
 		checkError(t, err)
 		if err != nil {
@@ -322,6 +323,7 @@ func FuzzParseCondition(f *testing.F) {
 
 func FuzzParseKeyCondition(f *testing.F) {
 	fuzz(f, conditionSeeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
+		t.Helper()
 		k, err := ParseKeyCondition(src, p)
 		checkError(t, err)
 		if err != nil {
@@ -343,6 +345,7 @@ func FuzzParseKeyCondition(f *testing.F) {
 func FuzzParseProjection(f *testing.F) {
 	seeds := []string{"", "a", "a, l[2].a[0], #odd", "a.b, a[0]", "m.l[1], m.a", "l[99999999999]", "a" + strings.Repeat(".a", 40), "a,,b", "l [ 1 ]"}
 	fuzz(f, seeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
+		t.Helper()
 		projection, err := ParseProjection(src, p)
 		checkError(t, err)
 		if err != nil {
@@ -367,6 +370,7 @@ func FuzzParseUpdate(f *testing.F) {
 		"ADD x :n, y :ss", "SET q = if_not_exists(q, if_not_exists(r, list_append(:l, l)))",
 	}
 	fuzz(f, seeds, func(t *testing.T, src string, item attr.Item, p *Placeholders) {
+		t.Helper()
 		u, err := ParseUpdate(src, p)
 		checkError(t, err)
 		if err != nil {

@@ -248,7 +248,7 @@ func (u *updateParser) checkClauses() *Error {
 			continue
 		}
 		t := c.value.value.Type
-		if !t.IsSet() && !(c.section == sectionAdd && t == attr.N) {
+		if !t.IsSet() && (c.section != sectionAdd || t != attr.N) {
 			return u.kind.invalid(msgClauseType, c.section, longTypeNames[t])
 		}
 	}

@@ -117,7 +117,8 @@ func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) 
 
 func (l *defaultLayout) parseRow(row []byte) (attr.Item, bool) {
 	key := attr.Item{}
-	hash, ok := row, true
+	hash := row
+	var ok bool
 	if l.key.Range.Name != "" {
 		var rest []byte
 		if hash, rest, ok = cutPartition(row); !ok {

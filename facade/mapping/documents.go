@@ -148,6 +148,7 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 			return attr.Value{}, err
 		}
 		return attr.MapOf(m), nil
+	case jsontext.KindInvalid, jsontext.KindEndObject, jsontext.KindEndArray:
 	}
 	return attr.Value{}, fmt.Errorf("unexpected %v", tok.Kind())
 }

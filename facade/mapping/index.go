@@ -231,7 +231,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 			placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, b})
 			continue
 		}
-		placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, appendPlain(nil, v)})
+		placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, plain(v)})
 		types = append(types, Cell{FamilyTypes, []byte("a/" + name), timeMicros, plainMark(v.Type)})
 	}
 	if len(placed.Cells) == 0 {

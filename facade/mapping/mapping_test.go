@@ -110,11 +110,13 @@ var orderNames = [...]string{"same", "reversed", "merge", "sort"}
 func TestMapping(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/mapping", func(t *testing.T, path string) {
+		t.Helper()
 		t.Parallel()
 		var m *Mapping
 		var items []attr.Item
 		var rows []Row
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			if m == nil && d.Cmd != "load" {
 				return "no mapping"
 			}

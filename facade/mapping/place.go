@@ -326,7 +326,8 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	}
 	// In a column of list elements every other value needs its mark.
 	b, ok := put.codec.encode(v, schema)
-	if ok && !(schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.declared[put.family] == (GC{})) {
+	marked := schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.declared[put.family] == (GC{})
+	if ok && !marked {
 		return p.cell(put, special, micros, b)
 	}
 	// Outside of the codec's domain: the cell holds the native form, and the
@@ -343,7 +344,7 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 			return err
 		}
 	}
-	return p.cell(put, special, micros, appendPlain(nil, v))
+	return p.cell(put, special, micros, plain(v))
 }
 
 // reserved refuses an attribute whose place under "*" is another put's.
@@ -462,7 +463,7 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 		e := v.Map[k]
 		b, ok := codecByType.encode(e, schema.at(k))
 		if !ok {
-			b = appendPlain(nil, e)
+			b = plain(e)
 			if !p.acceptsType(codecByType, e, schema.at(k)) {
 				if err := p.cellException(family, quals[i], name+"."+k, plainMark(e.Type), expectedType(schema.at(k))); err != nil {
 					return true, err
@@ -511,7 +512,7 @@ func (p *placer) acceptsType(c codec, v attr.Value, schema Schema) bool {
 	if p.l.sidecar || !p.r.lossTypes {
 		return false
 	}
-	_, err := c.decode(appendPlain(nil, v), schema)
+	_, err := c.decode(plain(v), schema)
 	return err == nil
 }
 

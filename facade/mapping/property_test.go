@@ -177,7 +177,10 @@ rules:
 	{name: "blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}', '{SK}'], put: [{attr: '*', cell: 'd:item'}]}]\n", total: true},
 	{name: "wide blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}'], put: [{attr: '*', cell: 'd:{SK}'}]}]\n", total: true},
 	{name: "idiomatic", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "on: {unknown-attribute: sidecar}", "fidelity: idiomatic", 1)},
-	{name: "default SS"}, {name: "default SN"}, {name: "default BB"}, {name: "default S"},
+	{name: "default SS"},
+	{name: "default SN"},
+	{name: "default BB"},
+	{name: "default S"},
 }
 
 func (s subject) mapping(t *testing.T) *Mapping {

@@ -94,14 +94,6 @@ func (t *template) isLiteral() bool {
 	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.lit == nil })
 }
 
-// only returns the reference that is the whole template, or nil.
-func (t *template) only() *part {
-	if len(t.parts) == 1 && t.parts[0].lit == nil {
-		return &t.parts[0]
-	}
-	return nil
-}
-
 // render appends the template's text. bad is the reference whose variable has
 // no value or is outside of its encoder's domain.
 func (t *template) render(dst []byte, vars []attr.Value, special string) (out []byte, bad *part) {

@@ -160,7 +160,7 @@ func (c codec) encode(v attr.Value, s Schema) ([]byte, bool) {
 		if v.Type != s.Type && (v.Type.IsScalar() || s.Type.IsScalar() || s.Type == attr.Absent) {
 			return nil, false
 		}
-		return appendPlain(nil, v), true
+		return plain(v), true
 	case codecString:
 		return []byte(v.Str), v.Type == attr.S
 	case codecNumber:
@@ -220,16 +220,16 @@ func (c codec) decode(b []byte, s Schema) (attr.Value, error) {
 	return attr.Value{}, fmt.Errorf("no codec %d", c)
 }
 
-// appendPlain appends the form that needs the type to be known when it is a
+// plain returns the form that needs the type to be known when it is a
 // scalar, and says the type itself otherwise.
-func appendPlain(dst []byte, v attr.Value) []byte {
+func plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
-		return appendScalar(dst, v)
+		return appendScalar(nil, v)
 	}
-	return attr.AppendJSON(dst, v)
+	return attr.AppendJSON(nil, v)
 }
 
-// parsePlain is the inverse of appendPlain for a value whose type is t, or, if
+// parsePlain is the inverse of plain for a value whose type is t, or, if
 // t is no scalar, any type that is none.
 func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	switch {
