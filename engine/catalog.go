@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -22,9 +23,11 @@ const formatVersion = 1
 
 // Keys of the catalogue, after the space byte.
 const (
-	catalogVersion = 'v' // formatVersion, a decimal number
-	catalogNextID  = 'n' // the id of the next table, 4 bytes
-	catalogTable   = 't' // followed by the name: a tableRecord
+	catalogVersion  = 'v' // formatVersion, a decimal number
+	catalogNextID   = 'n' // the id of the next table, 4 bytes
+	catalogTable    = 't' // followed by the name: a tableRecord
+	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
+	catalogResource = 'r' // followed by the name: a value of the layer above
 )
 
 func catalogKey(kind byte, name string) []byte {
@@ -45,10 +48,17 @@ type tableRecord struct {
 }
 
 type familyRecord struct {
-	Name    []byte `json:"name"`
-	Ordinal uint16 `json:"ordinal"`
-	GC      GCRule `json:"gc"`
-	Meta    []byte `json:"meta,omitempty"`
+	Name      []byte    `json:"name"`
+	Ordinal   uint16    `json:"ordinal"`
+	Aggregate Aggregate `json:"aggregate,omitempty"`
+	GC        GCRule    `json:"gc"`
+	Meta      []byte    `json:"meta,omitempty"`
+}
+
+// deletedRecord is a table that can be undeleted, as stored, in JSON.
+type deletedRecord struct {
+	Table   tableRecord `json:"table"`
+	Deleted int64       `json:"deleted"` // microseconds
 }
 
 // table is a table of the catalogue: never changed, only replaced.
@@ -103,13 +113,25 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 
 // catalog is all tables at one moment: never changed, only replaced.
 type catalog struct {
-	tables map[string]*table
-	nextID uint32
+	tables  map[string]*table
+	deleted []deletedTable // in no order
+	nextID  uint32
+}
+
+// deletedTable is a table that can be undeleted.
+type deletedTable struct {
+	t  *table
+	at time.Time
+}
+
+// clone returns a copy to change before it is stored.
+func (c *catalog) clone() *catalog {
+	return &catalog{tables: maps.Clone(c.tables), deleted: slices.Clone(c.deleted), nextID: c.nextID}
 }
 
 // with returns the catalogue after t takes the place of the table of its name.
 func (c *catalog) with(t *table) *catalog {
-	n := &catalog{tables: maps.Clone(c.tables), nextID: c.nextID}
+	n := c.clone()
 	n.tables[t.def.Name] = t
 	return n
 }
@@ -169,6 +191,17 @@ func checkRule(r GCRule, depth int) error {
 		}
 	default:
 		return fmt.Errorf("%w: garbage-collection rule of unknown kind %d", ErrInvalid, r.Kind)
+	}
+	return nil
+}
+
+// checkFamily refuses a family that means nothing.
+func checkFamily(f *Family) error {
+	if f.Aggregate > AggregateHLL {
+		return fmt.Errorf("family %q: %w: unknown aggregate %d", f.Name, ErrInvalid, f.Aggregate)
+	}
+	if err := checkRule(f.GC, 0); err != nil {
+		return fmt.Errorf("family %q: %w", f.Name, err)
 	}
 	return nil
 }
@@ -235,6 +268,17 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalogue: table %q: %w", k[2:], err)
 		}
 		c.tables[t.def.Name] = t
+	case catalogDeleted:
+		var r deletedRecord
+		if err := json.Unmarshal(value, &r); err != nil {
+			return fmt.Errorf("catalogue: deleted table %x: %w", k[2:], err)
+		}
+		t, err := r.Table.table()
+		if err != nil {
+			return fmt.Errorf("catalogue: deleted table %x: %w", k[2:], err)
+		}
+		c.deleted = append(c.deleted, deletedTable{t: t, at: time.UnixMicro(r.Deleted)})
+	case catalogResource: // read when asked for
 	default:
 		return fmt.Errorf("catalogue: unknown entry %q", k[1:])
 	}
@@ -271,10 +315,11 @@ func (r *tableRecord) table() (*table, error) {
 		if int(f.Ordinal) >= r.NextOrdinal {
 			return nil, fmt.Errorf("family %q has ordinal %d, want less than %d", f.Name, f.Ordinal, r.NextOrdinal)
 		}
-		if err := checkRule(f.GC, 0); err != nil {
-			return nil, fmt.Errorf("family %q: %w", f.Name, err)
+		out := Family{Name: string(f.Name), Ordinal: f.Ordinal, Aggregate: f.Aggregate, GC: f.GC, Meta: f.Meta}
+		if err := checkFamily(&out); err != nil {
+			return nil, err
 		}
-		def.Families = append(def.Families, Family{Name: string(f.Name), Ordinal: f.Ordinal, GC: f.GC, Meta: f.Meta})
+		def.Families = append(def.Families, out)
 	}
 	return newTable(def, r.NextOrdinal, r.Dropped), nil
 }
@@ -286,7 +331,9 @@ func (t *table) record() tableRecord {
 		Granularity: t.def.Granularity, Splits: t.def.Splits, Meta: t.def.Meta,
 	}
 	for _, f := range t.def.Families {
-		r.Families = append(r.Families, familyRecord{Name: []byte(f.Name), Ordinal: f.Ordinal, GC: f.GC, Meta: f.Meta})
+		r.Families = append(r.Families, familyRecord{
+			Name: []byte(f.Name), Ordinal: f.Ordinal, Aggregate: f.Aggregate, GC: f.GC, Meta: f.Meta,
+		})
 	}
 	return r
 }
@@ -403,16 +450,19 @@ func (d *DB) UpdateTable(ctx context.Context, name string, fn func(*Table) error
 		}
 		def = cloneTable(def) // what fn put there stays fn's
 		same := def.Name == t.def.Name && def.ID == t.def.ID && slices.EqualFunc(def.Families, t.def.Families,
-			func(a, b Family) bool { return a.Name == b.Name && a.Ordinal == b.Ordinal })
+			func(a, b Family) bool {
+				return a.Name == b.Name && a.Ordinal == b.Ordinal && a.Aggregate == b.Aggregate
+			})
 		if !same {
-			return nil, fmt.Errorf("%w: table %q: an update may not change its name, id or set of families", ErrInvalid, name)
+			return nil, fmt.Errorf("%w: table %q: an update may not change its name, id, set of families or their aggregates",
+				ErrInvalid, name)
 		}
 		if def.Granularity > Micros {
 			return nil, fmt.Errorf("%w: table %q: unknown granularity %d", ErrInvalid, name, def.Granularity)
 		}
-		for _, f := range def.Families {
-			if err := checkRule(f.GC, 0); err != nil {
-				return nil, fmt.Errorf("family %q: %w", f.Name, err)
+		for i := range def.Families {
+			if err := checkFamily(&def.Families[i]); err != nil {
+				return nil, err
 			}
 		}
 		slices.SortFunc(def.Splits, bytes.Compare)
@@ -485,8 +535,8 @@ func (t *table) createFamily(f Family) (*table, error) {
 	if _, ok := t.byName[f.Name]; ok {
 		return nil, fmt.Errorf("%w: %q in table %q", ErrFamilyExists, f.Name, t.def.Name)
 	}
-	if err := checkRule(f.GC, 0); err != nil {
-		return nil, fmt.Errorf("family %q: %w", f.Name, err)
+	if err := checkFamily(&f); err != nil {
+		return nil, err
 	}
 	if t.nextOrdinal > math.MaxUint16 {
 		return nil, fmt.Errorf("%w: table %q has had %d families and takes no more", ErrInvalid, t.def.Name, t.nextOrdinal)
@@ -499,14 +549,17 @@ func (t *table) createFamily(f Family) (*table, error) {
 }
 
 // updateFamily returns the table with GC and Meta of the family of that name
-// replaced.
+// replaced. Its aggregate stays.
 func (t *table) updateFamily(f Family) (*table, error) {
 	old, err := t.family(f.Name)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRule(f.GC, 0); err != nil {
-		return nil, fmt.Errorf("family %q: %w", f.Name, err)
+	if err := checkFamily(&f); err != nil {
+		return nil, err
+	}
+	if f.Aggregate != old.Aggregate {
+		return nil, fmt.Errorf("family %q: %w: its aggregate is chosen when it is created and never changes", f.Name, ErrInvalid)
 	}
 	f = cloneFamily(f)
 	f.Ordinal = old.Ordinal
@@ -525,40 +578,6 @@ func (t *table) dropFamily(name string) (*table, error) {
 	def := t.def
 	def.Families = slices.DeleteFunc(slices.Clone(def.Families), func(g Family) bool { return g.Name == name })
 	return newTable(def, t.nextOrdinal, append(slices.Clone(t.dropped), f.Ordinal)), nil
-}
-
-// DeleteTable removes the table and all its rows, or returns
-// ErrTableNotFound. A table created later under its name is empty.
-func (d *DB) DeleteTable(ctx context.Context, name string) error {
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	d.catalogMu.Lock()
-	defer d.catalogMu.Unlock()
-	t, err := d.lookup(name)
-	if err != nil {
-		return err
-	}
-	defer d.lockAll(true)()
-	prefix := appendTablePrefix(nil, t.def.ID)
-	b := d.pebble.NewBatch()
-	if err := errors.Join(
-		b.Delete(catalogKey(catalogTable, name), nil),
-		b.DeleteRange(prefix, prefixEnd(bytes.Clone(prefix)), nil),
-	); err != nil {
-		return err
-	}
-	if err := d.commit(b); err != nil {
-		return err
-	}
-	n := &catalog{tables: maps.Clone(d.catalog.Load().tables), nextID: d.catalog.Load().nextID}
-	delete(n.tables, name)
-	d.catalog.Store(n)
-	return d.flushTombstones()
 }
 
 // DropRows removes the rows of span, all of them or none over a crash.

@@ -12,7 +12,8 @@
 // check Bigtable's limits (key and value sizes, names, a table's timestamp
 // granularity): those belong to the API above it.
 //
-// Lock order: DB.gcMu, DB.catalogMu, row latches by ascending stripe. Changes
+// Lock order: DB.gcMu, DB.resourceMu, DB.catalogMu, row latches by ascending
+// stripe. Changes
 // of the catalogue that rows depend on hold all latches, so that whoever holds
 // one sees a catalogue that stands still.
 //
@@ -21,6 +22,8 @@
 package engine
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -53,6 +56,20 @@ type Options struct {
 	// NoSync acknowledges writes before they reach the disk. Default: every
 	// write is synced when Dir is set. Without effect in memory.
 	NoSync bool
+	// EagerGC hides cells from all reads, of scans and of transactions, as soon
+	// as the rules of their family let them go; a row with no other cells does
+	// not exist. What is hidden still takes space until a run of RunGC, and is
+	// hidden by what is stored: a version beyond the newest n comes back when a
+	// newer one is deleted before it is collected. Default: cells are read until
+	// they are collected, as in the service.
+	EagerGC bool
+	// KeepDeleted is how long a table that SoftDeleteTable removed can be
+	// undeleted. Default: 7 days, as in the service.
+	KeepDeleted time.Duration
+	// MemTableBytes is the size of the buffer of what has not been written to
+	// files yet, of which there are up to two. Default: 16 MiB; tests choose
+	// less to have more files.
+	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
 	Now func() time.Time
 	// Logger receives warnings of the store. Default: none are written.
@@ -89,12 +106,28 @@ type GCRule struct {
 	Rules    []GCRule      // Union, Intersection
 }
 
+// Aggregate says what the cells of a family accumulate. It is chosen when the
+// family is created and never changes.
+type Aggregate uint8
+
+// The kinds of aggregates. The state of a sum, minimum or maximum is an int64,
+// eight bytes big-endian; a sum wraps at overflow. The state of an AggregateHLL
+// is a HyperLogLog++ sketch of package internal/hllpp.
+const (
+	NoAggregate Aggregate = iota // an ordinary family
+	AggregateSum
+	AggregateMin
+	AggregateMax
+	AggregateHLL // the number of distinct inputs
+)
+
 // Family is a column family of a table.
 type Family struct {
-	Name    string
-	Ordinal uint16 // order of creation in its table; never reused
-	GC      GCRule
-	Meta    []byte // opaque to the engine
+	Name      string
+	Ordinal   uint16 // order of creation in its table; never reused
+	Aggregate Aggregate
+	GC        GCRule
+	Meta      []byte // opaque to the engine
 }
 
 // Table is the definition of a table. The values that the engine returns are
@@ -112,7 +145,7 @@ type Table struct {
 // Drop is set.
 type FamilyChange struct {
 	Create *Family // Ordinal is assigned
-	Update *Family // replaces GC and Meta of the family of that name
+	Update *Family // replaces GC and Meta of the family of that name; Aggregate must be what it is
 	Drop   string
 }
 
@@ -125,16 +158,25 @@ const (
 	DeleteFromColumn
 	DeleteFromFamily
 	DeleteFromRow
+	AddToCell   // accumulates an input in a cell of an aggregate family
+	MergeToCell // merges a state into a cell of an aggregate family
 )
 
 // Mutation is one change of a row. Byte slices are read during the call only.
 type Mutation struct {
-	Kind       MutationKind
-	Family     string
-	Qualifier  []byte
-	Timestamp  int64  // SetCell: microseconds, or ServerTimestamp
-	Value      []byte // SetCell
-	Start, End int64  // DeleteFromColumn: [Start, End) in microseconds; 0 is no bound
+	Kind      MutationKind
+	Family    string
+	Qualifier []byte
+	// Timestamp is that of the cell, in microseconds, or ServerTimestamp: of
+	// SetCell, AddToCell and MergeToCell. Aggregates accumulate by column and
+	// timestamp.
+	Timestamp int64
+	// Value is the value of a SetCell; the state to merge of a MergeToCell, nil
+	// for none, which changes nothing; the input of an AddToCell to an
+	// AggregateHLL, nil to add Input.
+	Value      []byte
+	Input      int64 // AddToCell: the input, unless Value is one
+	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is no bound
 }
 
 // RuleReadModifyWrite is one rule of ReadModifyWrite: Append when it is not
@@ -200,16 +242,28 @@ type latch struct {
 // DB is an open store. It is safe for concurrent use.
 type DB struct {
 	pebble  *pebble.DB
-	mem     *memFS // what a private in-memory store lives in, else nil
+	options *pebble.Options // of pebble
+	fs      vfs.FS          // the store's
+	mem     *memFS          // what a private in-memory store lives in, else nil
 	write   *pebble.WriteOptions
 	now     func() time.Time
 	logger  *slog.Logger // may be nil
+
+	eagerGC     bool
+	keepDeleted time.Duration
+
+	// snapshotDir holds the snapshots of this DB and nothing that outlives it.
+	snapshotDir string
+	snapshots   atomic.Int64 // names made in snapshotDir
+
 	seed    maphash.Seed
 	latches [latches]latch
 
 	// overwritten says, by latch, how many more walks through a row are to
 	// seek instead of stepping; see walk.
 	overwritten [latches]atomic.Int32
+
+	resourceMu sync.Mutex // serialises UpdateResources
 
 	catalogMu sync.Mutex // serialises changes of the catalogue
 	// catalog is replaced, never changed: by holders of catalogMu, and where a
@@ -224,11 +278,15 @@ type DB struct {
 
 	// closed is set once; afterwards no call begins and open scans stop. The
 	// Pebble store goes when the calls under way and the open scans are done.
-	closed      atomic.Bool
-	calls       atomic.Int64
-	scans       atomic.Int64
-	idleOnce    sync.Once
-	idle        chan struct{} // closed when DB is closed and no call is under way
+	closed   atomic.Bool
+	calls    atomic.Int64
+	scans    atomic.Int64
+	idleOnce sync.Once
+	idle     chan struct{} // closed when DB is closed and no call is under way
+	// life ends when Close begins; background is what runs until then.
+	life        context.Context
+	end         context.CancelFunc
+	background  sync.WaitGroup
 	releaseOnce sync.Once
 	releaseErr  error // of the release; written inside releaseOnce
 }
@@ -241,11 +299,19 @@ func Open(o Options) (*DB, error) {
 	if now == nil {
 		now = clock.New().Now
 	}
-	d := &DB{now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync}
+	d := &DB{
+		now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync,
+		eagerGC: o.EagerGC, keepDeleted: cmp.Or(o.KeepDeleted, keepDeleted),
+	}
+	d.life, d.end = context.WithCancel(context.Background())
+	if o.KeepDeleted < 0 || o.MemTableBytes < 0 {
+		return nil, fmt.Errorf("engine: open %s: %w: negative KeepDeleted or MemTableBytes", storeName(o.Dir), ErrInvalid)
+	}
+	memTable := cmp.Or(o.MemTableBytes, memTableBytes)
 	po := &pebble.Options{
 		FormatMajorVersion:    pebble.FormatNewest,
-		MemTableSize:          memTableBytes,
-		CacheSize:             cacheBytes,
+		MemTableSize:          uint64(memTable),
+		CacheSize:             2*int64(memTable) + cacheBytes,
 		L0CompactionThreshold: 8,
 		L0StopWritesThreshold: 40,
 		Logger:                storeLogger{d},
@@ -278,6 +344,7 @@ func Open(o Options) (*DB, error) {
 		}
 	}
 	po.FS = guardFS{po.FS, d}
+	d.fs, d.options, d.snapshotDir = po.FS, po, po.FS.PathJoin(dir, "snapshots")
 
 	p, err := pebble.Open(dir, po)
 	if err != nil {
@@ -286,7 +353,8 @@ func Open(o Options) (*DB, error) {
 	d.pebble = p
 	c, err := d.loadCatalog()
 	if err == nil {
-		err = d.failed()
+		// Those of a DB that was not closed.
+		err = errors.Join(d.failed(), d.fs.RemoveAll(d.snapshotDir))
 	}
 	if err != nil {
 		_ = p.Close()
@@ -300,7 +368,7 @@ func Open(o Options) (*DB, error) {
 // memtables, so that a cache no larger than them caches nothing.
 const (
 	memTableBytes = 16 << 20
-	cacheBytes    = 2*memTableBytes + 4<<20
+	cacheBytes    = 4 << 20 // beyond the memtables
 	blockBytes    = 8 << 10
 )
 
@@ -346,6 +414,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 
 // abandon frees what a failed Open holds and returns err.
 func (d *DB) abandon(err error) error {
+	d.end()
 	if d.mem != nil {
 		d.mem.release()
 	}
@@ -412,6 +481,7 @@ func (d *DB) leave() {
 // is then released with the last of them. Later calls do nothing and return
 // nil. It must not be called from inside Update.
 func (d *DB) Close() error {
+	d.end()
 	if d.closed.Swap(true) {
 		<-d.idle
 		return nil
@@ -419,6 +489,7 @@ func (d *DB) Close() error {
 	d.calls.Add(1)
 	d.leave()
 	<-d.idle
+	d.background.Wait() // no call is left that could begin more
 	if n := d.scans.Load(); n > 0 {
 		// The last of them may be gone by now; releasing is done once.
 		if d.scansDone() {
@@ -445,7 +516,7 @@ func (d *DB) scansDone() bool {
 		return false
 	}
 	d.releaseOnce.Do(func() {
-		if err := d.pebble.Close(); err != nil {
+		if err := errors.Join(d.fs.RemoveAll(d.snapshotDir), d.pebble.Close()); err != nil {
 			d.releaseErr = fmt.Errorf("engine: close: %w", err)
 		}
 		if d.mem != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,7 +154,7 @@ func parseRule(t testing.TB, s string) GCRule {
 	return GCRule{}
 }
 
-// parseFamily reads: name [gc=rule] [meta=text].
+// parseFamily reads: name [aggregate=kind] [gc=rule] [meta=text].
 func parseFamily(t testing.TB, words []string) *Family {
 	t.Helper()
 	f := &Family{Name: field(t, words[0])}
@@ -161,6 +162,8 @@ func parseFamily(t testing.TB, words []string) *Family {
 		switch name, value, _ := strings.Cut(w, "="); name {
 		case "gc":
 			f.GC = parseRule(t, value)
+		case "aggregate":
+			f.Aggregate = Aggregate(slices.Index([]string{"none", "sum", "min", "max", "hll"}, value))
 		case "meta":
 			f.Meta = []byte(value)
 		default:
@@ -214,7 +217,11 @@ func describe(t *Table) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s id=%d granularity=%d meta=%q splits=%q\n", t.Name, t.ID, t.Granularity, t.Meta, t.Splits)
 	for _, f := range t.Families {
-		fmt.Fprintf(&b, "  %d %s gc=%v meta=%q\n", f.Ordinal, f.Name, f.GC, f.Meta)
+		aggregate := ""
+		if f.Aggregate != NoAggregate {
+			aggregate = fmt.Sprintf(" aggregate=%d", f.Aggregate)
+		}
+		fmt.Fprintf(&b, "  %d %s%s gc=%v meta=%q\n", f.Ordinal, f.Name, aggregate, f.GC, f.Meta)
 	}
 	return b.String()
 }
@@ -229,6 +236,7 @@ func TestEngine(t *testing.T) {
 			datadriven.Walk(t, "testdata/engine", func(t *testing.T, path string) {
 				c := clock.NewFrozen(epoch)
 				o := Options{Now: c.Now}
+				snapshots := map[string]*Snapshot{}
 				if store == "files" {
 					o.Dir, o.FS = "data", vfs.NewMem()
 				}
@@ -250,7 +258,7 @@ func TestEngine(t *testing.T) {
 						}
 						return ""
 					}
-					out, err := runCommand(t, d, c, td)
+					out, err := runCommand(t, d, c, snapshots, td)
 					if err != nil {
 						return out + "error: " + err.Error() + "\n"
 					}
@@ -262,7 +270,9 @@ func TestEngine(t *testing.T) {
 }
 
 // runCommand runs one command of a test file.
-func runCommand(t *testing.T, d *DB, c *clock.Clock, td *datadriven.TestData) (string, error) {
+func runCommand(
+	t *testing.T, d *DB, c *clock.Clock, snapshots map[string]*Snapshot, td *datadriven.TestData,
+) (string, error) {
 	ctx := t.Context()
 	arg := func(i int) string { return field(t, td.CmdArgs[i].Key) }
 	switch td.Cmd {
@@ -298,6 +308,59 @@ func runCommand(t *testing.T, d *DB, c *clock.Clock, td *datadriven.TestData) (s
 		return b.String(), nil
 	case "delete-table":
 		return "", d.DeleteTable(ctx, arg(0))
+	case "soft-delete-table":
+		return "", d.SoftDeleteTable(ctx, arg(0))
+	case "undelete-table":
+		got, err := d.UndeleteTable(ctx, arg(0))
+		if err != nil {
+			return "", err
+		}
+		return describe(got), nil
+	case "deleted-tables":
+		var b strings.Builder
+		for _, x := range d.DeletedTables("") {
+			fmt.Fprintf(&b, "deleted %d expires %d %s", x.Deleted.UnixMicro(), x.Expires.UnixMicro(), describe(x.Table))
+		}
+		return b.String(), nil
+	case "resources":
+		return resourcesText(d.Resources(field(t, td.CmdArgs[0].Key)))
+	case "resource":
+		value, err := d.Resource(arg(0))
+		return fmt.Sprintf("%q\n", value), err
+	case "put-resource":
+		return "", d.PutResource(ctx, arg(0), []byte(arg(1)))
+	case "delete-resource":
+		return "", d.DeleteResource(ctx, arg(0))
+	case "update-resources":
+		var out string
+		err := d.UpdateResources(ctx, func(tx *ResourceTx) error {
+			for line := range strings.Lines(td.Input) {
+				var err error
+				switch w := strings.Fields(line); w[0] {
+				case "put":
+					err = tx.Put(field(t, w[1]), []byte(field(t, w[2])))
+				case "delete":
+					err = tx.Delete(field(t, w[1]))
+				case "get":
+					var value []byte
+					value, err = tx.Resource(field(t, w[1]))
+					out += fmt.Sprintf("%q\n", value)
+				case "list":
+					var text string
+					text, err = resourcesText(tx.Resources(field(t, w[1])))
+					out += text
+				case "fail":
+					err = errors.New("fn failed")
+				default:
+					t.Fatalf("unknown step %q", line)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return out, err
 	case "update-table":
 		got, err := d.UpdateTable(ctx, arg(0), func(tab *Table) error {
 			for line := range strings.Lines(td.Input) {
@@ -380,6 +443,16 @@ func runCommand(t *testing.T, d *DB, c *clock.Clock, td *datadriven.TestData) (s
 			t.Fatal(err)
 		}
 		return fmt.Sprintf("%d\n", c.Advance(by).UnixMicro()), nil
+	case "snapshot":
+		s, err := d.Snapshot(ctx)
+		if err == nil {
+			snapshots[arg(0)] = s
+		}
+		return "", err
+	case "restore":
+		return "", d.Restore(ctx, snapshots[arg(0)])
+	case "close-snapshot":
+		return "", snapshots[arg(0)].Close()
 	case "gc":
 		stats, err := d.RunGC(ctx)
 		return fmt.Sprintf("scanned %d, deleted %d\n", stats.CellsScanned, stats.CellsDeleted), err
@@ -393,6 +466,14 @@ func runCommand(t *testing.T, d *DB, c *clock.Clock, td *datadriven.TestData) (s
 	}
 	t.Fatalf("unknown command %q", td.Cmd)
 	return "", nil
+}
+
+func resourcesText(rs []Resource, err error) (string, error) {
+	var b strings.Builder
+	for _, r := range rs {
+		fmt.Fprintf(&b, "%q %q\n", r.Name, r.Value)
+	}
+	return b.String(), err
 }
 
 // walkRow runs one call of a Scan a line and prints where it is after each.

@@ -22,6 +22,15 @@ var (
 	// ErrNotCounter is returned when an increment meets a value that is not
 	// eight bytes long.
 	ErrNotCounter = errors.New("value is not an 8-byte counter")
+	// ErrAggregate is returned for a mutation that does not fit its family:
+	// SetCell or a read-modify-write on an aggregate family, AddToCell or
+	// MergeToCell on an ordinary one, an input of the wrong type.
+	ErrAggregate = errors.New("mutation does not fit the family's type")
+	// ErrResourceNotFound is returned when no resource of the name exists.
+	ErrResourceNotFound = errors.New("resource not found")
+	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
+	// whose store is.
+	ErrSnapshotClosed = errors.New("snapshot is closed")
 	// ErrFormatVersion is returned by Open for a store that a newer version of
 	// the program has written.
 	ErrFormatVersion = errors.New("unsupported format version")

@@ -42,7 +42,8 @@ func (r *GCRule) collects(version int, micros int64, now time.Time) bool {
 }
 
 // RunGC applies every family's rule once, at the clock's time, and removes
-// what is left of dropped families. Cells that the rules let go are deleted in
+// what is left of dropped families and of tables that can no longer be
+// undeleted. Cells that the rules let go are deleted in
 // small batches beside other calls; each of them was garbage, by the rules and
 // the cells of its row, at the moment it was deleted.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
@@ -54,6 +55,9 @@ func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	d.gcMu.Lock()
 	defer d.gcMu.Unlock()
 	now := d.now()
+	if err := d.purge(now); err != nil {
+		return stats, fmt.Errorf("engine: gc of deleted tables: %w", err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.catalog.Load().tables)) {
 		if err := d.sweep(ctx, name, now, &stats); err != nil {
 			return stats, fmt.Errorf("engine: gc of table %q: %w", name, err)

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// gcInterval is the time between two background runs unless GCSchedule says
+// otherwise.
+const gcInterval = time.Minute
+
+// GCSchedule says when StartGC runs. The zero value is every minute.
+type GCSchedule struct {
+	// Interval is the time between the starts of two runs, by the timers of the
+	// process: Options.Now decides what is garbage, not when to look. Default:
+	// one minute.
+	Interval time.Duration
+	// Ticks replaces the timer: a run begins with each value received, and none
+	// any more once it is closed.
+	Ticks <-chan time.Time
+	// Done is called after each run with what RunGC returned, but for a run
+	// that was stopped. It must not call stop or Close.
+	Done func(GCStats, error)
+}
+
+// StartGC runs RunGC in the background, one run at a time, until stop is
+// called or the DB is closed; both cut a run short and wait for it. A tick
+// during a run is not made up for. Errors of runs go to Done and, as warnings,
+// to the Logger. stop may be called more than once. Errors: ErrInvalid for a
+// negative interval.
+func (d *DB) StartGC(o GCSchedule) (stop func(), err error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if o.Interval < 0 {
+		return nil, fmt.Errorf("%w: gc every %v", ErrInvalid, o.Interval)
+	}
+	ticks, release := o.Ticks, func() {}
+	if ticks == nil {
+		t := time.NewTicker(cmp.Or(o.Interval, gcInterval))
+		ticks, release = t.C, t.Stop
+	}
+	ctx, cancel := context.WithCancel(d.life)
+	var running sync.WaitGroup
+	running.Add(1)
+	d.background.Add(1) // within the call, so that Close sees it
+	go func() {
+		defer d.background.Done()
+		defer running.Done()
+		defer release()
+		d.collectOn(ctx, ticks, o.Done)
+	}()
+	return func() {
+		cancel()
+		running.Wait()
+	}, nil
+}
+
+// collectOn runs RunGC with each tick until ctx is done.
+func (d *DB) collectOn(ctx context.Context, ticks <-chan time.Time, done func(GCStats, error)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-ticks:
+			if !ok {
+				return
+			}
+		}
+		stats, err := d.RunGC(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && d.logger != nil {
+			d.logger.Warn("background gc: " + err.Error())
+		}
+		if done != nil {
+			done(stats, err)
+		}
+	}
+}

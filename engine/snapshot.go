@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// snapshotFileBytes is the size, about, of a file of a snapshot.
+const snapshotFileBytes = 64 << 20
+
+// Snapshot is everything that a store held at one moment: tables, deleted
+// tables, rows, resources. It lies in the file system of the store that made
+// it, as sorted files that Restore links and does not copy, and is gone when
+// that store is closed. It is safe for concurrent use.
+type Snapshot struct {
+	d   *DB
+	dir string
+
+	mu     sync.RWMutex // guards what follows
+	files  []string
+	closed bool
+}
+
+// Snapshot returns what the store holds now, as one consistent cut, while
+// other calls go on. It reads everything once; close it to give the space back.
+func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	s := &Snapshot{d: d, dir: d.fs.PathJoin(d.snapshotDir, fmt.Sprint(d.snapshots.Add(1)))}
+	if err := d.fs.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("engine: snapshot: %w", err)
+	}
+	if err := s.write(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("engine: snapshot: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// storeBounds are the bounds of all keys.
+func storeBounds() (lower, upper []byte) { return []byte{spaceCatalog}, []byte{spaceCells + 1} }
+
+// write fills the snapshot's files.
+func (s *Snapshot) write(ctx context.Context) error {
+	lower, upper := storeBounds()
+	it, err := s.d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	for valid := it.First(); valid && err == nil; {
+		valid, err = s.writeFile(ctx, it)
+	}
+	if err == nil {
+		err = it.Error()
+	}
+	return errors.Join(err, it.Close())
+}
+
+// writeFile writes one file, from the iterator's key on; it returns whether
+// there is more.
+func (s *Snapshot) writeFile(ctx context.Context, it *pebble.Iterator) (more bool, err error) {
+	name := s.d.fs.PathJoin(s.dir, fmt.Sprintf("%d.sst", len(s.files)))
+	file, err := s.d.fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return false, err
+	}
+	s.files = append(s.files, name)
+	lastLevel := len(s.d.options.Levels) - 1
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file),
+		s.d.options.MakeWriterOptions(lastLevel, s.d.pebble.TableFormat()))
+	more = true
+	for n := 0; more && (n%1024 != 0 || w.Raw().EstimatedSize() < snapshotFileBytes); n++ {
+		value, err := it.ValueAndErr()
+		if err == nil && n%1024 == 0 {
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = w.Set(it.Key(), value)
+		}
+		if err != nil {
+			return false, errors.Join(err, w.Close())
+		}
+		more = it.Next()
+	}
+	return more, w.Close()
+}
+
+// Close gives the snapshot's space back, but for what stores restored from it
+// use. It may be called more than once, and after its store was closed.
+func (s *Snapshot) Close() error {
+	if err := s.d.enter(); err != nil {
+		return nil //nolint:nilerr // a store takes its snapshots with it
+	}
+	defer s.d.leave()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if err := s.d.fs.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("engine: close snapshot: %w", err)
+	}
+	return nil
+}
+
+// Restore makes the store hold what s does, in one step that also a crash
+// cannot split: calls are answered as if they came before it or after it, and
+// scans under way keep the view that they have. The clock is not touched.
+// s may be restored any number of times, and, copied, into other stores.
+// Errors: ErrSnapshotClosed.
+func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if s.d != d {
+		if err := s.d.enter(); err != nil {
+			return fmt.Errorf("%w: its store is closed", ErrSnapshotClosed)
+		}
+		defer s.d.leave()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dir := d.fs.PathJoin(d.snapshotDir, fmt.Sprintf("restore-%d", d.snapshots.Add(1)))
+	paths, err := s.export(d.fs, dir)
+	if err == nil {
+		err = d.replaceAll(ctx, paths)
+	}
+	// What has been taken in is linked from the store.
+	if err := errors.Join(err, d.fs.RemoveAll(dir)); err != nil {
+		return fmt.Errorf("engine: restore: %w", err)
+	}
+	return nil
+}
+
+// export makes the snapshot's files appear in a new directory of fs.
+func (s *Snapshot) export(fs vfs.FS, dir string) ([]string, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, ErrSnapshotClosed
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var paths []string
+	for i, from := range s.files {
+		to := fs.PathJoin(dir, fmt.Sprintf("%d.sst", i))
+		var err error
+		if fs == s.d.fs {
+			err = vfs.LinkOrCopy(fs, from, to)
+		} else {
+			err = copyFile(s.d.fs, from, fs, to)
+		}
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, to)
+	}
+	return paths, nil
+}
+
+// copyFile copies a file from one file system to another.
+func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
+	r, err := fromFS.Open(from, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	w, err := toFS.Create(to, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, r); err != nil {
+		return errors.Join(err, w.Close())
+	}
+	return errors.Join(w.Sync(), w.Close())
+}
+
+// replaceAll puts the contents of the files in place of all that the store
+// holds.
+func (d *DB) replaceAll(ctx context.Context, paths []string) error {
+	d.gcMu.Lock()
+	defer d.gcMu.Unlock()
+	d.resourceMu.Lock()
+	defer d.resourceMu.Unlock()
+	d.catalogMu.Lock()
+	defer d.catalogMu.Unlock()
+	defer d.lockAll(true)()
+	lower, upper := storeBounds()
+	if _, err := d.pebble.IngestAndExcise(ctx, paths, nil, nil, pebble.KeyRange{Start: lower, End: upper}); err != nil {
+		return err
+	}
+	if err := d.failed(); err != nil {
+		return err
+	}
+	c, err := d.loadCatalog()
+	if err != nil {
+		d.fail(err) // the catalogue in memory is no longer that of the store
+		return err
+	}
+	d.catalog.Store(c)
+	return nil
+}
