@@ -2,7 +2,6 @@ package facade
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -11,15 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -55,10 +51,8 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 			tb.Errorf("closing the emulator: %v", err)
 		}
 	})
-	conn := &settledConn{ClientConnInterface: bigtable.Conn()}
-	tb.Cleanup(conn.settle)
 	opts := Options{
-		Conn: conn, Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: bigtable.Conn(), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, c := range change {
@@ -74,34 +68,6 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 		}
 	})
 	return s
-}
-
-// settledConn remembers streams, so that those a reader left early have ended
-// before the engine is closed: their handlers stop some time after the context
-// is canceled.
-type settledConn struct {
-	grpc.ClientConnInterface
-	mu      sync.Mutex
-	streams []grpc.ClientStream
-}
-
-func (c *settledConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.streams = append(c.streams, stream)
-	}
-	return stream, err
-}
-
-func (c *settledConn) settle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, stream := range c.streams {
-		for stream.RecvMsg(&btpb.ReadRowsResponse{}) == nil {
-		}
-	}
 }
 
 // post sends one operation through ServeHTTP.

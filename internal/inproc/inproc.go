@@ -56,9 +56,10 @@ type Channel struct {
 	opts     Options
 	services map[string]*service
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards closed and calls
 	closed bool
 	calls  map[*call]struct{} // open streams and unary calls in flight
+	live   sync.WaitGroup     // one for each of calls; Add under mu, before closed
 }
 
 var (
@@ -96,17 +97,17 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 }
 
 // Close ends every open stream and refuses further calls with Canceled, as a
-// closed connection does. Unary calls in flight see their context canceled.
-// It does not wait for them.
+// closed connection does. Unary calls in flight see their context canceled. It
+// returns when every handler has: what they use may be closed then. A handler
+// must not call it.
 func (c *Channel) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	open := c.calls
-	c.calls = make(map[*call]struct{})
-	c.mu.Unlock()
-	for cl := range open {
+	for cl := range c.calls {
 		cl.cancel()
 	}
+	c.mu.Unlock()
+	c.live.Wait()
 	return nil
 }
 
@@ -223,14 +224,17 @@ func (c *Channel) start(ctx context.Context, method string) (*call, error) {
 		return nil, status.Error(codes.Canceled, "grpc: the client connection is closing")
 	}
 	c.calls[cl] = struct{}{}
+	c.live.Add(1)
 	return cl, nil
 }
 
+// end forgets a call whose handler has returned, or never ran.
 func (c *Channel) end(cl *call) {
 	cl.cancel()
 	c.mu.Lock()
 	delete(c.calls, cl)
 	c.mu.Unlock()
+	c.live.Done()
 }
 
 // handOver prepares a message for the other side.

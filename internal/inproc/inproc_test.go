@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -486,6 +487,51 @@ func BenchmarkInvoke(b *testing.B) {
 	for b.Loop() {
 		if _, err := client.CheckAndMutateRow(b.Context(), req); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestClose_Waits checks that no handler runs once Close has returned: neither
+// that of a stream whose reader has left, nor that of one who still reads.
+func TestClose_Waits(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		var running atomic.Int32
+		ch := inproc.New(inproc.Options{Stream: func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			running.Add(1)
+			defer running.Add(-1)
+			return h(srv, ss)
+		}})
+		ch.RegisterService(&btpb.Bigtable_ServiceDesc, endless{})
+		left, leave := context.WithCancel(t.Context())
+		for _, ctx := range []context.Context{left, t.Context()} {
+			stream, err := btpb.NewBigtableClient(ch).ReadRows(ctx, &btpb.ReadRowsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leave()
+		if err := ch.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := running.Load(); n != 0 {
+			t.Fatalf("%d handlers run after Close", n)
+		}
+	}
+}
+
+// endless sends rows until its client has left.
+type endless struct {
+	btpb.UnimplementedBigtableServer
+}
+
+func (endless) ReadRows(_ *btpb.ReadRowsRequest, s btpb.Bigtable_ReadRowsServer) error {
+	for {
+		if err := s.Send(&btpb.ReadRowsResponse{}); err != nil {
+			return err
 		}
 	}
 }

@@ -151,10 +151,11 @@ func (s *clientStream) finishLocked(err error) {
 	}
 	s.done, s.err, s.peeked = true, err, nil
 	s.release()
-	s.ch.end(s.cl)
+	s.cl.cancel()
 	if s.stop != nil {
 		s.stop()
 	}
+	s.ch.end(s.cl)
 	s.cl.report(s.opts)
 	if errors.Is(err, io.EOF) {
 		finish(s.opts, nil)
