@@ -183,22 +183,13 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 // toRow converts cells, which are in ReadRows order, to a row. It copies what
 // it keeps.
 func toRow(key []byte, cells []engine.Cell) *btpb.Row {
-	row := &btpb.Row{Key: bytes.Clone(key)}
-	var family *btpb.Family
-	var column *btpb.Column
+	out := wholeRow{row: &btpb.Row{Key: bytes.Clone(key)}}
 	for i := range cells {
 		c := &cells[i]
-		if family.GetName() != c.Family {
-			family, column = &btpb.Family{Name: c.Family}, nil
-			row.Families = append(row.GetFamilies(), family)
-		}
-		if column == nil || !bytes.Equal(column.GetQualifier(), c.Qualifier) {
-			column = &btpb.Column{Qualifier: bytes.Clone(c.Qualifier)}
-			family.Columns = append(family.GetColumns(), column)
-		}
-		column.Cells = append(column.GetCells(), &btpb.Cell{TimestampMicros: c.Timestamp, Value: bytes.Clone(c.Value)})
+		// Without a limit there is no error.
+		_ = out.add(&filter.Cell{Family: c.Family, Qualifier: c.Qualifier, TimestampMicros: c.Timestamp, Value: c.Value})
 	}
-	return row
+	return out.row
 }
 
 // compileFilter compiles the filter in a field of a request over t.
@@ -360,6 +351,9 @@ func toTable(t *engine.Table, view btapb.Table_View) *btapb.Table {
 // implicitCluster is the id of the one cluster of an instance that nobody
 // created.
 const implicitCluster = "tabletop-c1"
+
+// implicitZone is the zone of that cluster.
+const implicitZone = "local-a"
 
 // latencyProto converts a duration, which a clock that was set back could make
 // negative.

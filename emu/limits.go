@@ -37,6 +37,9 @@ const (
 	// maxChunkValueBytes is the largest piece of a value in one chunk. With the
 	// largest row key, family and qualifier it still fits into maxMessageBytes.
 	maxChunkValueBytes = 960 << 10
+	// scannedPerMessage is how many rows and cells ReadRows reads without
+	// returning any before it sends last_scanned_row_key.
+	scannedPerMessage = 10_000
 	// maxGCRuleDepth bounds the nesting of rules, also without limits.
 	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.

@@ -1,8 +1,10 @@
 package emu
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/metadata"
@@ -24,7 +26,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if err != nil {
 		return err
 	}
-	rows, err := rowSet(req.GetRows())
+	rows, err := s.rowSet(req.GetRows())
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,8 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
-	if req.GetReversed() && !clientFeatures(md).GetReverseScans() {
+	features := clientFeatures(md)
+	if req.GetReversed() && !features.GetReverseScans() {
 		return statusNoReverseScans()
 	}
 	program, err := s.compileFilter("filter", table, req.GetFilter())
@@ -40,12 +43,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		return err
 	}
 	r := &rowReader{
-		program: program,
-		out:     &rowChunks{send: stream.Send, wholeRows: wantsWholeRows(md), rowLimitBytes: maxRowBytes},
-		limit:   req.GetRowsLimit(),
-	}
-	if s.limits == NoLimits {
-		r.out.rowLimitBytes = 0
+		program:      program,
+		out:          &rowChunks{send: stream.Send, wholeRows: wantsWholeRows(md), rowLimitBytes: s.rowLimitBytes()},
+		limit:        req.GetRowsLimit(),
+		tellsScanned: features.GetLastScannedRowResponses(),
 	}
 	if spans, ok := engineSpans(rows.Intersect(program.Rows())); ok {
 		scan, err := s.db.Scan(ctx, table.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
@@ -70,17 +71,26 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetRequestStatsView() != btpb.ReadRowsRequest_REQUEST_STATS_FULL {
 		return nil
 	}
-	return stream.Send(&btpb.ReadRowsResponse{RequestStats: &btpb.RequestStats{
-		StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
-			ReadIterationStats: &btpb.ReadIterationStats{
-				RowsSeenCount: r.rowsSeen, RowsReturnedCount: r.rowsReturned,
-				CellsSeenCount: r.cellsSeen, CellsReturnedCount: r.cellsReturned,
-			},
-			RequestLatencyStats: &btpb.RequestLatencyStats{
-				FrontendServerLatency: latencyProto(s.now().Sub(began)),
-			},
-		}},
-	}})
+	return stream.Send(&btpb.ReadRowsResponse{RequestStats: readStats(&btpb.ReadIterationStats{
+		RowsSeenCount: r.rowsSeen, RowsReturnedCount: r.rowsReturned,
+		CellsSeenCount: r.cellsSeen, CellsReturnedCount: r.cellsReturned,
+	}, s.now().Sub(began))})
+}
+
+// readStats is the account of a read that took so long.
+func readStats(counts *btpb.ReadIterationStats, took time.Duration) *btpb.RequestStats {
+	return &btpb.RequestStats{StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
+		ReadIterationStats:  counts,
+		RequestLatencyStats: &btpb.RequestLatencyStats{FrontendServerLatency: latencyProto(took)},
+	}}}
+}
+
+// rowLimitBytes is the size of a row above which it cannot be read; 0 is none.
+func (s *Server) rowLimitBytes() int {
+	if s.limits == NoLimits {
+		return 0
+	}
+	return maxRowBytes
 }
 
 // readTarget resolves what a read is of: exactly one of a table and two kinds
@@ -125,6 +135,11 @@ type rowReader struct {
 	program *filter.Program
 	out     *rowChunks
 	limit   int64 // rows; 0 is none
+	// tellsScanned says that the client understands last_scanned_row_key.
+	tellsScanned bool
+	// silent counts the rows and cells that were read since the last row that
+	// was returned or told of.
+	silent int64
 
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
 }
@@ -144,8 +159,12 @@ func (r *rowReader) read(scan *engine.Scan) error {
 			return err
 		}
 		if cells == 0 {
+			if err := r.tellScanned(scan.Row(), 1+seen); err != nil {
+				return err
+			}
 			continue
 		}
+		r.silent = 0
 		r.cellsReturned += cells
 		r.rowsReturned++
 		if r.limit > 0 && r.rowsReturned == r.limit {
@@ -153,6 +172,21 @@ func (r *rowReader) read(scan *engine.Scan) error {
 		}
 	}
 	return scan.Err()
+}
+
+// tellScanned counts a row of which nothing was left. After many of them it
+// sends last_scanned_row_key, so that a client that must retry does not begin
+// before them again. What was returned goes first: a client that has seen the
+// key takes all rows before it for delivered.
+func (r *rowReader) tellScanned(row []byte, work int64) error {
+	if r.silent += work; !r.tellsScanned || r.silent < scannedPerMessage {
+		return nil
+	}
+	r.silent = 0
+	if err := r.out.flush(); err != nil {
+		return err
+	}
+	return r.out.send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
 }
 
 // clientFeatures decodes the header in which a client says what it can do:

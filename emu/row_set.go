@@ -9,7 +9,7 @@ import (
 
 // rowSet validates a row set and returns the keys it holds. A set with neither
 // keys nor ranges holds every key.
-func rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
+func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 	keys, ranges := rs.GetRowKeys(), rs.GetRowRanges()
 	if len(keys) == 0 && len(ranges) == 0 {
 		return filter.AllRows(), nil
@@ -19,10 +19,13 @@ func rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 		if len(key) == 0 {
 			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : row keys must be non-empty", i)
 		}
+		if err := s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes"); err != nil {
+			return filter.RowSet{}, err
+		}
 		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
 	}
 	for i, r := range ranges {
-		span, ok, err := rowRange("row_ranges", i, r)
+		span, ok, err := s.rowRange("row_ranges", i, r)
 		if err != nil {
 			return filter.RowSet{}, err
 		}
@@ -35,8 +38,9 @@ func rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 
 // rowRange validates a range of keys; ok is false when it is well-formed but
 // holds none. An absent bound and an open end "" are no bound; a closed end ""
-// is one, since no key is as small.
-func rowRange(field string, n int, r *btpb.RowRange) (span filter.Span, ok bool, err error) {
+// is one, since no key is as small. A bound may be a byte longer than a key:
+// the successor of the longest is one.
+func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Span, ok bool, err error) {
 	var start, end []byte // the bounds as given
 	open, bounded := false, true
 	switch k := r.GetStartKey().(type) {
@@ -57,10 +61,15 @@ func rowRange(field string, n int, r *btpb.RowRange) (span filter.Span, ok bool,
 	default:
 		bounded = false
 	}
+	for _, bound := range [][]byte{start, end} {
+		if err := s.limit(len(bound), maxRowKeyBytes+1, field, "bytes in a bound"); err != nil {
+			return span, false, err
+		}
+	}
 	if !bounded {
 		return filter.Span{Start: span.Start}, true, nil
 	}
-	if s, e := string(start), string(end); s > e || s == e && open && s != "" {
+	if from, to := string(start), string(end); from > to || from == to && open && from != "" {
 		return span, false, statusBadRange(field, n)
 	}
 	return span, string(span.Start) < string(span.End), nil

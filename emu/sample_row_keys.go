@@ -19,7 +19,7 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 	var span filter.Span
 	if r := req.GetRowRange(); r != nil {
 		var ok bool
-		if span, ok, err = rowRange("row_range", 0, r); err != nil {
+		if span, ok, err = s.rowRange("row_range", 0, r); err != nil {
 			return err
 		}
 		if !ok {

@@ -87,17 +87,17 @@ func New(o Options) (*Server, error) {
 			PermitWithoutStream: true,
 		}),
 	)
-	s.register(s.grpc)
-	s.register(s.inproc)
+	s.register(s.grpc, s.withResponseParams(s.guard(&btpb.Bigtable_ServiceDesc)))
+	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc))
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s, nil
 }
 
 // register adds the services, each method guarded, to a gRPC server or a
-// channel.
-func (s *Server) register(r grpc.ServiceRegistrar) {
-	r.RegisterService(s.guard(&btpb.Bigtable_ServiceDesc), dataService{Server: s})
+// channel. data is the guarded data service.
+func (s *Server) register(r grpc.ServiceRegistrar, data *grpc.ServiceDesc) {
+	r.RegisterService(data, dataService{Server: s})
 	r.RegisterService(s.guard(&btapb.BigtableTableAdmin_ServiceDesc), tableAdminService{Server: s})
 	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{})
 	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{})

@@ -63,6 +63,12 @@ func statusNoReverseScans() error {
 	return newStatus(codes.Unimplemented, "Client doesn't support reverse scans yet")
 }
 
+// statusSessionPermission refuses a virtual RPC that its session was not opened
+// for. Ours.
+func statusSessionPermission(rpc, permission string) error {
+	return newStatus(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
+}
+
 // statusNotBuilt refuses what Tabletop does not have. Ours.
 func statusNotBuilt(what string) error {
 	return newStatus(codes.Unimplemented, "%s is not built in Tabletop", what)

@@ -34,7 +34,7 @@ func Support() []Feature {
 // features is in the order of the protos. A test compares it with the service
 // descriptors and oneofs.
 var features = []Feature{
-	{"Bigtable", "ReadRows", Served, "last_scanned_row_key is not sent"},
+	{"Bigtable", "ReadRows", Served, ""},
 	{"Bigtable", "SampleRowKeys", Served, ""},
 	{"Bigtable", "MutateRow", Served, ""},
 	{"Bigtable", "MutateRows", Served, "no rate_limit_info"},
@@ -45,10 +45,10 @@ var features = []Feature{
 	{"Bigtable", "ReadChangeStream", Refused, "change streams"},
 	{"Bigtable", "PrepareQuery", Refused, "SQL"},
 	{"Bigtable", "ExecuteQuery", Refused, "SQL"},
-	{"Bigtable", "GetClientConfiguration", Refused, "sessions"},
-	{"Bigtable", "OpenTable", Refused, "sessions"},
-	{"Bigtable", "OpenAuthorizedView", Refused, "sessions"},
-	{"Bigtable", "OpenMaterializedView", Refused, "sessions"},
+	{"Bigtable", "GetClientConfiguration", Served, "clients are told to open no sessions"},
+	{"Bigtable", "OpenTable", Served, "not over Server.Conn, which carries no streams from the client"},
+	{"Bigtable", "OpenAuthorizedView", Refused, "authorized views"},
+	{"Bigtable", "OpenMaterializedView", Refused, "materialized views"},
 
 	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; change streams, backup policies, row key schemas and tiered storage are refused"},
 	{"BigtableTableAdmin", "CreateTableFromSnapshot", Refused, "snapshots"},

@@ -357,3 +357,77 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 	}
 	wantCode(t, err, codes.InvalidArgument)
 }
+
+// TestReadRows_LastScannedRowKey reads much of which a filter lets little
+// through: a client that can use it is told how far the scan is, now and then,
+// and never of a row after one that is yet to come.
+func TestReadRows_LastScannedRowKey(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	const rows = 3 * scannedPerMessage / 2 // of one cell: two units of work each
+	var entries []*btpb.MutateRowsRequest_Entry
+	for i := range rows {
+		value := "no"
+		if i == rows/2+1 {
+			value = "yes"
+		}
+		entries = append(entries, entry(fmt.Sprintf("r%06d", i), set("f", "q", 0, value)))
+	}
+	if _, err := e.mutateRows(entries...); err != nil {
+		t.Fatal(err)
+	}
+	for _, reversed := range []bool{false, true} {
+		ctx := withFeatures(e.ctx(), &btpb.FeatureFlags{ReverseScans: true, LastScannedRowResponses: true}, base64.URLEncoding)
+		res, err := readRows(ctx, e.data, &btpb.ReadRowsRequest{TableName: testTable, Reversed: reversed, Filter: valueRegexOf("yes")})
+		if err != nil || len(res.rows) != 1 {
+			t.Fatalf("%d rows, %v", len(res.rows), err)
+		}
+		told, last := 0, ""
+		for _, m := range res.messages {
+			key := string(m.GetLastScannedRowKey())
+			for _, c := range m.GetChunks() {
+				key = string(c.GetRowKey())
+			}
+			if key == "" || last != "" && (key > last) == reversed {
+				t.Errorf("reversed %v: %q after %q", reversed, key, last)
+			}
+			last = key
+			if len(m.GetLastScannedRowKey()) > 0 {
+				told++
+			}
+		}
+		if told < 2 || told > 3 {
+			t.Errorf("reversed %v: told %d times over %d rows", reversed, told, rows)
+		}
+	}
+	// Other clients are not told.
+	for _, m := range e.mustRead(&btpb.ReadRowsRequest{Filter: valueRegexOf("yes")}).messages {
+		if len(m.GetLastScannedRowKey()) > 0 {
+			t.Error("a client without the feature flag was told")
+		}
+	}
+}
+
+// TestReadRows_KeyLimit asks for keys that no row can have.
+func TestReadRows_KeyLimit(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	longest := strings.Repeat("k", maxRowKeyBytes)
+	e.mustMutate(longest, set("f", "q", 0, "1"))
+	for _, rs := range []*btpb.RowSet{
+		{RowKeys: [][]byte{[]byte(longest)}},
+		{RowRanges: []*btpb.RowRange{closedOpen(longest, longest+"\x00")}},
+	} {
+		if got := e.mustRead(&btpb.ReadRowsRequest{Rows: rs}); len(got.rows) != 1 {
+			t.Errorf("%d rows, want the one with the longest key", len(got.rows))
+		}
+	}
+	for _, rs := range []*btpb.RowSet{
+		{RowKeys: [][]byte{[]byte(longest + "k")}},
+		{RowRanges: []*btpb.RowRange{closedOpen("a", longest+"kk")}},
+		{RowRanges: []*btpb.RowRange{closedOpen(longest+"kk", "z")}},
+	} {
+		_, err := e.read(&btpb.ReadRowsRequest{Rows: rs})
+		wantCode(t, err, codes.InvalidArgument)
+	}
+}

@@ -1,0 +1,250 @@
+package emu
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func TestGetClientConfiguration(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	got, err := e.data.GetClientConfiguration(e.ctx(), &btpb.GetClientConfigurationRequest{InstanceName: testInstance})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GetSessionConfiguration() == nil || got.GetSessionConfiguration().GetSessionLoad() != 0 || !got.GetStopPolling() {
+		t.Errorf("%v: sessions are asked for, or polling goes on", got)
+	}
+	_, err = e.data.GetClientConfiguration(e.ctx(), &btpb.GetClientConfigurationRequest{InstanceName: "i"})
+	wantCode(t, err, codes.InvalidArgument)
+}
+
+// testSession is the client's side of a session.
+type testSession struct {
+	t *testing.T
+	btpb.Bigtable_OpenTableClient
+}
+
+// openSession sends the handshake.
+func (e *env) openSession(ctx context.Context, data btpb.BigtableClient, table string, p btpb.OpenTableRequest_Permission, flags *btpb.FeatureFlags) testSession {
+	e.t.Helper()
+	stream, err := data.OpenTable(ctx)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	payload, err := proto.Marshal(&btpb.OpenTableRequest{TableName: table, Permission: p})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	ss := testSession{e.t, stream}
+	ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Flags: flags, Payload: payload}}})
+	return ss
+}
+
+func (ss testSession) send(r *btpb.SessionRequest) {
+	ss.t.Helper()
+	if err := ss.Send(r); err != nil && !errors.Is(err, io.EOF) {
+		ss.t.Fatal(err)
+	}
+}
+
+// opened reads the server's side of the handshake.
+func (ss testSession) opened() {
+	ss.t.Helper()
+	resp, err := ss.Recv()
+	if err != nil || resp.GetOpenSession() == nil {
+		ss.t.Fatalf("%v, %v: want open_session", resp, err)
+	}
+	resp, err = ss.Recv()
+	if err != nil || resp.GetSessionParameters().GetKeepAlive().AsDuration() <= 0 {
+		ss.t.Fatalf("%v, %v: want session_parameters with a keep-alive", resp, err)
+	}
+}
+
+func (ss testSession) sendRPC(id int64, req *btpb.TableRequest) {
+	ss.t.Helper()
+	payload, err := proto.Marshal(req)
+	if err != nil {
+		ss.t.Fatal(err)
+	}
+	ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_VirtualRpc{VirtualRpc: &btpb.VirtualRpcRequest{
+		RpcId: id, Payload: payload, Deadline: durationpb.New(time.Minute),
+	}}})
+}
+
+// rpc runs a virtual RPC.
+func (ss testSession) rpc(id int64, req *btpb.TableRequest) (*btpb.TableResponse, error) {
+	ss.t.Helper()
+	ss.sendRPC(id, req)
+	resp, err := ss.Recv()
+	if err != nil {
+		ss.t.Fatal(err)
+	}
+	if e := resp.GetError(); e != nil {
+		if e.GetRpcId() != id || e.GetClusterInfo().GetClusterId() == "" {
+			ss.t.Errorf("error of %d: %v", id, e)
+		}
+		return nil, status.ErrorProto(e.GetStatus())
+	}
+	v := resp.GetVirtualRpc()
+	if v.GetRpcId() != id || v.GetClusterInfo().GetZoneId() == "" || v.GetStats().GetBackendLatency() == nil {
+		ss.t.Errorf("answer to %d: %v", id, resp)
+	}
+	out := &btpb.TableResponse{}
+	if err := proto.Unmarshal(v.GetPayload(), out); err != nil {
+		ss.t.Fatal(err)
+	}
+	return out, nil
+}
+
+func sessionRead(key string, f *btpb.RowFilter) *btpb.TableRequest {
+	return &btpb.TableRequest{Payload: &btpb.TableRequest_ReadRow{ReadRow: &btpb.SessionReadRowRequest{Key: []byte(key), Filter: f}}}
+}
+
+func sessionMutate(key string, m ...*btpb.Mutation) *btpb.TableRequest {
+	return &btpb.TableRequest{Payload: &btpb.TableRequest_MutateRow{MutateRow: &btpb.SessionMutateRowRequest{Key: []byte(key), Mutations: m}}}
+}
+
+func TestOpenTable(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f", "g")
+	ss := e.openSession(e.ctx(), btpb.NewBigtableClient(e.dial()), testTable,
+		btpb.OpenTableRequest_PERMISSION_READ_WRITE, &btpb.FeatureFlags{PeerInfo: true})
+	ss.opened()
+	header, err := ss.Header()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := &btpb.PeerInfo{}
+	if v := header.Get("bigtable-peer-info"); len(v) != 1 {
+		t.Errorf("headers %v: no peer info", header)
+	} else if raw, err := base64.URLEncoding.DecodeString(v[0]); err != nil || proto.Unmarshal(raw, peer) != nil ||
+		peer.GetTransportType() == btpb.PeerInfo_TRANSPORT_TYPE_UNKNOWN {
+		t.Errorf("peer info %q: %v, %v", v, peer, err)
+	}
+
+	if _, err := ss.rpc(1, sessionMutate("r", set("g", "q", 2000, "2"), set("f", "q", 1000, "1"), set("f", "q", 2000, "2"))); err != nil {
+		t.Fatal(err)
+	}
+	e.wantCells(nil, "r f:q@2000=2", "r f:q@1000=1", "r g:q@2000=2")
+	got, err := ss.rpc(5, sessionRead("r", chainOf(columnLimitOf(1), labelOf("l")))) // ids may have gaps
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := rowText(got.GetReadRow().GetRow()); text != "r\n  f:q @2000 = \"2\" [l]\n  g:q @2000 = \"2\" [l]\n" {
+		t.Errorf("read:\n%s", text)
+	}
+	seen := got.GetReadRow().GetStats().GetFullReadStatsView().GetReadIterationStats()
+	if seen.GetRowsReturnedCount() != 1 || seen.GetCellsReturnedCount() != 2 || seen.GetCellsSeenCount() < 2 {
+		t.Errorf("stats %v", seen)
+	}
+	// Nothing there, and nothing let through.
+	for i, req := range []*btpb.TableRequest{sessionRead("no", nil), sessionRead("r", qualifierRegexOf("x"))} {
+		got, err := ss.rpc(int64(8+i), req)
+		if err != nil || got.GetReadRow() == nil || got.GetReadRow().GetRow() != nil {
+			t.Errorf("%v: %v, %v", req, got, err)
+		}
+	}
+	// Errors are of the virtual RPC alone.
+	for i, c := range []struct {
+		req  *btpb.TableRequest
+		want codes.Code
+	}{
+		{sessionMutate("r", set("nope", "q", 0, "")), codes.NotFound},
+		{sessionMutate("r"), codes.InvalidArgument},
+		{sessionMutate("", set("f", "q", 0, "")), codes.InvalidArgument},
+		{sessionRead("", nil), codes.InvalidArgument},
+		{sessionRead("r", valueRegexOf("(")), codes.InvalidArgument},
+		{&btpb.TableRequest{}, codes.InvalidArgument},
+	} {
+		_, err := ss.rpc(int64(100+i), c.req)
+		wantCode(t, err, c.want)
+	}
+	if _, err := ss.rpc(200, sessionRead("r", nil)); err != nil {
+		t.Errorf("after errors: %v", err)
+	}
+	ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_CloseSession{CloseSession: &btpb.CloseSessionRequest{}}})
+	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("after close_session: %v", err)
+	}
+}
+
+func TestOpenTable_Refusals(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	data := btpb.NewBigtableClient(e.dial())
+	const both = btpb.OpenTableRequest_PERMISSION_READ_WRITE
+	ended := func(ss testSession, want codes.Code) {
+		t.Helper()
+		_, err := ss.Recv()
+		wantCode(t, err, want)
+	}
+	ended(e.openSession(e.ctx(), data, testTable+"x", both, nil), codes.NotFound)
+	ended(e.openSession(e.ctx(), data, "t", both, nil), codes.InvalidArgument)
+	ended(e.openSession(e.ctx(), data, testTable, btpb.OpenTableRequest_PERMISSION_UNSET, nil), codes.InvalidArgument)
+	ended(e.openSession(e.ctx(), data, testTable, 77, nil), codes.InvalidArgument)
+	for _, first := range []*btpb.SessionRequest{
+		{},
+		{Payload: &btpb.SessionRequest_VirtualRpc{}},
+		{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Payload: []byte{0xff}}}},
+	} {
+		stream, err := data.OpenTable(e.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ss := testSession{t, stream}
+		ss.send(first)
+		ended(ss, codes.InvalidArgument)
+	}
+
+	// Breaches of the protocol end a session.
+	for _, breach := range []func(testSession){
+		func(ss testSession) { ss.send(&btpb.SessionRequest{}) },
+		func(ss testSession) { ss.sendRPC(0, sessionRead("r", nil)) },
+		func(ss testSession) { ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{}}) },
+	} {
+		ss := e.openSession(e.ctx(), data, testTable, both, nil)
+		ss.opened()
+		breach(ss)
+		ended(ss, codes.InvalidArgument)
+	}
+
+	// Permissions, and a table that goes.
+	reader := e.openSession(e.ctx(), data, testTable, btpb.OpenTableRequest_PERMISSION_READ, nil)
+	reader.opened()
+	writer := e.openSession(e.ctx(), data, testTable, btpb.OpenTableRequest_PERMISSION_WRITE, nil)
+	writer.opened()
+	_, err := reader.rpc(1, sessionMutate("r", set("f", "q", 0, "")))
+	wantCode(t, err, codes.PermissionDenied)
+	_, err = writer.rpc(1, sessionRead("r", nil))
+	wantCode(t, err, codes.PermissionDenied)
+	if err := e.db.DeleteTable(e.ctx(), testTable); err != nil {
+		t.Fatal(err)
+	}
+	_, err = writer.rpc(2, sessionMutate("r", set("f", "q", 0, "")))
+	wantCode(t, err, codes.NotFound)
+
+	// The client leaves without a word.
+	ctx, cancel := context.WithCancel(e.ctx())
+	ss := e.openSession(ctx, data, testTable, both, nil)
+	cancel()
+	if _, err := ss.Recv(); err == nil {
+		t.Error("a session went on after its context")
+	}
+	// In this process there is no way to send a stream.
+	_, err = e.data.OpenTable(e.ctx())
+	if st := status.Convert(err); st.Code() != codes.Unimplemented || !strings.Contains(st.Message(), "OpenTable") {
+		t.Errorf("over Conn: %v", err)
+	}
+}
