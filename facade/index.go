@@ -240,19 +240,9 @@ var errOutboxText = errors.New("an outbox cell holds something else than an outb
 
 // parseOutbox is the inverse of outbox.
 func (l *layout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
-	key = attr.Item{}
-	for _, k := range []mapping.KeyAttr{l.key.Hash, l.key.Range} {
-		if k.Name == "" {
-			continue
-		}
-		if len(value) == 0 || attr.Type(value[0]) != k.Type {
-			return nil, nil, errOutboxText
-		}
-		text, rest, ok := cutBytes(value[1:])
-		if !ok {
-			return nil, nil, errOutboxText
-		}
-		key[k.Name], value = attr.Value{Type: k.Type, Str: string(text)}, rest
+	key, value, ok := cutKey(l.key, value)
+	if !ok {
+		return nil, nil, errOutboxText
 	}
 	n, size := binary.Uvarint(value)
 	if size <= 0 || n > uint64(len(value)) {
@@ -271,6 +261,25 @@ func (l *layout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err
 		stale, value = append(stale, indexRow{string(table), row}), rest
 	}
 	return key, stale, nil
+}
+
+// cutKey takes the key off that appendKey put there.
+func cutKey(schema mapping.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+	key = attr.Item{}
+	for _, k := range []mapping.KeyAttr{schema.Hash, schema.Range} {
+		if k.Name == "" {
+			continue
+		}
+		if len(value) == 0 || attr.Type(value[0]) != k.Type {
+			return nil, nil, false
+		}
+		var text []byte
+		if text, value, ok = cutBytes(value[1:]); !ok {
+			return nil, nil, false
+		}
+		key[k.Name] = attr.Value{Type: k.Type, Str: string(text)}
+	}
+	return key, value, true
 }
 
 func appendBytes(dst, b []byte) []byte {

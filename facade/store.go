@@ -31,6 +31,7 @@ import (
 // It keeps four promises on any Bigtable, with single-row atomicity alone:
 //   - an item write is one CheckAndMutateRow: it happens wholly, on the item
 //     it was evaluated against, or not at all;
+//   - a transaction happens wholly, at one moment, or not at all;
 //   - an acknowledged write is in every index of its table;
 //   - an item that was deleted leaves no row behind;
 //   - what a loader or another client wrote natively is readable and
@@ -86,6 +87,7 @@ type store struct {
 	cat      catalog
 	latches  itemLatches
 	pending  pendingWork
+	tx       transactions
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
@@ -109,6 +111,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		mappings: map[string]*mapping.Mapping{},
 		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
+		tx:       transactions{unfinished: map[string]bool{}},
 	}
 	s.latches.init()
 	targets := map[string]string{}
@@ -129,6 +132,9 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 	err := s.openCatalog(ctx)
 	if err == nil {
 		err = s.recoverPending(ctx)
+	}
+	if err == nil {
+		err = s.recoverTransactions(ctx, true)
 	}
 	if err != nil {
 		s.end()

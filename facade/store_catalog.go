@@ -18,6 +18,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
@@ -26,6 +27,8 @@ import (
 //
 //	t/<table name>                          a table's definition
 //	w/<token>                               a row that may hold an outbox cell
+//	x/<id>                                  a transaction
+//	k/<token>                               a request that is not to be done twice
 //	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with
@@ -467,7 +470,10 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 // mappings that it does not know.
 func (s *store) openCatalog(ctx context.Context) error {
 	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-	if _, err := s.ensureTable(ctx, catalogTable, map[string]*btapb.GcRule{catalogFamily: versions}); err != nil {
+	if _, err := s.ensureTable(ctx, catalogTable, map[string]*btapb.GcRule{
+		catalogFamily: versions,
+		requestFamily: {Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(requestAge)}},
+	}); err != nil {
 		return err
 	}
 	if err := s.beginEpoch(ctx); err != nil {

@@ -155,9 +155,12 @@ func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) err
 	return nil
 }
 
-// settle finishes the writes of this process to a table that were committed
-// but could not reach the indexes.
+// settle finishes the writes of this process to a table, and its
+// transactions, that were committed but could not reach the indexes.
 func (s *store) settle(ctx context.Context, table string) error {
+	if err := s.settleTransactions(ctx); err != nil {
+		return err
+	}
 	w := &s.pending
 	w.mu.Lock()
 	var marks []*pendingMark

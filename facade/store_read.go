@@ -31,7 +31,10 @@ func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.I
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.readState(ctx, c.layout, slots, key)
+	if len(slots) == 0 {
+		return nil, nil
+	}
+	st, _, err := s.readFreeItem(ctx, c.layout, slots, key)
 	return st.item, err
 }
 
@@ -69,6 +72,9 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 		if err != nil {
 			return nil, err
 		}
+		if row, err = s.freeRow(ctx, l, row, read.filter); err != nil {
+			return nil, err
+		}
 		for _, i := range wanted[string(row.Key)] {
 			item, err := l.base.Item(row, keys[i])
 			if err != nil {
@@ -82,8 +88,9 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	return items, nil
 }
 
-// extentsFilter passes the cells of the extents, and perhaps others: nil,
-// everything, where they are whole families or too many to name.
+// extentsFilter passes the cells of the extents, the state cells that are
+// intents, and perhaps others: nil, everything, where they are whole families
+// or too many to name.
 func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
 		return nil
@@ -92,7 +99,7 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	return anyOf(filters...)
+	return anyOf(append(filters, intentsOnly())...)
 }
 
 // query yields the items of the table, or of its index ix when that is not
@@ -196,6 +203,10 @@ func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mappin
 		read := rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}
 		for row, err := range q.s.readRows(ctx, read) {
 			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if row, err = q.s.freeRow(ctx, q.l, row, read.filter); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -360,7 +371,11 @@ func (s *store) scanBase(ctx context.Context, l *layout, keep func(attr.Item) bo
 		}
 		plan.Spans = intersectSpans(plan.Spans, []mapping.Span{{Start: from}})
 	}
-	for row, err := range s.readRows(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}) {
+	read := rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}
+	for row, err := range s.readRows(ctx, read) {
+		if err == nil {
+			row, err = s.freeRow(ctx, l, row, read.filter)
+		}
 		if err != nil {
 			yield(nil, err)
 			return

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -32,6 +33,7 @@ const (
 const (
 	stateQualifier  = 's'
 	outboxQualifier = 'o'
+	intentQualifier = 'i'
 )
 
 // adoptedOrder is the order of an item that the facade took over from another
@@ -47,9 +49,9 @@ type itemID [16]byte
 
 // slot is a row that an item can be in.
 type slot struct {
-	row           []byte
-	own           []mapping.Extent // the item's cells, by whichever rule
-	state, outbox []byte           // qualifiers
+	row                   []byte
+	own                   []mapping.Extent // the item's cells, by whichever rule
+	state, outbox, intent []byte           // qualifiers
 }
 
 // itemState is what a row says of an item at one moment.
@@ -59,6 +61,7 @@ type itemState struct {
 	item   attr.Item
 	state  *mapping.Cell
 	outbox *mapping.Cell
+	intent *mapping.Cell
 }
 
 // order is the order of the item's last write.
@@ -95,6 +98,7 @@ func (id itemID) slot(row []byte) slot {
 		row:    row,
 		state:  append([]byte{stateQualifier}, id[:]...),
 		outbox: append([]byte{outboxQualifier}, id[:]...),
+		intent: append([]byte{intentQualifier}, id[:]...),
 	}
 }
 
@@ -143,7 +147,8 @@ func (p slot) filter() *btpb.RowFilter {
 	if p.alone() || !ok {
 		return nil
 	}
-	return anyOf(append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox))...)
+	return anyOf(append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox),
+		ofColumn(mapping.FamilyState, p.intent))...)
 }
 
 // occupied passes something if a cell of the item is there. Where they are
@@ -206,6 +211,9 @@ func bookkeeping(p slot, row mapping.Row) itemState {
 		if st.outbox == nil && bytes.Equal(c.Qualifier, p.outbox) {
 			st.outbox = c
 		}
+		if st.intent == nil && bytes.Equal(c.Qualifier, p.intent) {
+			st.intent = c
+		}
 	}
 	return st
 }
@@ -238,7 +246,25 @@ func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr
 // aborts the write and is returned as it is, together with the old item. fn
 // may be called several times. It returns once the item and its index entries
 // are written. Errors: errOutsideMapping, errContended, errIntent, fn's.
+//
+// An item that a transaction holds is settled first if the transaction has
+// ended, or timed out.
 func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
+	for range maxWriteAttempts {
+		var held *heldError
+		if old, updated, err = s.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
+			return old, updated, err
+		}
+		if alive, err := s.resolve(ctx, t.Name, key, held.id); alive || err != nil {
+			return nil, nil, cmp.Or(err, error(held))
+		}
+	}
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), t.Name)
+}
+
+// writeFreeItem is writeItem for an item that no transaction holds; else it
+// fails with a *heldError.
+func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
 	schema := s.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
@@ -293,11 +319,17 @@ type itemWrite struct {
 
 // place lays out the new item and finds its slot.
 func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
-	placed, err := w.l.base.Place(item, w.s.nowMicros())
+	return w.l.place(item, w.slots, w.s.nowMicros())
+}
+
+// place lays out an item, with a time for the cells that the layout gives
+// none, and finds its slot.
+func (l *layout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []*btpb.Mutation, error) {
+	placed, err := l.base.Place(item, timeMicros)
 	if err != nil {
 		return slot{}, nil, outsideMapping(err)
 	}
-	for _, p := range w.slots {
+	for _, p := range slots {
 		if bytes.Equal(p.row, placed.Row) {
 			muts := make([]*btpb.Mutation, len(placed.Cells))
 			for i, c := range placed.Cells {
@@ -306,7 +338,7 @@ func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
 			return p, muts, nil
 		}
 	}
-	return slot{}, nil, fmt.Errorf("the item is placed in row %q of table %s, which its key does not lead to", placed.Row, w.l.table)
+	return slot{}, nil, fmt.Errorf("the item is placed in row %q of table %s, which its key does not lead to", placed.Row, l.table)
 }
 
 // blind writes without reading: the whole condition is the predicate. It
@@ -344,102 +376,133 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	return !matched && err == nil, err
 }
 
-// guarded reads the item, asks fn, and writes if the item is still as it was
-// read. done is false when it was not.
-func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
-	st, err := w.s.readState(ctx, w.l, w.slots, w.key)
-	if err != nil {
-		return nil, nil, false, err
+// plannedWrite is a write of an item that only needs to be committed.
+type plannedWrite struct {
+	st           itemState // of the slot that the item is in, or comes into
+	old, updated attr.Item
+	sets         []*btpb.Mutation // the new item's cells
+}
+
+// plan reads the item, unless the caller has (st), and asks fn. It reports
+// false, with no error, when the item was not fit to be written yet: then it
+// has done something about that, and is to be called again.
+func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, ready bool, err error) {
+	if st == nil {
+		read, err := w.s.readState(ctx, w.l, w.slots, w.key)
+		if err != nil {
+			return pw, false, err
+		}
+		st = &read
 	}
 	if st.outbox != nil {
 		// An earlier write is not in the indexes yet: bring it there first, so
 		// that an item never has two such writes.
-		return nil, nil, false, w.s.drain(ctx, w.l, st)
+		return pw, false, w.s.drain(ctx, w.l, *st)
 	}
-	if st.state != nil && len(st.state.Value) > 0 && st.state.Value[0] == stateIntent {
-		return nil, nil, false, fmt.Errorf("%w: item %s", errIntent, attr.AppendItemJSON(nil, w.key))
+	if id, ok := st.heldBy(); ok {
+		return pw, false, &heldError{id: id, key: w.key}
 	}
-	old = st.item
-	if updated, err = w.fn(old); err != nil {
-		return old, nil, false, err
+	pw = plannedWrite{st: *st, old: st.item}
+	if pw.updated, err = w.fn(pw.old); err != nil {
+		return pw, false, err
 	}
-	if updated == nil && old == nil && st.state == nil {
-		return nil, nil, true, nil
-	}
-	p, sets := st.slot, []*btpb.Mutation(nil)
-	if updated != nil {
-		if w.l.idOf(updated) != w.id {
-			return old, nil, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
+	if pw.updated != nil {
+		if w.l.idOf(pw.updated) != w.id {
+			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
-		if p, sets, err = w.place(updated); err != nil {
-			return old, nil, false, err
-		}
-		if old != nil && !bytes.Equal(p.row, st.slot.row) {
-			return old, nil, false, fmt.Errorf("%w: the write would move item %s from row %q to row %q of table %s",
-				errOutsideMapping, attr.AppendItemJSON(nil, w.key), st.slot.row, p.row, w.l.table)
+		var p slot
+		if p, pw.sets, err = w.place(pw.updated); err != nil {
+			return pw, false, err
 		}
 		if !bytes.Equal(p.row, st.slot.row) {
-			st = itemState{slot: p, row: mapping.Row{Key: p.row}}
+			if pw.old != nil {
+				return pw, false, fmt.Errorf("%w: the write would move item %s from row %q to row %q of table %s",
+					errOutsideMapping, attr.AppendItemJSON(nil, w.key), st.slot.row, p.row, w.l.table)
+			}
+			pw.st = itemState{slot: p, row: mapping.Row{Key: p.row}}
 		}
 	}
-	if old != nil && st.state == nil {
-		return nil, nil, false, w.adopt(ctx, st)
+	if pw.old != nil && pw.st.state == nil {
+		return pw, false, w.adopt(ctx, pw.st)
 	}
-	if old == nil {
-		if err := w.l.checkVacant(st); err != nil {
-			return nil, nil, false, err
+	if pw.old == nil && pw.updated != nil {
+		if err := w.l.checkVacant(pw.st, w.key); err != nil {
+			return pw, false, err
 		}
 	}
+	return pw, true, nil
+}
 
-	order := w.s.latches.order(w.id, w.s.nowMicros(), st.order())
-	change, err := w.l.indexChange(old, updated, order, st.order() == adoptedOrder)
+// guarded reads the item, asks fn, and writes if the item is still as it was
+// read. done is false when it was not.
+func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
+	pw, ready, err := w.plan(ctx, nil)
+	if err != nil || !ready {
+		return pw.old, nil, false, err
+	}
+	old, updated = pw.old, pw.updated
+	if updated == nil && old == nil && pw.st.state == nil {
+		return nil, nil, true, nil
+	}
+	order := w.s.latches.order(w.id, w.s.nowMicros(), pw.st.order())
+	muts, change, err := w.s.replacement(w.l, w.key, pw.st, updated, pw.sets, order)
 	if err != nil {
 		return old, nil, false, err
 	}
-	muts, _ := p.clear(&st.row)
-	muts = append(muts, sets...)
-	muts = append(muts, w.s.setState(p, updated != nil, order)...)
-	if !change.empty() {
-		muts = append(muts, setCell(mapping.FamilyState, p.outbox, order, change.outbox(w.l, w.key)))
-		mark, err := w.s.mark(ctx, w.l.name, p.row)
-		if err != nil {
-			return old, nil, false, err
-		}
-		clean := true
-		defer func() { w.s.unmark(mark, clean) }()
-		if done, err = w.commit(ctx, st, muts); err != nil || !done {
-			// After an error the write may still have happened.
-			clean = err == nil
-			return old, updated, done, err
-		}
-		if err := w.s.apply(ctx, w.l, p, order, change); err != nil {
-			clean = false
-			return old, updated, true, fmt.Errorf("the item is written, its indexes are not yet: %w", err)
-		}
-		return old, updated, true, nil
+	if change.empty() {
+		done, err = w.commit(ctx, pw.st, muts)
+		return old, updated, done, err
 	}
-	done, err = w.commit(ctx, st, muts)
-	return old, updated, done, err
+	mark, err := w.s.mark(ctx, w.l.name, pw.st.slot.row)
+	if err != nil {
+		return old, nil, false, err
+	}
+	clean := true
+	defer func() { w.s.unmark(mark, clean) }()
+	if done, err = w.commit(ctx, pw.st, muts); err != nil || !done {
+		// After an error the write may still have happened.
+		clean = err == nil
+		return old, updated, done, err
+	}
+	if err := w.s.apply(ctx, w.l, pw.st.slot, order, change); err != nil {
+		clean = false
+		return old, updated, true, fmt.Errorf("the item is written, its indexes are not yet: %w", err)
+	}
+	return old, updated, true, nil
+}
+
+// replacement returns the mutations that put an item, nil for none, in the
+// place of the one that was read, with the outbox cell of what that changes
+// in the indexes.
+func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64) ([]*btpb.Mutation, indexChange, error) {
+	change, err := l.indexChange(st.item, updated, order, st.order() == adoptedOrder)
+	if err != nil {
+		return nil, change, err
+	}
+	muts, _ := st.slot.clear(&st.row)
+	muts = append(muts, sets...)
+	muts = append(muts, s.setState(st.slot, updated != nil, order)...)
+	if !change.empty() {
+		muts = append(muts, setCell(mapping.FamilyState, st.slot.outbox, order, change.outbox(l, key)))
+	}
+	return muts, change, nil
 }
 
 // checkVacant refuses to write over the cells of another item: rules of a
 // mapping can share a column, and then one of their items at most can be in a
 // row.
-func (l *layout) checkVacant(st itemState) error {
+func (l *layout) checkVacant(st itemState, key attr.Item) error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool {
 		return slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, c) })
 	}) {
 		return nil
 	}
-	others, err := l.base.Items(st.row)
-	if err != nil {
+	var e *mapping.Error
+	err := l.base.Collision(st.row, key)
+	if errors.As(err, &e) && e.Code == mapping.CodeCorrupt {
 		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
 	}
-	if len(others) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: cells of row %q of table %s are taken by item %s",
-		errOutsideMapping, st.slot.row, l.table, attr.AppendItemJSON(nil, others[0]))
+	return outsideMapping(err)
 }
 
 // commit writes the row if the item is still in the state that was read.

@@ -1,0 +1,990 @@
+package facade
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// A transaction is serializable over row-atomic operations. It has a record,
+// a row of the catalog, that names its items and says how it stands: pending,
+// committed or aborted. It goes
+//
+//	1. read the items, ask what is to become of them: a refusal ends it here
+//	2. write the record, pending until a time
+//	3. in key order, put an intent into the place of each item's state cell,
+//	   guarded by that cell as it was read: what the item is to become lies
+//	   beside it. The item's cells stay as they were
+//	4. make the record committed, if it still is pending: this is the moment
+//	   in which all writes happen
+//	5. settle each item: replace its cells, apply its indexes; then remove the
+//	   record, and answer
+//
+// Whoever meets an intent looks at the record. Committed: the intent is
+// carried out first. Aborted, or no record: it is taken away. Pending: the
+// item is as its cells say, and not to be written; after its time anyone may
+// make the record aborted. So no step needs its process to survive, and every
+// step may be done twice. A native reader sees an item's old cells until its
+// intent is carried out.
+//
+// A record is removed only after no intent of it is left, so that "no record"
+// never stands for a commit.
+
+// Rows of the catalog.
+const (
+	transactionRowPrefix = "x/" // and the transaction's id
+	requestRowPrefix     = "k/" // and the token of a request, in family requestFamily
+
+	// requestFamily holds what is remembered of requests with a token.
+	// Bigtable's garbage collection empties it, long after the tokens ended.
+	requestFamily = "k"
+	requestAge    = 24 * time.Hour
+)
+
+var (
+	transactionStateQualifier = []byte("state")
+	transactionItemsQualifier = []byte("items")
+	requestQualifier          = []byte("request")
+)
+
+const (
+	// transactionTimeout is how long a transaction may be pending before
+	// others may abort it.
+	transactionTimeout = 10 * time.Second
+
+	// requestTokenAge is how long a ClientRequestToken is remembered.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+	requestTokenAge = 10 * time.Minute
+)
+
+// How a transaction stands: the first byte of its record's state cell. Its
+// deadline follows, in microseconds.
+const (
+	transactionPending   = 'P'
+	transactionCommitted = 'C'
+	transactionAborted   = 'A'
+)
+
+// What an intent makes of its item: the first byte of its cell.
+const (
+	intentPut    = 'p' // the item follows
+	intentDelete = 'd'
+	intentCheck  = 'c' // nothing: the item only must not change
+)
+
+// Errors of transactions with a request token.
+var (
+	errTokenMismatch = errors.New("the token was used for another request")
+	errTokenRunning  = errors.New("the request with this token is still running")
+)
+
+// errSnapshot: an item changed under every attempt to read it with others.
+var errSnapshot = errors.New("item is being written")
+
+// heldError says that a transaction holds an item. It is an errIntent.
+type heldError struct {
+	id  string // of the transaction
+	key attr.Item
+}
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("%v: item %s, transaction %x", errIntent, attr.AppendItemJSON(nil, e.key), e.id)
+}
+
+func (e *heldError) Unwrap() error { return errIntent }
+
+// transactions are this process's transactions that were committed, or
+// abandoned, but not finished.
+type transactions struct {
+	mu         sync.Mutex
+	unfinished map[string]bool // by id
+}
+
+// transactionIDBytes is the size of a transaction's id.
+const transactionIDBytes = 16
+
+// heldBy returns the transaction that holds the item.
+func (st *itemState) heldBy() (id string, ok bool) {
+	if st.state == nil {
+		return "", false
+	}
+	return intentOwner(st.state.Value)
+}
+
+// intentOwner returns the transaction of a state cell that is an intent. The
+// value is stateIntent, the id, and the value that the cell had before.
+func intentOwner(value []byte) (id string, ok bool) {
+	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
+		return "", false
+	}
+	return string(value[1 : 1+transactionIDBytes]), true
+}
+
+// transactionItem names an item of a transaction.
+type transactionItem struct {
+	table   string // DynamoDB table
+	tableID string
+	key     []byte // by appendKey
+}
+
+// transactionRecord is a transaction as its record says.
+type transactionRecord struct {
+	id       string
+	state    byte  // 0: there is no record
+	deadline int64 // microseconds
+	token    string
+	items    []transactionItem
+}
+
+func transactionRow(id string) []byte {
+	return []byte(transactionRowPrefix + hex.EncodeToString([]byte(id)))
+}
+
+func (r *transactionRecord) stateValue(state byte) []byte {
+	return binary.BigEndian.AppendUint64([]byte{state}, uint64(r.deadline))
+}
+
+func (r *transactionRecord) itemsValue() []byte {
+	value := appendBytes(nil, []byte(r.token))
+	for _, it := range r.items {
+		value = appendBytes(appendBytes(appendBytes(value, []byte(it.table)), []byte(it.tableID)), it.key)
+	}
+	return value
+}
+
+// parseTransaction reads a row of the catalog.
+func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
+	r := transactionRecord{id: id}
+	var state, rest []byte
+	for _, c := range row.Cells {
+		switch string(c.Qualifier) {
+		case string(transactionStateQualifier):
+			state = c.Value
+		case string(transactionItemsQualifier):
+			rest = c.Value
+		}
+	}
+	if state == nil {
+		return r, nil
+	}
+	if len(state) != 9 {
+		return r, fmt.Errorf("the record of transaction %x has the state %q", id, state)
+	}
+	r.state, r.deadline = state[0], int64(binary.BigEndian.Uint64(state[1:]))
+	token, rest, ok := cutBytes(rest)
+	r.token = string(token)
+	for ok && len(rest) > 0 {
+		var table, tableID, key []byte
+		if table, rest, ok = cutBytes(rest); !ok {
+			break
+		}
+		if tableID, rest, ok = cutBytes(rest); !ok {
+			break
+		}
+		if key, rest, ok = cutBytes(rest); ok {
+			r.items = append(r.items, transactionItem{string(table), string(tableID), key})
+		}
+	}
+	if !ok {
+		return r, fmt.Errorf("the record of transaction %x does not name its items", id)
+	}
+	return r, nil
+}
+
+// readTransaction reads a record; its state is 0 if there is none.
+func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
+	row, err := s.readRow(ctx, catalogTable, transactionRow(id), newestOnly())
+	if err != nil {
+		return transactionRecord{}, err
+	}
+	return parseTransaction(id, row)
+}
+
+// decide makes a pending record committed or aborted. It reports false when
+// someone else has decided.
+func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
+	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(transactionPending)))
+	return s.checkAndMutate(ctx, catalogTable, transactionRow(r.id), guard, []*btpb.Mutation{
+		deleteColumn(catalogFamily, transactionStateQualifier, 0, 0),
+		setCell(catalogFamily, transactionStateQualifier, s.nowMicros(), r.stateValue(state)),
+	}, nil)
+}
+
+// expired reports whether others may abort the transaction.
+func (s *store) expired(r *transactionRecord) bool { return s.nowMicros() >= r.deadline }
+
+// intent is what a transaction makes of an item.
+type intent struct {
+	kind  byte
+	order int64 // of the write
+	item  attr.Item
+}
+
+// value returns the value of the intent's cell: the kind, the item's key, and
+// the new item.
+func (in intent) value(l *layout, key attr.Item) []byte {
+	value := appendKey([]byte{in.kind}, l.key, key)
+	if in.kind == intentPut {
+		value = attr.AppendItemJSON(value, in.item)
+	}
+	return value
+}
+
+// parseIntent is the inverse of value; the cell's timestamp is the order.
+func (l *layout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err error) {
+	if c == nil || len(c.Value) == 0 {
+		return in, nil, errors.New("an item is held by a transaction without an intent")
+	}
+	in = intent{kind: c.Value[0], order: c.Timestamp}
+	key, rest, ok := cutKey(l.key, c.Value[1:])
+	if !ok {
+		return in, nil, errors.New("an intent does not name its item")
+	}
+	switch in.kind {
+	case intentPut:
+		in.item, err = attr.UnmarshalItem(rest)
+	case intentDelete, intentCheck:
+	default:
+		err = fmt.Errorf("an intent has the unknown kind %q", in.kind)
+	}
+	return in, key, err
+}
+
+// resolve looks after an item that a transaction holds. alive says that it
+// goes on to be held; else the item is as the transaction left it. No latch
+// of the item or its table is held by the caller.
+func (s *store) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
+	for range maxWriteAttempts {
+		r, err := s.readTransaction(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if r.state == transactionPending {
+			if !s.expired(&r) {
+				return true, nil
+			}
+			if _, err := s.decide(ctx, &r, transactionAborted); err != nil {
+				return false, err
+			}
+			continue
+		}
+		return false, s.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
+	}
+	return false, fmt.Errorf("%w: transaction %x", errContended, id)
+}
+
+// settleItem carries out, or takes away, the intent of a transaction on an
+// item, and brings what was carried out to the indexes, whoever did it. It
+// does nothing if the table is gone, or is not that of tableID ("": any).
+func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
+	schema := s.latchOf(table)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := s.lookup(ctx, table)
+	if errors.Is(err, errTableNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if tableID != "" && c.def.ID != tableID || c.def.Status == statusDeleting {
+		return nil
+	}
+	slots, err := c.layout.slots(key)
+	if err != nil {
+		return err
+	}
+	for range maxWriteAttempts {
+		st, err := s.readState(ctx, c.layout, slots, key)
+		if err != nil {
+			return err
+		}
+		if owner, ok := st.heldBy(); !ok || owner != id {
+			if st.outbox != nil {
+				return s.drain(ctx, c.layout, st)
+			}
+			return nil
+		}
+		if done, err := s.settleIntent(ctx, c.layout, slots, key, st, commit); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), table)
+}
+
+// settleIntent is settleItem for an item as it was read. It reports false when
+// the item has changed since. The table's schema latch is held.
+func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key attr.Item, st itemState, commit bool) (bool, error) {
+	in, _, err := l.parseIntent(st.intent)
+	if err != nil {
+		return false, fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+	}
+	p := st.slot
+	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
+	release := deleteColumn(mapping.FamilyState, p.intent, 0, 0)
+	if !commit || in.kind == intentCheck {
+		muts := []*btpb.Mutation{release, deleteColumn(mapping.FamilyState, p.state, 0, 0)}
+		if before := st.state.Value[1+transactionIDBytes:]; len(before) > 0 {
+			muts = append(muts, setCell(mapping.FamilyState, p.state, st.state.Timestamp, before))
+		}
+		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+	}
+	var sets []*btpb.Mutation
+	if in.item != nil {
+		if _, sets, err = l.place(in.item, slots, in.order); err != nil {
+			return false, err
+		}
+	}
+	muts, change, err := s.replacement(l, key, st, in.item, sets, in.order)
+	if err != nil {
+		return false, err
+	}
+	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, release), nil)
+	if err != nil || !done || change.empty() {
+		return done, err
+	}
+	return true, s.apply(ctx, l, p, in.order, change)
+}
+
+// readFreeItem reads an item as all transactions left it that have ended; held
+// says that one goes on, which will not have changed the item before now.
+func (s *store) readFreeItem(ctx context.Context, l *layout, slots []slot, key attr.Item) (st itemState, held bool, err error) {
+	for range maxWriteAttempts {
+		if st, err = s.readState(ctx, l, slots, key); err != nil {
+			return st, false, err
+		}
+		id, ok := st.heldBy()
+		if !ok {
+			return st, false, nil
+		}
+		if alive, err := s.resolve(ctx, l.name, key, id); alive || err != nil {
+			return st, alive, err
+		}
+	}
+	return st, false, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), l.name)
+}
+
+// held reports whether a transaction holds an item of the row.
+func held(row mapping.Row) bool {
+	return slices.ContainsFunc(row.Cells, func(c mapping.Cell) bool {
+		if c.Family != mapping.FamilyState || len(c.Qualifier) == 0 || c.Qualifier[0] != stateQualifier {
+			return false
+		}
+		_, ok := intentOwner(c.Value)
+		return ok
+	})
+}
+
+// freeRow settles the items of a row that was read of which the transactions
+// have ended, and reads the row again by the filter if there were any.
+func (s *store) freeRow(ctx context.Context, l *layout, row mapping.Row, f *btpb.RowFilter) (mapping.Row, error) {
+	if !held(row) {
+		return row, nil
+	}
+	book, err := s.readRow(ctx, l.table, row.Key, chain(ofFamily(mapping.FamilyState), newestOnly()))
+	if err != nil {
+		return row, err
+	}
+	for i := range book.Cells {
+		c := &book.Cells[i]
+		if len(c.Qualifier) == 0 || c.Qualifier[0] != intentQualifier {
+			continue
+		}
+		_, key, err := l.parseIntent(c)
+		if err != nil {
+			return row, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+		}
+		st := bookkeeping(l.idOf(key).slot(row.Key), book)
+		if id, ok := st.heldBy(); ok {
+			if _, err := s.resolve(ctx, l.name, key, id); err != nil {
+				return row, err
+			}
+		}
+	}
+	again, err := s.readRow(ctx, l.table, row.Key, f)
+	again.Key = row.Key
+	return again, err
+}
+
+// intentsOnly passes the state cells that are intents.
+func intentsOnly() *btpb.RowFilter {
+	return chain(ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent))
+}
+
+// itemChange is one item of a transaction. fn is as in writeItem; a check
+// does not write what it returns.
+type itemChange struct {
+	table *tableDef
+	key   attr.Item
+	check bool
+	fn    func(old attr.Item) (attr.Item, error)
+
+	// Set by transact.
+	old, updated attr.Item
+	err          error // why the item refused the transaction
+
+	write *itemWrite
+	st    *itemState // as read by evaluate
+	tried bool       // an intent may be there
+}
+
+// transactionRequest makes a repeated request recognizable.
+type transactionRequest struct {
+	token string
+	hash  [32]byte // of what is asked for
+}
+
+// transact makes all changes, or none: then it reports false, and the changes
+// that are at fault have their err: that of fn, errIntent where the item is
+// held by another transaction, or errOutsideMapping. No item occurs twice.
+//
+// With a token, a repetition of a request that succeeded is recognized:
+// replayed is true and nothing is done. Errors: errTokenMismatch,
+// errTokenRunning, errTableNotFound, errContended.
+func (s *store) transact(ctx context.Context, req transactionRequest, changes []*itemChange) (committed, replayed bool, err error) {
+	var known []byte // of the token, expired
+	if req.token != "" {
+		if known, replayed, err = s.findRequest(ctx, req); replayed || err != nil {
+			return replayed, replayed, err
+		}
+	}
+	for _, ch := range changes {
+		if err := s.evaluate(ctx, ch); err != nil {
+			return false, false, err
+		}
+	}
+	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
+		return false, false, nil
+	}
+	r := transactionRecord{
+		id: string(s.newToken()), state: transactionPending,
+		deadline: s.nowMicros() + transactionTimeout.Microseconds(), token: req.token,
+	}
+	ordered := slices.Clone(changes)
+	slices.SortFunc(ordered, func(a, b *itemChange) int {
+		return cmp.Or(cmp.Compare(a.table.Name, b.table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
+	})
+	for _, ch := range ordered {
+		r.items = append(r.items, transactionItem{ch.table.Name, ch.table.ID, appendKey(nil, ch.table.Key, ch.key)})
+	}
+	now := s.nowMicros()
+	if err := s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{
+		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(transactionPending)),
+		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
+	}); err != nil {
+		s.abandon(ctx, &r)
+		return false, false, err
+	}
+	if req.token != "" {
+		if ok, err := s.claimRequest(ctx, req, &r, known); err != nil || !ok {
+			s.abandon(ctx, &r)
+			return false, false, cmp.Or(err, errTokenRunning)
+		}
+	}
+	ok, err := s.placeIntents(ctx, &r, ordered)
+	if ok && err == nil {
+		if ok, err = s.decide(ctx, &r, transactionCommitted); err != nil {
+			// It may have been decided all the same.
+			if ok, err = s.decided(ctx, &r, err); err != nil {
+				return false, false, err
+			}
+		}
+		if !ok {
+			// It took too long: others went on without it.
+			for _, ch := range changes {
+				ch.err = errIntent
+			}
+		}
+	}
+	if err != nil || !ok {
+		s.abandon(ctx, &r)
+		return false, false, err
+	}
+	r.state = transactionCommitted
+	if err := s.finish(ctx, &r); err != nil {
+		s.leave(r.id)
+		return true, false, fmt.Errorf("the transaction is committed, not all its items are written yet: %w", err)
+	}
+	return true, false, nil
+}
+
+// evaluate reads an item and asks what is to become of it. What speaks against
+// it is left in ch.err.
+func (s *store) evaluate(ctx context.Context, ch *itemChange) error {
+	c, err := s.current(ctx, ch.table)
+	if err != nil {
+		return err
+	}
+	w := &itemWrite{s: s, l: c.layout, key: ch.key, fn: ch.fn, id: c.layout.idOf(ch.key)}
+	ch.write = w
+	if w.slots, err = c.layout.slots(ch.key); err != nil {
+		if errors.Is(err, errOutsideMapping) {
+			ch.err, err = err, nil
+		}
+		return err
+	}
+	st, held, err := s.readFreeItem(ctx, c.layout, w.slots, ch.key)
+	if err != nil {
+		return err
+	}
+	if held {
+		ch.err = errIntent
+		return nil
+	}
+	ch.st = &st
+	_, ch.err = ch.fn(st.item)
+	return nil
+}
+
+// placeIntents puts the transaction's intents into its items. It reports
+// false when an item refused, with its err.
+func (s *store) placeIntents(ctx context.Context, r *transactionRecord, ordered []*itemChange) (bool, error) {
+	for _, ch := range ordered {
+		if ok, err := s.placeIntent(ctx, r, ch); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *store) placeIntent(ctx context.Context, r *transactionRecord, ch *itemChange) (bool, error) {
+	for range maxWriteAttempts {
+		done, err := s.tryIntent(ctx, r, ch)
+		var held *heldError
+		if errors.As(err, &held) {
+			alive, err := s.resolve(ctx, ch.table.Name, ch.key, held.id)
+			if err != nil {
+				return false, err
+			}
+			if alive {
+				ch.err = held
+				return false, nil
+			}
+			continue
+		}
+		if err != nil || ch.err != nil {
+			return false, err
+		}
+		if done {
+			return true, nil
+		}
+	}
+	ch.err = errIntent
+	return false, nil
+}
+
+// tryIntent is one attempt to place an intent.
+func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemChange) (bool, error) {
+	schema := s.latchOf(ch.table.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := s.current(ctx, ch.table)
+	if err != nil {
+		return false, err
+	}
+	if c.def.Status == statusDeleting {
+		return false, fmt.Errorf("%w: %s is being deleted", errTableNotFound, ch.table.Name)
+	}
+	w := ch.write
+	w.l = c.layout
+	if err := s.latches.lock(ctx, w.id); err != nil {
+		return false, err
+	}
+	defer s.latches.unlock(w.id)
+	st := ch.st
+	ch.st = nil // what evaluate read is good for one attempt
+	// fn's errors speak of the item, all others of the Bigtable.
+	var refused error
+	w.fn = func(old attr.Item) (attr.Item, error) {
+		updated, err := ch.fn(old)
+		refused = err
+		return updated, err
+	}
+	pw, ready, err := w.plan(ctx, st)
+	if refused != nil || errors.Is(err, errOutsideMapping) {
+		ch.err = err
+		return false, nil
+	}
+	if err != nil || !ready {
+		return false, err
+	}
+	ch.old, ch.updated = pw.old, pw.updated
+	in := intent{kind: intentPut, item: pw.updated, order: s.latches.order(w.id, s.nowMicros(), pw.st.order())}
+	switch {
+	case ch.check:
+		in.kind, in.item, ch.updated = intentCheck, nil, pw.old
+	case pw.updated == nil:
+		in.kind = intentDelete
+	}
+	// An item that its indexes cannot take is refused before anything is held.
+	if _, err := w.l.indexChange(pw.old, ch.updated, in.order, false); err != nil {
+		if errors.Is(err, errOutsideMapping) {
+			ch.err, err = err, nil
+		}
+		return false, err
+	}
+	p := pw.st.slot
+	state := append([]byte{stateIntent}, r.id...)
+	if pw.st.state != nil {
+		state = append(state, pw.st.state.Value...)
+	}
+	ch.tried = true
+	return w.commit(ctx, pw.st, []*btpb.Mutation{
+		deleteColumn(mapping.FamilyState, p.state, 0, 0),
+		setCell(mapping.FamilyState, p.state, pw.st.order(), state),
+		setCell(mapping.FamilyState, p.intent, in.order, in.value(w.l, ch.key)),
+	})
+}
+
+// decided finds out how a transaction stands after an attempt to commit it
+// failed with cause.
+func (s *store) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	aborted, err := s.decide(ctx, r, transactionAborted)
+	if err == nil && aborted {
+		return false, nil
+	}
+	var now transactionRecord
+	if err == nil {
+		if now, err = s.readTransaction(ctx, r.id); err == nil {
+			return now.state == transactionCommitted, nil
+		}
+	}
+	s.leave(r.id)
+	return false, fmt.Errorf("it is not known whether the transaction is committed: %w", errors.Join(cause, err))
+}
+
+// abandon takes back what a transaction has done that is not committed. What
+// cannot be taken back now is left to others.
+func (s *store) abandon(ctx context.Context, r *transactionRecord) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	_, err := s.decide(ctx, r, transactionAborted)
+	if err == nil {
+		r.state = transactionAborted
+		err = s.finish(ctx, r)
+	}
+	if err != nil {
+		s.leave(r.id)
+		s.o.Logger.WarnContext(ctx, "a cancelled transaction is left to be cleaned up", "error", err)
+	}
+}
+
+// leave remembers a transaction that is to be finished later.
+func (s *store) leave(id string) {
+	s.tx.mu.Lock()
+	defer s.tx.mu.Unlock()
+	s.tx.unfinished[id] = true
+}
+
+// finish settles all items of a transaction that is decided, and then its
+// token and its record. It goes on when ctx ends: the decision has fallen.
+func (s *store) finish(ctx context.Context, r *transactionRecord) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	if err := s.settleItems(ctx, r); err != nil {
+		return err
+	}
+	return s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
+}
+
+// settleItems settles all items and the token of a transaction.
+func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
+	for _, it := range r.items {
+		c, err := s.lookup(ctx, it.table)
+		if errors.Is(err, errTableNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if c.def.ID != it.tableID {
+			continue
+		}
+		key, _, ok := cutKey(c.def.Key, it.key)
+		if !ok {
+			return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
+		}
+		if err := s.settleItem(ctx, it.table, it.tableID, key, r.id, r.state == transactionCommitted); err != nil {
+			return err
+		}
+	}
+	if r.token == "" {
+		return nil
+	}
+	return s.endRequest(ctx, r)
+}
+
+// recoverTransactions finishes the transactions of which there is a record:
+// those of which the time is over, or with force all. A pending one is
+// aborted. The record of one that its owner may still be at is left.
+func (s *store) recoverTransactions(ctx context.Context, force bool) error {
+	prefix := []byte(transactionRowPrefix)
+	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
+	for row, err := range s.readRows(ctx, rowRead{table: catalogTable, spans: spans, filter: newestOnly()}) {
+		if err != nil {
+			return err
+		}
+		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
+		if err != nil {
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, catalogTable)
+		}
+		r, err := parseTransaction(string(id), row)
+		if err != nil {
+			return err
+		}
+		if err := s.recoverTransaction(ctx, &r, force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
+	if r.state == 0 || !force && !s.expired(r) {
+		return nil
+	}
+	if r.state == transactionPending {
+		ok, err := s.decide(ctx, r, transactionAborted)
+		if err != nil {
+			return err
+		}
+		if r.state = transactionAborted; !ok {
+			if *r, err = s.readTransaction(ctx, r.id); err != nil || r.state == 0 {
+				return err
+			}
+		}
+	}
+	if r.state == transactionAborted && !s.expired(r) {
+		return s.settleItems(ctx, r)
+	}
+	return s.finish(ctx, r)
+}
+
+// settleTransactions finishes what this process's transactions left.
+func (s *store) settleTransactions(ctx context.Context) error {
+	s.tx.mu.Lock()
+	ids := make([]string, 0, len(s.tx.unfinished))
+	for id := range s.tx.unfinished {
+		ids = append(ids, id)
+	}
+	s.tx.mu.Unlock()
+	for _, id := range ids {
+		r, err := s.readTransaction(ctx, id)
+		if err == nil {
+			err = s.recoverTransaction(ctx, &r, true)
+		}
+		if err != nil {
+			return err
+		}
+		s.tx.mu.Lock()
+		delete(s.tx.unfinished, id)
+		s.tx.mu.Unlock()
+	}
+	return nil
+}
+
+// What is remembered of a request with a token: how it stands, the hash of
+// what it asked for, the transaction, and since when.
+const (
+	requestRunning = 'R'
+	requestDone    = 'D'
+)
+
+const requestBytes = 1 + 32 + transactionIDBytes + 8
+
+func requestRow(token string) []byte { return []byte(requestRowPrefix + token) }
+
+func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
+	value := append(append([]byte{state}, hash[:]...), id...)
+	return binary.BigEndian.AppendUint64(value, uint64(s.nowMicros()))
+}
+
+// findRequest looks for an earlier request with the token. done says that it
+// was this one and has succeeded. Otherwise there is none: known is the value
+// of one that is long over, or nil.
+func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
+	for range maxWriteAttempts {
+		row, err := s.readRow(ctx, catalogTable, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+		if err != nil || len(row.Cells) == 0 {
+			return nil, false, err
+		}
+		known := row.Cells[0].Value
+		if len(known) != requestBytes {
+			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, catalogTable)
+		}
+		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
+		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
+		if known[0] == requestDone {
+			switch {
+			case s.nowMicros()-since >= requestTokenAge.Microseconds():
+				return known, false, nil
+			case !bytes.Equal(hash, req.hash[:]):
+				return nil, false, errTokenMismatch
+			}
+			return nil, true, nil
+		}
+		if !bytes.Equal(hash, req.hash[:]) {
+			return nil, false, errTokenMismatch
+		}
+		r, err := s.readTransaction(ctx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		switch {
+		case r.state == 0:
+			// It ended since, or never was more than this row.
+			if err := s.forgetRequest(ctx, req.token, known); err != nil {
+				return nil, false, err
+			}
+		case r.state == transactionPending && !s.expired(&r):
+			return nil, false, errTokenRunning
+		default:
+			if err := s.recoverTransaction(ctx, &r, true); err != nil {
+				return nil, false, err
+			}
+			if r.state == transactionAborted {
+				if err := s.forgetRequest(ctx, req.token, known); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+	}
+	return nil, false, errTokenRunning
+}
+
+// forgetRequest removes what is remembered of a request, if it is still known.
+func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
+	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
+	_, err := s.checkAndMutate(ctx, catalogTable, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
+	return err
+}
+
+// claimRequest remembers a request that is running. It reports false when
+// another came first.
+func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *transactionRecord, known []byte) (bool, error) {
+	claim := []*btpb.Mutation{
+		deleteRow(),
+		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestRunning, req.hash, r.id)),
+	}
+	if known != nil {
+		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
+		return s.checkAndMutate(ctx, catalogTable, requestRow(req.token), guard, claim, nil)
+	}
+	there, err := s.checkAndMutate(ctx, catalogTable, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+	return !there && err == nil, err
+}
+
+// endRequest remembers that the request of a committed transaction has
+// succeeded, and nothing of one that was aborted.
+func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
+	row, err := s.readRow(ctx, catalogTable, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+	if err != nil || len(row.Cells) == 0 {
+		return err
+	}
+	known := row.Cells[0].Value
+	if len(known) != requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
+		return nil
+	}
+	if r.state != transactionCommitted {
+		return s.forgetRequest(ctx, r.token, known)
+	}
+	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
+	_, err = s.checkAndMutate(ctx, catalogTable, requestRow(r.token), guard, []*btpb.Mutation{
+		deleteRow(),
+		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
+	}, nil)
+	return err
+}
+
+// maxSnapshotAttempts bounds the attempts to read items that others write.
+const maxSnapshotAttempts = 16
+
+// itemRead is one item of a snapshot.
+type itemRead struct {
+	table *tableDef
+	key   attr.Item
+
+	// Set by snapshot.
+	item attr.Item
+	err  error // why there is no snapshot: errIntent, errSnapshot
+
+	l     *layout
+	slots []slot
+	st    itemState
+}
+
+// snapshot reads items as they all were at one moment. It reports false when
+// there was none: the items at fault have their err. No item occurs twice.
+//
+// It reads all items until two passes agree: state cells never repeat, so an
+// item with the same one twice did not change in between.
+func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
+	for _, r := range reads {
+		c, err := s.current(ctx, r.table)
+		if err != nil {
+			return false, err
+		}
+		r.l = c.layout
+		if r.slots, err = r.l.slots(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
+			return false, err
+		}
+	}
+	pass := func() (same bool, err error) {
+		same = true
+		for _, r := range reads {
+			if len(r.slots) == 0 {
+				continue
+			}
+			before := r.st
+			if r.st, _, err = s.readFreeItem(ctx, r.l, r.slots, r.key); err != nil {
+				return false, err
+			}
+			r.item, r.err = r.st.item, nil
+			if _, held := r.st.heldBy(); held {
+				r.err = errIntent
+			} else if !unchanged(&before, &r.st) {
+				r.err = errSnapshot
+			}
+			same = same && r.err == nil
+		}
+		return same, nil
+	}
+	for attempt := range maxSnapshotAttempts {
+		same, err := pass()
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(reads, func(r *itemRead) bool { return errors.Is(r.err, errIntent) }) {
+			break
+		}
+		if attempt > 0 && same || len(reads) == 1 {
+			for _, r := range reads {
+				r.err = nil
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unchanged reports whether an item is as it was read before.
+func unchanged(a, b *itemState) bool {
+	if a.state != nil || b.state != nil {
+		return a.state != nil && b.state != nil && bytes.Equal(a.state.Value, b.state.Value)
+	}
+	return attr.EqualItems(a.item, b.item)
+}
