@@ -2,6 +2,7 @@ package emu
 
 import (
 	"context"
+	"slices"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -22,7 +23,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
 	for i, m := range req.GetModifications() {
 		field := element("modifications", i)
-		change, err := s.familyChange(t, field, m)
+		change, err := s.familyChange(t, changes, field, m)
 		if err != nil {
 			return nil, err
 		}
@@ -38,12 +39,12 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	return toTable(t, btapb.Table_SCHEMA_VIEW), nil
 }
 
-// familyChange converts a modification. It returns nil for an update whose
-// mask names nothing.
-func (s *Server) familyChange(t *engine.Table, field string, m *btapb.ModifyColumnFamiliesRequest_Modification) (*engine.FamilyChange, error) {
+// familyChange converts a modification of t that follows others. It returns nil
+// for an update whose mask names nothing.
+func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
-		f, err := s.family(field+".create", m.GetId(), k.Create)
+		f, err := s.newFamily(field+".create", m.GetId(), k.Create)
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +59,13 @@ func (s *Server) familyChange(t *engine.Table, field string, m *btapb.ModifyColu
 		}
 		f, err := s.family(field+".update", m.GetId(), k.Update)
 		if err != nil {
+			return nil, err
+		}
+		is, err := familyAfter(t, before, m.GetId())
+		if err != nil {
+			return nil, err
+		}
+		if err := keepValueType(&f, is, field+".update", k.Update.GetValueType()); err != nil {
 			return nil, err
 		}
 		return &engine.FamilyChange{Update: &f}, nil
@@ -75,6 +83,19 @@ func (s *Server) familyChange(t *engine.Table, field string, m *btapb.ModifyColu
 	default:
 		return nil, statusInvalid(field, "none of create, update and drop is set")
 	}
+}
+
+// familyAfter finds a family of t as it is after some changes.
+func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*engine.Family, error) {
+	for _, c := range slices.Backward(changes) {
+		switch {
+		case c.Create != nil && c.Create.Name == name:
+			return c.Create, nil
+		case c.Drop == name:
+			return nil, statusNoFamily(t.Name, name)
+		}
+	}
+	return family(t, name)
 }
 
 // updatesGCRule reads the mask of an update: without one, the GC rule is what
@@ -97,17 +118,22 @@ func updatesGCRule(field string, mask *fieldmaskpb.FieldMask) (bool, error) {
 	return rule, nil
 }
 
-// family validates the definition of a family and converts it.
+// newFamily validates the definition of a family to be created and converts
+// it.
+func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+	out, err := s.family(field, name, f)
+	if err != nil {
+		return out, err
+	}
+	return out, setValueType(&out, field+".value_type", f.GetValueType())
+}
+
+// family validates the definition of a family, but for its value type, and
+// converts it.
 func (s *Server) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
 	if err := s.checkFamilyName(field, name); err != nil {
 		return out, err
-	}
-	if vt := f.GetValueType(); vt != nil {
-		if vt.GetAggregateType() == nil {
-			return out, statusInvalid(field+".value_type", "only the aggregate type is supported")
-		}
-		return out, statusNotBuilt("Field value_type.aggregate_type of column family " + name)
 	}
 	var err error
 	out.GC, err = s.gcRule(field+".gc_rule", f.GetGcRule())

@@ -36,7 +36,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	families := req.GetTable().GetColumnFamilies()
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		f, err := s.family("table.column_families["+name+"]", name, families[name])
+		f, err := s.newFamily("table.column_families["+name+"]", name, families[name])
 		if err != nil {
 			return nil, err
 		}

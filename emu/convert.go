@@ -30,14 +30,35 @@ func (s *Server) checkValue(field string, v []byte) error {
 	return s.limit(len(v), maxValueBytes, field, "bytes")
 }
 
-// hasFamily refuses a family that t does not have.
-func hasFamily(t *engine.Table, name string) error {
+// family finds a family of t.
+func family(t *engine.Table, name string) (*engine.Family, error) {
 	for i := range t.Families {
 		if t.Families[i].Name == name {
-			return nil
+			return &t.Families[i], nil
 		}
 	}
-	return statusNoFamily(t.Name, name)
+	return nil, statusNoFamily(t.Name, name)
+}
+
+// plainFamily refuses a family that t does not have, or that accumulates.
+func plainFamily(t *engine.Table, field, name string) error {
+	f, err := family(t, name)
+	if err == nil && f.Aggregate != engine.NoAggregate {
+		err = statusInvalid(field, "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
+	}
+	return err
+}
+
+// granular checks that a timestamp is a multiple of the table's granularity,
+// or makes it one if the client's library chose it.
+func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigin) (int64, error) {
+	if t.Granularity == engine.Micros || micros%1000 == 0 {
+		return micros, nil
+	}
+	if origin != btpb.Mutation_CLIENT_AUTO_GENERATED {
+		return micros, statusGranularity(micros)
+	}
+	return micros - micros%1000, nil
 }
 
 // checkMutationCount checks the length of a list of mutations: 1 to 100,000.
@@ -69,17 +90,17 @@ func (s *Server) mutation(t *engine.Table, field string, m *btpb.Mutation) (engi
 	case *btpb.Mutation_DeleteFromColumn_:
 		return s.deleteFromColumn(t, field+".delete_from_column", k.DeleteFromColumn)
 	case *btpb.Mutation_DeleteFromFamily_:
-		family := k.DeleteFromFamily.GetFamilyName()
-		if err := hasFamily(t, family); err != nil {
+		name := k.DeleteFromFamily.GetFamilyName()
+		if _, err := family(t, name); err != nil {
 			return none, err
 		}
-		return engine.Mutation{Kind: engine.DeleteFromFamily, Family: family}, nil
+		return engine.Mutation{Kind: engine.DeleteFromFamily, Family: name}, nil
 	case *btpb.Mutation_DeleteFromRow_:
 		return engine.Mutation{Kind: engine.DeleteFromRow}, nil
 	case *btpb.Mutation_AddToCell_:
-		return none, statusNotBuilt("Mutation add_to_cell")
+		return s.addToCell(t, field+".add_to_cell", k.AddToCell, m.GetTimestampOrigin())
 	case *btpb.Mutation_MergeToCell_:
-		return none, statusNotBuilt("Mutation merge_to_cell")
+		return s.mergeToCell(t, field+".merge_to_cell", k.MergeToCell, m.GetTimestampOrigin())
 	default:
 		return none, statusInvalid(field, "no mutation is set")
 	}
@@ -93,7 +114,7 @@ func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell
 		Timestamp: m.GetTimestampMicros(),
 		Value:     m.GetValue(),
 	}
-	if err := hasFamily(t, out.Family); err != nil {
+	if err := plainFamily(t, field+".family_name", out.Family); err != nil {
 		return out, err
 	}
 	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
@@ -107,11 +128,11 @@ func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell
 		out.Timestamp = engine.ServerTimestamp
 	case ts < -1:
 		return out, statusInvalid(field+".timestamp_micros", "%d is negative; only -1, for the server's time, may be", ts)
-	case t.Granularity == engine.Millis && ts%1000 != 0:
-		if origin != btpb.Mutation_CLIENT_AUTO_GENERATED {
-			return out, statusGranularity(ts)
+	default:
+		var err error
+		if out.Timestamp, err = granular(t, ts, origin); err != nil {
+			return out, err
 		}
-		out.Timestamp = ts - ts%1000
 	}
 	return out, nil
 }
@@ -124,7 +145,7 @@ func (s *Server) deleteFromColumn(t *engine.Table, field string, m *btpb.Mutatio
 		Start:     m.GetTimeRange().GetStartTimestampMicros(),
 		End:       m.GetTimeRange().GetEndTimestampMicros(),
 	}
-	if err := hasFamily(t, out.Family); err != nil {
+	if _, err := family(t, out.Family); err != nil {
 		return out, err
 	}
 	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
@@ -137,8 +158,8 @@ func (s *Server) deleteFromColumn(t *engine.Table, field string, m *btpb.Mutatio
 		return out, statusInvalid(field+".time_range", "[%d, %d) starts at or after its end", out.Start, out.End)
 	}
 	for _, bound := range []int64{out.Start, out.End} {
-		if t.Granularity == engine.Millis && bound%1000 != 0 {
-			return out, statusGranularity(bound)
+		if _, err := granular(t, bound, btpb.Mutation_TIMESTAMP_ORIGIN_UNSPECIFIED); err != nil {
+			return out, err
 		}
 	}
 	return out, nil
@@ -155,7 +176,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	out := make([]engine.RuleReadModifyWrite, len(rules))
 	for i, r := range rules {
 		field := element("rules", i)
-		if err := hasFamily(t, r.GetFamilyName()); err != nil {
+		if err := plainFamily(t, field+".family_name", r.GetFamilyName()); err != nil {
 			return nil, err
 		}
 		if err := s.checkQualifier(field+".column_qualifier", r.GetColumnQualifier()); err != nil {
@@ -331,8 +352,9 @@ func toTable(t *engine.Table, view btapb.Table_View) *btapb.Table {
 			out.Granularity = btapb.Table_MICROS
 		}
 		out.ColumnFamilies = make(map[string]*btapb.ColumnFamily, len(t.Families))
-		for _, f := range t.Families {
-			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC)}
+		for i := range t.Families {
+			f := &t.Families[i]
+			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: valueType(f)}
 		}
 	}
 	if view == btapb.Table_REPLICATION_VIEW || view == btapb.Table_ENCRYPTION_VIEW || view == btapb.Table_FULL {

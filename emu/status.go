@@ -57,6 +57,12 @@ func statusNoFamily(table, family string) error {
 	return newStatus(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
 }
 
+// statusImmutableValueType refuses to change the type of a family. Seen:
+// bttest, inmem.go.
+func statusImmutableValueType() error {
+	return newStatus(codes.InvalidArgument, "Immutable fields 'value_type.aggregate_type' cannot be updated")
+}
+
 // statusNoReverseScans refuses reversed without the client's feature flag.
 // Seen: bigtable_rs#53.
 func statusNoReverseScans() error {
@@ -123,7 +129,7 @@ func toStatus(err error) error {
 		code = codes.NotFound
 	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists):
 		code = codes.AlreadyExists
-	case errors.Is(err, engine.ErrInvalid):
+	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate):
 		code = codes.InvalidArgument
 	case errors.Is(err, engine.ErrNotCounter):
 		code = codes.FailedPrecondition

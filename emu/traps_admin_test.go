@@ -49,10 +49,6 @@ func intersection(r ...*btapb.GcRule) *btapb.GcRule {
 	return &btapb.GcRule{Rule: &btapb.GcRule_Intersection_{Intersection: &btapb.GcRule_Intersection{Rules: r}}}
 }
 
-func aggregate() *btapb.Type {
-	return &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{}}}
-}
-
 func (e *env) families() string {
 	e.t.Helper()
 	got, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable})
@@ -65,25 +61,6 @@ func (e *env) families() string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")
-}
-
-func TestTrap52_ValueTypes(t *testing.T) {
-	t.Parallel()
-	e := newTable(t, "f")
-	modify := func(m *btapb.ModifyColumnFamiliesRequest_Modification) error {
-		_, err := e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{
-			Name: testTable, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{m},
-		})
-		return err
-	}
-	// A plain family cannot become an aggregate one.
-	wantCode(t, modify(updateFamily("f", &btapb.ColumnFamily{ValueType: aggregate()}, "value_type")), codes.InvalidArgument)
-	wantCode(t, modify(updateFamily("f", &btapb.ColumnFamily{}, "nope")), codes.InvalidArgument)
-	wantCode(t, modify(createFamily("g", &btapb.ColumnFamily{ValueType: aggregate()})), codes.Unimplemented)
-	wantCode(t, modify(createFamily("g", &btapb.ColumnFamily{ValueType: &btapb.Type{}})), codes.InvalidArgument)
-	if got := e.families(); got != "f" {
-		t.Errorf("families: %s", got)
-	}
 }
 
 func TestTrap53_ModifyColumnFamiliesIsAtomic(t *testing.T) {

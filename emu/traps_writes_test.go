@@ -527,22 +527,6 @@ func TestTrap40_NoRules(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-func TestTrap49_AggregatesAreRefusedByName(t *testing.T) {
-	t.Parallel()
-	e := newTable(t, "f")
-	for name, m := range map[string]*btpb.Mutation{
-		"add_to_cell":   {Mutation: &btpb.Mutation_AddToCell_{}},
-		"merge_to_cell": {Mutation: &btpb.Mutation_MergeToCell_{MergeToCell: &btpb.Mutation_MergeToCell{FamilyName: "f"}}},
-	} {
-		err := e.mutate("r", set("f", "q", 1000, "1"), m)
-		wantCode(t, err, codes.Unimplemented)
-		if !strings.Contains(fmt.Sprint(err), name) {
-			t.Errorf("%v does not name %s", err, name)
-		}
-	}
-	e.wantCells(nil)
-}
-
 func TestLimits_Off(t *testing.T) {
 	t.Parallel()
 	e := newEnvWith(t, Options{Limits: NoLimits}, engine.Options{})
