@@ -203,6 +203,21 @@ func parseMutations(t testing.TB, input string) []Mutation {
 			m.Kind = DeleteFromFamily
 		case "delete-row":
 			m.Kind = DeleteFromRow
+		case "add", "add-bytes", "merge", "merge-none":
+			m.Kind, m.Timestamp = AddToCell, ServerTimestamp
+			if w[3] != "now" {
+				m.Timestamp = number(t, w[3])
+			}
+			switch w[0] {
+			case "add":
+				m.Input = number(t, w[4])
+			case "add-bytes":
+				m.Value = []byte(field(t, w[4]))
+			case "merge":
+				m.Kind, m.Value = MergeToCell, []byte(field(t, w[4]))
+			case "merge-none":
+				m.Kind = MergeToCell
+			}
 		case "unknown":
 			m.Kind = 99
 		default:

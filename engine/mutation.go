@@ -9,28 +9,36 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Deletes read the keys they remove and delete each of them: a range
-// tombstone makes every later read of the memtable dearer. Beyond these bounds
-// one range tombstone and a flush are the lesser evil, and they bound what a
-// delete holds in memory.
-const (
-	maxPointDeletes     = 10_000
-	maxPointDeleteBytes = 1 << 20
-)
-
 // checkMutations refuses what cannot be applied, before anything is.
 func checkMutations(t *table, muts []Mutation) error {
 	for i := range muts {
-		m := &muts[i]
-		switch m.Kind {
-		case SetCell, DeleteFromColumn, DeleteFromFamily:
-			if _, err := t.family(m.Family); err != nil {
-				return fmt.Errorf("mutation %d: %w", i, err)
-			}
-		case DeleteFromRow:
-		default:
-			return fmt.Errorf("mutation %d: %w: unknown kind %d", i, ErrInvalid, m.Kind)
+		if err := checkMutation(t, &muts[i]); err != nil {
+			return fmt.Errorf("mutation %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+func checkMutation(t *table, m *Mutation) error {
+	switch m.Kind {
+	case DeleteFromRow:
+		return nil
+	case SetCell, DeleteFromColumn, DeleteFromFamily, AddToCell, MergeToCell:
+	default:
+		return fmt.Errorf("%w: unknown kind %d", ErrInvalid, m.Kind)
+	}
+	f, err := t.family(m.Family)
+	if err != nil {
+		return err
+	}
+	switch m.Kind {
+	case SetCell:
+		if f.Aggregate != NoAggregate {
+			return fmt.Errorf("%w: a cell set in the aggregate family %q", ErrAggregate, f.Name)
+		}
+	case AddToCell, MergeToCell:
+		return checkAggregate(f, m)
+	case DeleteFromColumn, DeleteFromFamily, DeleteFromRow:
 	}
 	return nil
 }
@@ -55,6 +63,7 @@ type rowBatch struct {
 
 	deletes bool // something was deleted
 	flush   bool // a range was
+	work    int  // keys looked at, for tests
 }
 
 func (d *DB) newRowBatch(t *table, row []byte) *rowBatch {
@@ -66,25 +75,23 @@ func (d *DB) newRowBatch(t *table, row []byte) *rowBatch {
 
 // add collects muts, which checkMutations has passed.
 func (w *rowBatch) add(muts []Mutation, now time.Time) error {
-	deletes := false
 	for i := range muts {
-		deletes = deletes || muts[i].Kind != SetCell
-	}
-	if deletes {
-		return w.addOrdered(muts, now)
+		if muts[i].Kind != SetCell {
+			return w.addOrdered(muts, now)
+		}
 	}
 	for i := range muts {
 		m := &muts[i]
-		if err := w.b.Set(w.setKey(m, now), m.Value, nil); err != nil {
+		if err := w.b.Set(w.cellKey(m, now), m.Value, nil); err != nil {
 			return fmt.Errorf("engine: mutation %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// setKey returns the key that m, a SetCell, writes; it is valid until the
+// cellKey returns the key of the cell that m writes; it is valid until the
 // next use of w.
-func (w *rowBatch) setKey(m *Mutation, now time.Time) []byte {
+func (w *rowBatch) cellKey(m *Mutation, now time.Time) []byte {
 	micros := m.Timestamp
 	if micros == ServerTimestamp {
 		micros = serverMicros(w.t, now)
@@ -101,75 +108,37 @@ func (w *rowBatch) columnPrefix(family string, qualifier []byte) []byte {
 	return appendEscaped(appendOrdinal(append(w.key[:0], w.prefix...), ordinal), qualifier)
 }
 
-// addOrdered collects mutations of which some delete. A delete acts on the
-// cells of the store and on those that earlier mutations set, so the outcome
-// is worked out key by key first: the last mutation of a key decides, and a
-// cell that is deleted and set again is only set.
+// addOrdered collects mutations that depend on their order.
 func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
-	type outcome struct {
-		key   []byte
-		value []byte // of a set
-		set   bool
-	}
-	var order []outcome
-	index := map[string]int{}
-	put := func(o outcome) { // o.key is the caller's
-		if i, ok := index[string(o.key)]; ok {
-			o.key = order[i].key
-			order[i] = o
-			return
+	o := outcomes{w: w, cells: map[string]*outcome{}}
+	for i := range muts {
+		switch muts[i].Kind {
+		case DeleteFromColumn, DeleteFromFamily, DeleteFromRow:
+			o.toDelete++
+		case AddToCell, MergeToCell:
+			o.toAccumulate++
+		case SetCell:
 		}
-		o.key = bytes.Clone(o.key)
-		index[string(o.key)] = len(order)
-		order = append(order, o)
 	}
 	for i := range muts {
 		m := &muts[i]
-		if m.Kind == SetCell {
-			put(outcome{key: w.setKey(m, now), value: m.Value, set: true})
-			continue
-		}
-		lower, upper := w.deleted(m)
-		if bytes.Compare(lower, upper) >= 0 {
-			continue
-		}
-		w.deletes = true
-		for j := range order {
-			if o := &order[j]; o.set && bytes.Compare(lower, o.key) <= 0 && bytes.Compare(o.key, upper) < 0 {
-				*o = outcome{key: o.key}
-			}
-		}
-		if m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start {
-			// One version: deleting it blindly costs less than looking.
-			w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
-			put(outcome{key: w.key})
-			continue
-		}
-		// Ranges enter the batch now and everything else after them, so that
-		// a range never covers what a later mutation sets.
-		ranged, err := w.stored(lower, upper, func(key []byte) { put(outcome{key: key}) })
-		if err != nil {
-			return fmt.Errorf("engine: mutation %d: %w", i, err)
-		}
-		if ranged {
-			w.flush = true
-			if err := w.b.DeleteRange(lower, upper, nil); err != nil {
-				return fmt.Errorf("engine: mutation %d: %w", i, err)
-			}
-		}
-	}
-	for _, o := range order {
 		var err error
-		if o.set {
-			err = w.b.Set(o.key, o.value, nil)
-		} else {
-			err = w.b.Delete(o.key, nil)
+		switch m.Kind {
+		case SetCell:
+			o.set(w.cellKey(m, now)).value = m.Value
+		case AddToCell, MergeToCell:
+			o.toAccumulate--
+			err = o.accumulate(m, now)
+		case DeleteFromColumn, DeleteFromFamily, DeleteFromRow:
+			o.toDelete--
+			err = o.delete(m)
 		}
 		if err != nil {
-			return fmt.Errorf("engine: mutate: %w", err)
+			return fmt.Errorf("mutation %d: %w", i, err)
 		}
 	}
-	return nil
+	w.work += o.deleted.work
+	return o.write()
 }
 
 // deleted returns the bounds of the keys that m, a delete, removes.
@@ -193,32 +162,9 @@ func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 	case DeleteFromRow:
 		lower = w.prefix
 		upper = prefixEnd(bytes.Clone(lower))
-	case SetCell: // deletes nothing
+	case SetCell, AddToCell, MergeToCell: // delete nothing
 	}
 	return lower, upper
-}
-
-// stored calls found with the keys of the store within the bounds. If they
-// are too many it stops and returns true: the caller deletes the range.
-func (w *rowBatch) stored(lower, upper []byte, found func(key []byte)) (tooMany bool, err error) {
-	it, err := w.d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return false, err
-	}
-	var steps walk
-	steps.begin(w.d, it, w.latch)
-	keys, size := 0, 0
-	for valid := it.First(); valid; valid = steps.next(it) {
-		keys++
-		size += len(it.Key())
-		if keys > maxPointDeletes || size > maxPointDeleteBytes {
-			tooMany = true
-			break
-		}
-		found(it.Key())
-	}
-	steps.end(it)
-	return tooMany, it.Close()
 }
 
 // counterValue reads a counter: eight bytes, big-endian, two's complement.

@@ -12,8 +12,8 @@ import (
 
 // Mutate applies muts to the row in order, all or none. A row comes to be
 // with its first cell and ends with its last; deleting what is not there is
-// no error. Errors, before anything is applied: ErrTableNotFound,
-// ErrFamilyNotFound, ErrInvalid for an unknown kind.
+// no error. Errors, with nothing applied: ErrTableNotFound, ErrFamilyNotFound,
+// ErrAggregate, ErrInvalid for an unknown kind or for a state that is none.
 func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutation) error {
 	return d.Update(ctx, table, row, func(tx *RowTx) error { return tx.Mutate(muts) })
 }
@@ -119,7 +119,7 @@ func (tx *RowTx) Scan() *Scan {
 
 // Mutate collects muts, to be applied in order when fn returns nil. Slices in
 // muts are free again when it returns. It may be called once. Errors:
-// ErrFamilyNotFound, ErrInvalid; then nothing is collected.
+// ErrFamilyNotFound, ErrAggregate, ErrInvalid; then nothing is collected.
 func (tx *RowTx) Mutate(muts []Mutation) error {
 	if tx.done || tx.w != nil {
 		return fmt.Errorf("%w: a row is mutated once in its Update", ErrInvalid)
@@ -142,7 +142,7 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 // overflow. The new cell's timestamp is the time at the table's granularity,
 // or that of the newest cell if that is later. It returns the columns' new
 // cells in storage order; they belong to the caller. Errors, with nothing
-// applied: ErrTableNotFound, ErrFamilyNotFound, ErrNotCounter.
+// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter.
 func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error) {
 	var cells []Cell
 	err := d.Update(ctx, table, row, func(tx *RowTx) error {
@@ -168,6 +168,9 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		f, err := tx.t.family(r.Family)
 		if err != nil {
 			return nil, fmt.Errorf("rule %d: %w", i, err)
+		}
+		if f.Aggregate != NoAggregate {
+			return nil, fmt.Errorf("rule %d: %w: read-modify-write in the aggregate family %q", i, ErrAggregate, f.Name)
 		}
 		at := slices.IndexFunc(cells, func(c Cell) bool {
 			return c.Ordinal == f.Ordinal && bytes.Equal(c.Qualifier, r.Qualifier)

@@ -98,7 +98,7 @@ func (s *Snapshot) writeFile(ctx context.Context, it *pebble.Iterator) (more boo
 // use. It may be called more than once, and after its store was closed.
 func (s *Snapshot) Close() error {
 	if err := s.d.enter(); err != nil {
-		return nil //nolint:nilerr // a store takes its snapshots with it
+		return nil // a store takes its snapshots with it
 	}
 	defer s.d.leave()
 	s.mu.Lock()

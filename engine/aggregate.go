@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/hllpp"
+)
+
+// checkAggregate refuses an AddToCell or MergeToCell that does not fit its
+// family.
+func checkAggregate(f *Family, m *Mutation) error {
+	if f.Aggregate == NoAggregate {
+		return fmt.Errorf("%w: family %q is not an aggregate", ErrAggregate, f.Name)
+	}
+	if f.Aggregate == AggregateHLL || m.Value == nil {
+		return nil
+	}
+	if m.Kind == AddToCell {
+		return fmt.Errorf("%w: family %q takes int64 inputs, not bytes", ErrAggregate, f.Name)
+	}
+	if len(m.Value) != stateBytes {
+		return fmt.Errorf("%w: state of %d bytes for family %q, want %d", ErrInvalid, len(m.Value), f.Name, stateBytes)
+	}
+	return nil
+}
+
+// stateBytes is the size of a state that is an int64.
+const stateBytes = 8
+
+// aggregateState is what a cell of an aggregate family has accumulated.
+type aggregateState struct {
+	kind   Aggregate
+	some   bool // anything; nothing is not a state that is stored
+	number int64
+	sketch *hllpp.Sketch
+}
+
+// apply accumulates the input or the state of m, which checkAggregate has
+// passed.
+func (s *aggregateState) apply(m *Mutation) error {
+	if m.Kind == MergeToCell {
+		return s.merge(m.Value)
+	}
+	if s.kind != AggregateHLL {
+		s.addNumber(m.Input)
+		return nil
+	}
+	sketch := s.sketch
+	if sketch == nil {
+		sketch = hllpp.New(hllpp.Int64)
+		if m.Value != nil {
+			sketch = hllpp.New(hllpp.Bytes)
+		}
+	}
+	var err error
+	if m.Value != nil {
+		err = sketch.AddBytes(m.Value)
+	} else {
+		err = sketch.AddInt64(m.Input)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: column %q of family %q: %w", ErrAggregate, m.Qualifier, m.Family, err)
+	}
+	s.some, s.sketch = true, sketch
+	return nil
+}
+
+// merge accumulates a state as it is stored.
+func (s *aggregateState) merge(state []byte) error {
+	if s.kind != AggregateHLL {
+		n, ok := counterValue(state)
+		if !ok {
+			return fmt.Errorf("%w: aggregate state of %d bytes, want %d", ErrInvalid, len(state), stateBytes)
+		}
+		s.addNumber(n)
+		return nil
+	}
+	sketch, err := hllpp.Unmarshal(state)
+	if err == nil && s.sketch != nil {
+		err = s.sketch.Merge(sketch)
+		sketch = s.sketch
+	}
+	if err != nil {
+		return fmt.Errorf("%w: aggregate state: %w", ErrInvalid, err)
+	}
+	s.some, s.sketch = true, sketch
+	return nil
+}
+
+// addNumber accumulates n, or a state that is n: they are the same for all
+// kinds of numbers.
+func (s *aggregateState) addNumber(n int64) {
+	switch {
+	case !s.some:
+		s.number = n
+	case s.kind == AggregateMin:
+		s.number = min(s.number, n)
+	case s.kind == AggregateMax:
+		s.number = max(s.number, n)
+	default:
+		s.number += n
+	}
+	s.some = true
+}
+
+// value returns the state as it is stored.
+func (s *aggregateState) value() []byte {
+	if s.kind == AggregateHLL {
+		return s.sketch.Marshal()
+	}
+	return binary.BigEndian.AppendUint64(nil, uint64(s.number))
+}

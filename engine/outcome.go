@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/btree"
+)
+
+// Deletes read the keys they remove and delete each of them: a range
+// tombstone makes every later read of the memtable dearer. Beyond these bounds
+// range tombstones and a flush are the lesser evil, and they bound what a call
+// holds in memory.
+const (
+	maxPointDeletes     = 10_000
+	maxPointDeleteBytes = 1 << 20
+	// fewPointDeletes is what a delete still removes key by key when its call
+	// is beyond the bounds.
+	fewPointDeletes = 16
+)
+
+// outcomes works out, cell by cell, what the mutations of a call come to. A
+// mutation acts on the cells of the store and on what earlier ones did: the
+// last one of a cell decides, and a cell that is deleted and set again is only
+// set. Its cost grows with the mutations and with the cells that they remove,
+// each of which is looked at once.
+type outcomes struct {
+	w     *rowBatch
+	cells map[string]*outcome // by key
+	order []*outcome          // as they came to be
+	// toDelete is how many deletes are still to come: while there are any, the
+	// cells that are set are held in sets, by key.
+	toDelete int
+	sets     *btree.BTreeG[*outcome]
+	// toAccumulate is how many mutations are still to come that read the store.
+	toAccumulate int
+	deleted      keyRanges // where no cell of the store is left
+
+	slab []outcome // to take new ones from
+
+	keys, size int // of what deletes found in the store
+}
+
+// outcome is what becomes of one cell.
+type outcome struct {
+	key   []byte
+	isSet bool // else it is deleted
+	value []byte
+	state *aggregateState // what value will be, if it is an aggregate
+}
+
+const (
+	outcomeDegree = 16 // of trees
+	outcomeSlab   = 8
+)
+
+// cell returns the outcome of a cell, which it makes if the key, the caller's,
+// is new.
+func (o *outcomes) cell(key []byte) *outcome {
+	c, ok := o.cells[string(key)]
+	if !ok {
+		if len(o.slab) == 0 {
+			o.slab = make([]outcome, outcomeSlab)
+		}
+		c, o.slab = &o.slab[0], o.slab[1:]
+		c.key = bytes.Clone(key)
+		o.cells[string(c.key)] = c
+		o.order = append(o.order, c)
+	}
+	return c
+}
+
+// set makes the outcome of a cell be set, and empty.
+func (o *outcomes) set(key []byte) *outcome {
+	c := o.cell(key)
+	if !c.isSet && o.toDelete > 0 {
+		if o.sets == nil {
+			o.sets = btree.NewG(outcomeDegree, func(a, b *outcome) bool { return bytes.Compare(a.key, b.key) < 0 })
+		}
+		o.sets.ReplaceOrInsert(c)
+	}
+	c.isSet, c.value, c.state = true, nil, nil
+	o.w.work++
+	return c
+}
+
+// unset makes the outcome of a cell be deleted.
+func (o *outcomes) unset(c *outcome) {
+	c.isSet, c.value, c.state = false, nil, nil
+	o.w.work++
+}
+
+// delete applies a mutation that deletes.
+func (o *outcomes) delete(m *Mutation) error {
+	w := o.w
+	lower, upper := w.deleted(m)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil
+	}
+	w.deletes = true
+	if o.sets != nil {
+		var gone []*outcome
+		o.sets.AscendRange(&outcome{key: lower}, &outcome{key: upper}, func(c *outcome) bool {
+			gone = append(gone, c)
+			return true
+		})
+		for _, c := range gone {
+			o.sets.Delete(c)
+			o.unset(c)
+		}
+	}
+	if m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start {
+		// One version: deleting it blindly costs less than looking.
+		w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
+		o.unset(o.cell(w.key))
+		return nil
+	}
+	all := []keyRange{{lower, upper}}
+	if o.deleted.ranges != nil || o.toDelete+o.toAccumulate > 0 {
+		all = o.deleted.add(all[0])
+	}
+	for _, r := range all {
+		// Ranges enter the batch now and everything else after them, so that a
+		// range never covers what a later mutation sets.
+		ranged, err := o.deleteStored(r)
+		if err != nil {
+			return err
+		}
+		if ranged {
+			w.flush = true
+			if err := w.b.DeleteRange(r.lower, r.upper, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteStored deletes the keys that the store holds in a range. If they are
+// too many it stops and returns true: the caller deletes the range.
+func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
+	d := o.w.d
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: r.lower, UpperBound: r.upper})
+	if err != nil {
+		return false, err
+	}
+	var steps walk
+	steps.begin(d, it, o.w.latch)
+	n := 0
+	for valid := it.First(); valid; valid = steps.next(it) {
+		n++
+		o.keys++
+		o.size += len(it.Key())
+		if n > fewPointDeletes && (o.keys > maxPointDeletes || o.size > maxPointDeleteBytes) {
+			tooMany = true
+			break
+		}
+		// What was set in the range is gone from o.sets; what is still set here
+		// cannot be.
+		o.unset(o.cell(it.Key()))
+	}
+	steps.end(it)
+	return tooMany, it.Close()
+}
+
+// accumulate applies an AddToCell or a MergeToCell.
+func (o *outcomes) accumulate(m *Mutation, now time.Time) error {
+	if m.Kind == MergeToCell && m.Value == nil {
+		return nil
+	}
+	family, err := o.w.t.family(m.Family)
+	if err != nil {
+		return err
+	}
+	key := o.w.cellKey(m, now)
+	c, known := o.cells[string(key)]
+	var state *aggregateState
+	switch {
+	case known && c.isSet:
+		state = c.state
+	case !known && !o.deleted.contains(key):
+		if state, err = o.w.d.storedState(family.Aggregate, key); err != nil {
+			return err
+		}
+	}
+	if state == nil {
+		state = &aggregateState{kind: family.Aggregate}
+	}
+	if err := state.apply(m); err != nil {
+		return err
+	}
+	if !known || !c.isSet {
+		c = o.set(key)
+	}
+	c.state = state
+	return nil
+}
+
+// storedState reads the state of an aggregate, nil if there is none.
+func (d *DB) storedState(kind Aggregate, key []byte) (*aggregateState, error) {
+	value, closer, err := d.pebble.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil //nolint:nilnil // no cell, no state
+	}
+	if err != nil {
+		return nil, err
+	}
+	state := &aggregateState{kind: kind}
+	return state, errors.Join(state.merge(value), closer.Close())
+}
+
+// write adds the outcomes to the batch.
+func (o *outcomes) write() error {
+	for _, c := range o.order {
+		var err error
+		switch {
+		case !c.isSet:
+			err = o.w.b.Delete(c.key, nil)
+		case c.state != nil:
+			err = o.w.b.Set(c.key, c.state.value(), nil)
+		default:
+			err = o.w.b.Set(c.key, c.value, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("engine: mutate: %w", err)
+		}
+	}
+	return nil
+}
+
+// keyRange is the keys from lower up to but not including upper.
+type keyRange struct{ lower, upper []byte }
+
+// keyRanges is a set of keys. The zero value is empty.
+type keyRanges struct {
+	ranges *btree.BTreeG[keyRange] // disjoint, not adjacent; nil is none
+	work   int                     // ranges looked at, for tests
+}
+
+// add adds r to the set and returns the parts of it that were not in there,
+// in order.
+func (s *keyRanges) add(r keyRange) []keyRange {
+	if s.ranges == nil {
+		s.ranges = btree.NewG(outcomeDegree, func(a, b keyRange) bool { return bytes.Compare(a.lower, b.lower) < 0 })
+		s.ranges.ReplaceOrInsert(r)
+		return []keyRange{r}
+	}
+	var touched []keyRange
+	s.ranges.DescendLessOrEqual(keyRange{lower: r.lower}, func(x keyRange) bool {
+		if bytes.Compare(x.upper, r.lower) >= 0 {
+			touched = append(touched, x)
+		}
+		return false
+	})
+	s.ranges.AscendGreaterOrEqual(keyRange{lower: r.lower}, func(x keyRange) bool {
+		if bytes.Compare(x.lower, r.upper) > 0 {
+			return false
+		}
+		if len(touched) == 0 || !bytes.Equal(touched[0].lower, x.lower) {
+			touched = append(touched, x)
+		}
+		return true
+	})
+	s.work += 1 + len(touched)
+	var added []keyRange
+	all, from := r, r.lower
+	for _, x := range touched {
+		if bytes.Compare(from, x.lower) < 0 {
+			added = append(added, keyRange{from, x.lower})
+		}
+		if bytes.Compare(from, x.upper) < 0 {
+			from = x.upper
+		}
+		if bytes.Compare(x.lower, all.lower) < 0 {
+			all.lower = x.lower
+		}
+		if bytes.Compare(all.upper, x.upper) < 0 {
+			all.upper = x.upper
+		}
+		s.ranges.Delete(x)
+	}
+	if bytes.Compare(from, r.upper) < 0 {
+		added = append(added, keyRange{from, r.upper})
+	}
+	s.ranges.ReplaceOrInsert(all)
+	return added
+}
+
+// contains tells whether the key is in the set.
+func (s *keyRanges) contains(key []byte) bool {
+	in := false
+	if s.ranges != nil {
+		s.ranges.DescendLessOrEqual(keyRange{lower: key}, func(x keyRange) bool {
+			in = bytes.Compare(key, x.upper) < 0
+			return false
+		})
+	}
+	return in
+}

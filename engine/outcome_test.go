@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestMutate_WorkIsLinear checks by the keys and ranges looked at, whatever
+// the mutations of a call are, that a call twice as long does about twice the
+// work.
+func TestMutate_WorkIsLinear(t *testing.T) {
+	t.Parallel()
+	key := func(i int) []byte { return fmt.Appendf(nil, "%06d", i) }
+	for name, mutations := range map[string]func(i int) []Mutation{
+		"set and delete the row": func(i int) []Mutation {
+			return []Mutation{set("f", string(key(i)), 1000, "v"), {Kind: DeleteFromRow}}
+		},
+		"set and delete the column": func(i int) []Mutation {
+			return []Mutation{
+				set("f", string(key(i)), 1000, "v"),
+				{Kind: DeleteFromColumn, Family: "f", Qualifier: key(i)},
+			}
+		},
+		"set and delete another column": func(i int) []Mutation {
+			return []Mutation{
+				set("f", string(key(i)), 1000, "v"),
+				{Kind: DeleteFromColumn, Family: "f", Qualifier: key(i * 7919 % 100_000)},
+			}
+		},
+		"one column, many ranges": func(i int) []Mutation {
+			return []Mutation{
+				set("f", "q", int64(i+1)*1000, "v"),
+				{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("q"), Start: int64(i+1) * 500, End: int64(i+2) * 1000},
+			}
+		},
+		"stored cells deleted again and again": func(int) []Mutation {
+			return []Mutation{{Kind: DeleteFromFamily, Family: "g"}, {Kind: AddToCell, Family: "sum", Timestamp: 1000, Input: 1}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := openTest(t, Options{})
+			def := Table{Name: "t", Families: []Family{{Name: "f"}, {Name: "g"}, {Name: "sum", Aggregate: AggregateSum}}}
+			if _, err := d.CreateTable(t.Context(), def); err != nil {
+				t.Fatal(err)
+			}
+			var stored []Mutation
+			for i := range 500 {
+				stored = append(stored, set("g", string(key(i)), 1000, "v"))
+			}
+			mustMutate(t, d, "r", stored...)
+			work := func(n int) int {
+				var muts []Mutation
+				for i := range n {
+					muts = append(muts, mutations(i)...)
+				}
+				w := d.newRowBatch(d.catalog.Load().tables["t"], []byte("r"))
+				defer func() { _ = w.b.Close() }()
+				if err := w.add(muts, epoch); err != nil {
+					t.Fatal(err)
+				}
+				return w.work
+			}
+			const n = 5000
+			once, twice := work(n), work(2*n)
+			if once < n || twice > 20*n+1000 || twice > 5*once/2+1000 {
+				t.Errorf("%d pairs of mutations took %d steps, %d took %d", n, once, 2*n, twice)
+			}
+		})
+	}
+}
+
+// TestKeyRanges compares with a set of single keys.
+func TestKeyRanges(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var ranges keyRanges
+		var in [256]bool
+		for range rapid.IntRange(1, 30).Draw(t, "n") {
+			lower := rapid.IntRange(0, 254).Draw(t, "lower")
+			upper := rapid.IntRange(lower+1, min(255, lower+40)).Draw(t, "upper")
+			var want []byte
+			for i := lower; i < upper; i++ {
+				if !in[i] {
+					want = append(want, byte(i))
+				}
+				in[i] = true
+			}
+			var got []byte
+			for _, r := range ranges.add(keyRange{[]byte{byte(lower)}, []byte{byte(upper)}}) {
+				for i := int(r.lower[0]); i < int(r.upper[0]); i++ {
+					got = append(got, byte(i))
+				}
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("[%d, %d) added %d, want %d", lower, upper, got, want)
+			}
+			for i := range in {
+				if ranges.contains([]byte{byte(i)}) != in[i] {
+					t.Fatalf("contains %d: %v", i, !in[i])
+				}
+			}
+		}
+	})
+}
