@@ -1,13 +1,21 @@
 package testkit
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
+
+// ownTables begins the ids of the tables that the DynamoDB door keeps for
+// itself: its catalog, and the indexes of the default layout.
+const ownTables = "_tabletop."
 
 // Dump returns all rows of a Bigtable table of the environment's instance as
 // the canonical text that fixtures' golden files have: rows by key, cells in
@@ -18,13 +26,82 @@ import (
 // mapping the id is not its name.
 func (e *Env) Dump(table string) string {
 	e.tb.Helper()
-	name := "projects/" + e.Project() + "/instances/" + e.Instance() + "/tables/" + table
-	stream, err := btpb.NewBigtableClient(e.emu.Conn()).ReadRows(e.ctx, &btpb.ReadRowsRequest{TableName: name})
+	var out []byte
+	err := e.readRows(e.tableName(table), nil, func(row mapping.Row) { out = mapping.FormatRow(out, row) })
 	if err != nil {
 		e.tb.Fatalf("testkit: dump of %s: %v", table, err)
 	}
+	return string(out)
+}
+
+// DumpAll returns all tables of all instances as one text that is a valid
+// golden file: of each a line with its name, a comment a family with its rule,
+// and its rows as in Dump. Tables come by name, those of other instances than
+// the environment's with their full one; the tables that the DynamoDB door
+// keeps for itself are left out.
+func (e *Env) DumpAll() string {
+	e.tb.Helper()
+	var out []byte
+	own := e.tableName("")
+	for _, t := range e.db.Tables("") {
+		if _, id, _ := strings.Cut(t.Name, "/tables/"); strings.HasPrefix(id, ownTables) {
+			continue
+		}
+		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
+		for _, f := range t.Families { // in order of creation
+			if f.Name != mapping.FamilyState {
+				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, ruleText(&f.GC))
+			}
+		}
+		if err := e.readRows(t.Name, nil, func(row mapping.Row) { out = mapping.FormatRow(out, row) }); err != nil {
+			e.tb.Fatalf("testkit: dump of %s: %v", t.Name, err)
+		}
+	}
+	return string(out)
+}
+
+// ruleText writes a rule as the cbt tool takes it.
+func ruleText(r *engine.GCRule) string {
+	joiner := " or "
+	switch r.Kind {
+	case engine.NoGC:
+		return "never"
+	case engine.MaxVersions:
+		return fmt.Sprintf("maxversions=%d", r.Versions)
+	case engine.MaxAge:
+		return "maxage=" + r.Age.String()
+	case engine.Intersection:
+		joiner = " and "
+	case engine.Union:
+	}
+	parts := make([]string, len(r.Rules))
+	for i := range r.Rules {
+		parts[i] = ruleText(&r.Rules[i])
+		if len(r.Rules[i].Rules) > 1 {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	return strings.Join(parts, joiner)
+}
+
+func (e *Env) tableName(id string) string {
+	return "projects/" + e.Project() + "/instances/" + e.Instance() + "/tables/" + id
+}
+
+// readRows hands the rows of a table to visit, or the row of that key, without
+// the DynamoDB door's bookkeeping and without rows that hold nothing else.
+func (e *Env) readRows(table string, key []byte, visit func(mapping.Row)) error {
+	req := &btpb.ReadRowsRequest{TableName: table}
+	if key != nil {
+		req.Rows = &btpb.RowSet{RowKeys: [][]byte{key}}
+	}
+	ctx, cancel := context.WithCancel(probe(e.ctx))
+	defer cancel()
+	stream, err := btpb.NewBigtableClient(e.emu.Conn()).ReadRows(ctx, req)
+	if err != nil {
+		return err
+	}
 	var (
-		out   []byte
 		row   mapping.Row
 		cell  mapping.Cell // the cell that chunks add to
 		split bool         // its value goes on in the next chunk
@@ -32,10 +109,10 @@ func (e *Env) Dump(table string) string {
 	for {
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return string(out)
+			return nil
 		}
 		if err != nil {
-			e.tb.Fatalf("testkit: dump of %s: %v", table, err)
+			return err
 		}
 		for _, c := range resp.GetChunks() {
 			if len(c.GetRowKey()) > 0 {
@@ -57,7 +134,7 @@ func (e *Env) Dump(table string) string {
 			}
 			if c.GetCommitRow() {
 				if len(row.Cells) > 0 {
-					out = mapping.FormatRow(out, row)
+					visit(row)
 				}
 				row = mapping.Row{}
 			}

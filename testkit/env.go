@@ -20,7 +20,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/facade"
 )
 
 const (
@@ -29,6 +28,8 @@ const (
 	maxMessageBytes = 256 << 20
 	// bufconnBytes is the buffer of the in-process listener.
 	bufconnBytes = 1 << 20
+	// gcInterval is the time between two collections of GCBackground.
+	gcInterval = time.Minute
 )
 
 // Env is a private server with a Bigtable and a DynamoDB door. Its methods may
@@ -41,12 +42,16 @@ type Env struct {
 	cancel context.CancelFunc
 	db     *engine.DB
 	emu    *emu.Server
+	faults *faults
+	dynamo dynamoDBDoor
+
+	gcMu  sync.Mutex
+	swept time.Time // when GCBackground last collected in Advance; guarded by gcMu
 
 	mu      sync.Mutex // guards all below: each is started when first asked for
 	bufconn *bufconn.Listener
 	conn    *grpc.ClientConn
 	addr    string
-	facade  *facade.Server
 	http    *http.Server
 	httpURL string
 	serving sync.WaitGroup // of the Serve loops
@@ -113,13 +118,14 @@ func (e *Env) Addr() string {
 // process and opens no port.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := e.dynamo.open(); err != nil {
+		tb.Fatalf("testkit: DynamoDB server: %v", err)
+	}
 	return dynamodb.New(dynamodb.Options{
 		Region:       "us-east-1",
 		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
 		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:   &http.Client{Transport: e.facadeLocked(tb).RoundTripper()},
+		HTTPClient:   &http.Client{Transport: &e.dynamo},
 	})
 }
 
@@ -131,10 +137,12 @@ func (e *Env) DynamoDBURL() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.http == nil {
-		handler := e.facadeLocked(e.tb)
+		if err := e.dynamo.open(); err != nil {
+			e.tb.Fatalf("testkit: DynamoDB server: %v", err)
+		}
 		lis := e.listen()
 		e.httpURL = "http://" + lis.Addr().String()
-		e.http = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+		e.http = &http.Server{Handler: &e.dynamo, ReadHeaderTimeout: time.Minute}
 		e.serving.Go(func() {
 			if err := e.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 				e.tb.Errorf("testkit: DynamoDB server: %v", err)
@@ -148,8 +156,25 @@ func (e *Env) DynamoDBURL() string {
 func (e *Env) Now() time.Time { return e.config.clock.Now() }
 
 // Advance moves the environment's time forward by d and returns the new time.
-// It collects no garbage: see RunGC.
-func (e *Env) Advance(d time.Duration) time.Time { return e.config.clock.Advance(d) }
+// It collects garbage if the environment was started with GCBackground and a
+// minute has passed.
+func (e *Env) Advance(d time.Duration) time.Time {
+	e.tb.Helper()
+	now := e.config.clock.Advance(d)
+	if e.config.gc != GCBackground {
+		return now
+	}
+	e.gcMu.Lock()
+	due := now.Sub(e.swept) >= gcInterval
+	if due {
+		e.swept = now
+	}
+	e.gcMu.Unlock()
+	if due {
+		e.RunGC()
+	}
+	return now
+}
 
 // RunGC applies the garbage-collection rules of all families once, at the
 // environment's time, and returns how many cells it deleted.
@@ -205,25 +230,6 @@ func (e *Env) serveLocked(lis net.Listener) {
 	})
 }
 
-func (e *Env) facadeLocked(tb testing.TB) *facade.Server {
-	tb.Helper()
-	if e.facade == nil {
-		f, err := facade.New(e.ctx, facade.Options{
-			Conn:     e.emu.Conn(),
-			Project:  e.config.project,
-			Instance: e.config.instance,
-			Mappings: e.config.mappings,
-			Now:      e.config.clock.Now,
-			Logger:   e.config.logger,
-		})
-		if err != nil {
-			tb.Fatalf("testkit: DynamoDB server: %v", err)
-		}
-		e.facade = f
-	}
-	return e.facade
-}
-
 // close ends everything, the doors first, then what is behind them.
 func (e *Env) close() {
 	e.mu.Lock()
@@ -236,9 +242,7 @@ func (e *Env) close() {
 	if e.http != nil {
 		report("the DynamoDB port", e.http.Close())
 	}
-	if e.facade != nil {
-		report("the DynamoDB server", e.facade.Close())
-	}
+	report("the DynamoDB server", e.dynamo.close())
 	if e.conn != nil {
 		report("the connection", e.conn.Close())
 	}

@@ -16,7 +16,14 @@
 //
 // Time is the environment's own: [Env.Advance] moves it forward,
 // [WithFrozenClock] lets it stand still. Garbage collection is manual: expired
-// cells stay readable, as they may in production, until [Env.RunGC].
+// cells stay readable, as they may in production, until [Env.RunGC]; [WithGC]
+// changes that.
+//
+// What production does to an application can be brought about: RPCs that fail,
+// take long, answer twice or break off ([Env.Fail], [Env.Latency],
+// [Env.Duplicate], [Env.CutReadRows]), scripted or at random with a seed. The
+// whole store can be kept and brought back ([Env.Snapshot], [Env.Restore]),
+// shown ([Env.Dump], [Env.DumpAll]) and checked ([Env.CheckRow]).
 //
 // What it does not: nothing here is for production. The package imports
 // testing and two SDKs; the binary and the other packages of this module do
@@ -47,7 +54,32 @@ type config struct {
 	mappings          []*mapping.Mapping
 	mappingFiles      []string
 	clone             bool
+	gc                GC
+	seed              uint64
 }
+
+// GC says when the garbage-collection rules of families are applied.
+type GC uint8
+
+// The modes of garbage collection.
+const (
+	// GCManual collects when [Env.RunGC] says so. It is the default.
+	GCManual GC = iota
+	// GCBackground collects once a minute, whether that passes by itself or by
+	// [Env.Advance], which then returns after the collection: expired cells can
+	// be read for a while, as in the service.
+	GCBackground
+	// GCEager shows no reader what the rules let go.
+	GCEager
+)
+
+// WithGC says when garbage is collected. Default: GCManual.
+func WithGC(mode GC) Option { return func(c *config) { c.gc = mode } }
+
+// WithSeed begins the random sequences of the environment: those of
+// [WithProbability] and of the row sample filter. Default: 0, a seed like any
+// other: each run of a test sees the same.
+func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 
 // WithDir keeps the data in dir, on disk, instead of in memory. A later Start
 // with the same dir finds it again; two at a time are refused.
@@ -110,17 +142,25 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		}
 		c.mappings = append(c.mappings, m)
 	}
-	db, err := engine.Open(engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger})
+	db, err := engine.Open(engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager})
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone})
+	faults := &faults{clock: c.clock, seed: c.seed}
+	srv, err := emu.New(emu.Options{
+		DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed,
+		UnaryInterceptor: faults.unary, StreamInterceptor: faults.stream,
+	})
+	if err == nil && c.gc == GCBackground {
+		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db
+	}
 	if err != nil {
 		_ = db.Close()
 		tb.Fatalf("testkit: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv}
+	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv, faults: faults, swept: c.clock.Now()}
+	e.dynamo.env = e
 	tb.Cleanup(e.close)
 	return e
 }

@@ -1,0 +1,97 @@
+package testkit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// CheckRow fails the test tb, with a diff, unless a row of a Bigtable table
+// holds exactly these cells, in the order and form of [Env.Dump]:
+//
+//	env.CheckRow(t, "orders", "customer7#0001",
+//		`o:total @1000 = "42"`,
+//		`o:state = "paid"`) // at any time
+//
+// A cell may be given without its timestamp. Several cells may stand in one
+// text, a line each. Without any, the row must not exist.
+func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
+	tb.Helper()
+	var lines []string
+	wanted := map[string]bool{}
+	for line := range strings.Lines(strings.Join(want, "\n")) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+			wanted[line] = true
+		}
+	}
+	var got []string
+	err := e.readRows(e.tableName(table), []byte(key), func(row mapping.Row) {
+		timeless := map[string]string{}
+		for _, c := range row.Cells {
+			full := cellLine(c)
+			head := strings.TrimSuffix(cellLine(mapping.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
+			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
+		}
+		for line := range strings.Lines(string(mapping.FormatRow(nil, row))) {
+			full, isCell := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "  ")
+			switch {
+			case !isCell: // the row's key
+			case !wanted[full] && wanted[timeless[full]]:
+				got = append(got, timeless[full])
+			default:
+				got = append(got, full)
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatalf("testkit: row %q of table %s: %v", key, table, err)
+	}
+	if diff, equal := diffLines(lines, got); !equal {
+		tb.Errorf("testkit: row %q of table %s differs (- want, + got):\n%s", key, table, diff)
+	}
+}
+
+// cellLine is the line of a cell in the canonical text of a row.
+func cellLine(c mapping.Cell) string {
+	_, line, _ := strings.Cut(string(mapping.FormatRow(nil, mapping.Row{Cells: []mapping.Cell{c}})), "\n")
+	return strings.TrimSpace(line)
+}
+
+// diffLines shows what to take from and to add to want to have got, with the
+// fewest such lines.
+func diffLines(want, got []string) (text string, equal bool) {
+	// longest[i][j] is the length of the longest common subsequence of
+	// want[i:] and got[j:].
+	longest := make([][]int, len(want)+1)
+	for i := range longest {
+		longest[i] = make([]int, len(got)+1)
+	}
+	for i := len(want) - 1; i >= 0; i-- {
+		for j := len(got) - 1; j >= 0; j-- {
+			if want[i] == got[j] {
+				longest[i][j] = longest[i+1][j+1] + 1
+			} else {
+				longest[i][j] = max(longest[i+1][j], longest[i][j+1])
+			}
+		}
+	}
+	var b strings.Builder
+	i, j := 0, 0
+	for i < len(want) || j < len(got) {
+		switch {
+		case i < len(want) && j < len(got) && want[i] == got[j]:
+			fmt.Fprintf(&b, "    %s\n", want[i])
+			i, j = i+1, j+1
+		case j == len(got) || i < len(want) && longest[i+1][j] >= longest[i][j+1]:
+			fmt.Fprintf(&b, "  - %s\n", want[i])
+			i++
+		default:
+			fmt.Fprintf(&b, "  + %s\n", got[j])
+			j++
+		}
+	}
+	return b.String(), longest[0][0] == len(want) && len(want) == len(got)
+}

@@ -1,0 +1,474 @@
+package testkit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+// rawClient is a data client that retries nothing.
+func rawClient(env *testkit.Env) (client btpb.BigtableClient, table string) {
+	return btpb.NewBigtableClient(env.Conn()), "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t"
+}
+
+func setCell(value string) []*btpb.Mutation {
+	return []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+		FamilyName: "f", ColumnQualifier: []byte("q"), TimestampMicros: 1000, Value: []byte(value),
+	}}}}
+}
+
+func mutateRow(ctx context.Context, env *testkit.Env, row, value string) error {
+	client, table := rawClient(env)
+	_, err := client.MutateRow(ctx, &btpb.MutateRowRequest{TableName: table, RowKey: []byte(row), Mutations: setCell(value)})
+	return err
+}
+
+func increment(ctx context.Context, env *testkit.Env, row string) error {
+	client, table := rawClient(env)
+	_, err := client.ReadModifyWriteRow(ctx, &btpb.ReadModifyWriteRowRequest{TableName: table, RowKey: []byte(row), Rules: []*btpb.ReadModifyWriteRule{{
+		FamilyName: "f", ColumnQualifier: []byte("n"), Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
+	}}})
+	return err
+}
+
+// readRows returns the keys of the whole rows that a request gets, and how its
+// stream ended.
+func readRows(ctx context.Context, env *testkit.Env, rows *btpb.RowSet) ([]string, error) {
+	client, table := rawClient(env)
+	stream, err := client.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: table, Rows: rows})
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	var key string
+	for {
+		resp, err := stream.Recv()
+		if err == io.EOF {
+			return keys, nil
+		}
+		if err != nil {
+			return keys, err
+		}
+		for _, c := range resp.GetChunks() {
+			if len(c.GetRowKey()) > 0 {
+				key = string(c.GetRowKey())
+			}
+			if c.GetCommitRow() {
+				keys = append(keys, key)
+			}
+		}
+	}
+}
+
+// mutateRows writes rows in one request and returns the codes of its entries.
+func mutateRows(t *testing.T, env *testkit.Env, rows ...string) ([]codes.Code, error) {
+	t.Helper()
+	client, table := rawClient(env)
+	req := &btpb.MutateRowsRequest{TableName: table}
+	for _, row := range rows {
+		req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: []byte(row), Mutations: setCell(row)})
+	}
+	stream, err := client.MutateRows(t.Context(), req)
+	if err != nil {
+		return nil, err
+	}
+	got := slices.Repeat([]codes.Code{99}, len(rows))
+	for {
+		resp, err := stream.Recv()
+		if err == io.EOF {
+			return got, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range resp.GetEntries() {
+			got[e.GetIndex()] = codes.Code(e.GetStatus().GetCode())
+		}
+	}
+}
+
+func wantCode(t *testing.T, what string, err error, want codes.Code) {
+	t.Helper()
+	if got := status.Code(err); got != want {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+var unavailable = status.Error(codes.Unavailable, "scripted")
+
+func TestFail(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	ctx := t.Context()
+
+	fault := env.Fail("MutateRow", status.Error(codes.Aborted, "scripted"), testkit.OnTable("t"), testkit.OnRow("a"), testkit.Skip(1), testkit.Times(2))
+	for i, want := range []codes.Code{codes.OK, codes.Aborted, codes.Aborted, codes.OK} {
+		wantCode(t, fmt.Sprint("call ", i), mutateRow(ctx, env, "a", fmt.Sprint(i)), want)
+		wantCode(t, "another row", mutateRow(ctx, env, "b", "x"), codes.OK)
+	}
+	if got := fault.Hits(); got != 2 {
+		t.Errorf("%d hits, want 2", got)
+	}
+	env.CheckRow(t, "t", "a", `f:q @1000 = "3"`)
+
+	fault = env.Fail("*", unavailable)
+	wantCode(t, "any call", mutateRow(ctx, env, "a", "4"), codes.Unavailable)
+	_, err := readRows(ctx, env, nil)
+	wantCode(t, "a stream", err, codes.Unavailable)
+	if err := status.Convert(err).Message(); err != "scripted" {
+		t.Errorf("message %q", err)
+	}
+	env.CheckRow(t, "t", "a", `f:q = "3"`) // a look at the rows is no call
+	fault.Remove()
+	wantCode(t, "after Remove", mutateRow(ctx, env, "a", "5"), codes.OK)
+
+	env.Fail("Bigtable/MutateRow", unavailable, testkit.OnTable("other"))
+	env.Fail("BigtableTableAdmin/GetTable", unavailable)
+	wantCode(t, "another table", mutateRow(ctx, env, "a", "6"), codes.OK)
+	if _, err := env.BigtableAdmin(t).TableInfo(shortly(t), "t"); err == nil {
+		t.Error("GetTable passes")
+	}
+}
+
+// shortly is a context whose time is over soon: for a client that retries.
+func shortly(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestFail_Applied: the answer is lost, the write is not.
+func TestFail_Applied(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	env.Fail("MutateRow", unavailable, testkit.Applied())
+	env.Fail("MutateRows", unavailable, testkit.Applied(), testkit.Times(1))
+	env.Fail("MutateRows", unavailable, testkit.Applied(), testkit.OnRow("d"))
+	wantCode(t, "a write", mutateRow(t.Context(), env, "a", "1"), codes.Unavailable)
+	_, err := mutateRows(t, env, "b")
+	wantCode(t, "a bulk write", err, codes.Unavailable)
+	got, err := mutateRows(t, env, "c", "d")
+	wantCode(t, "an entry", err, codes.OK)
+	if diff := cmp.Diff([]codes.Code{codes.OK, codes.Unavailable}, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	for row, value := range map[string]string{"a": "1", "b": "b", "c": "c", "d": "d"} {
+		env.CheckRow(t, "t", row, fmt.Sprintf("f:q = %q", value))
+	}
+}
+
+// TestFail_Entries: of a bulk write only the entries of the row fail.
+func TestFail_Entries(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	env.Fail("MutateRows", unavailable, testkit.OnRow("b"), testkit.Times(2))
+	for _, tc := range []struct {
+		rows []string
+		want []codes.Code
+	}{
+		{[]string{"a", "b", "c", "b"}, []codes.Code{codes.OK, codes.Unavailable, codes.OK, codes.Unavailable}},
+		{[]string{"a", "c"}, []codes.Code{codes.OK, codes.OK}},
+		{[]string{"b"}, []codes.Code{codes.Unavailable}},
+	} {
+		got, err := mutateRows(t, env, tc.rows...)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%v: %v (-want +got):\n%s", tc.rows, err, diff)
+		}
+	}
+	env.CheckRow(t, "t", "a", `f:q = "a"`)
+	env.CheckRow(t, "t", "b")
+	if got, err := mutateRows(t, env, "b"); err != nil || got[0] != codes.OK {
+		t.Errorf("after the fault: %v, %v", got, err)
+	}
+}
+
+// TestFail_Rows: a fault on a row strikes what reads or writes it.
+func TestFail_Rows(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	fault := env.Fail("*", unavailable, testkit.OnRow("m"))
+	open := func(start, end string) *btpb.RowSet {
+		return &btpb.RowSet{RowRanges: []*btpb.RowRange{{
+			StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte(start)}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte(end)},
+		}}}
+	}
+	closed := func(start, end string) *btpb.RowSet {
+		return &btpb.RowSet{RowRanges: []*btpb.RowRange{{
+			StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte(start)}, EndKey: &btpb.RowRange_EndKeyClosed{EndKeyClosed: []byte(end)},
+		}}}
+	}
+	for _, tc := range []struct {
+		rows *btpb.RowSet
+		want codes.Code
+	}{
+		{nil, codes.Unavailable},
+		{&btpb.RowSet{RowKeys: [][]byte{[]byte("a"), []byte("m")}}, codes.Unavailable},
+		{&btpb.RowSet{RowKeys: [][]byte{[]byte("a")}}, codes.OK},
+		{closed("m", "z"), codes.Unavailable},
+		{closed("a", "m"), codes.Unavailable},
+		{closed("n", "z"), codes.OK},
+		{closed("a", "l"), codes.OK},
+		{open("m", "z"), codes.OK},
+		{open("a", "m"), codes.OK},
+		{open("a", "z"), codes.Unavailable},
+		{open("", ""), codes.Unavailable},
+		{&btpb.RowSet{RowRanges: []*btpb.RowRange{{}}}, codes.Unavailable},
+	} {
+		_, err := readRows(t.Context(), env, tc.rows)
+		wantCode(t, tc.rows.String(), err, tc.want)
+	}
+	hits := fault.Hits()
+	wantCode(t, "increment", increment(t.Context(), env, "m"), codes.Unavailable)
+	wantCode(t, "increment", increment(t.Context(), env, "n"), codes.OK)
+	if got := fault.Hits() - hits; got != 1 {
+		t.Errorf("%d hits, want 1", got)
+	}
+}
+
+// TestFail_Probability: a seed gives the same faults every time.
+func TestFail_Probability(t *testing.T) {
+	t.Parallel()
+	run := func(seed uint64) string {
+		env := testkit.Start(t, testkit.WithSeed(seed))
+		createTable(t, env, "t", 1, "f")
+		env.Fail("MutateRow", unavailable, testkit.WithProbability(0.5))
+		var b strings.Builder
+		for range 64 {
+			b.WriteByte("01"[min(1, int(status.Code(mutateRow(t.Context(), env, "a", "x"))))])
+		}
+		return b.String()
+	}
+	one := run(1)
+	if again := run(1); again != one {
+		t.Errorf("seed 1 gave %s, then %s", one, again)
+	}
+	if other := run(2); other == one {
+		t.Errorf("seeds 1 and 2 both give %s", one)
+	}
+	if n := strings.Count(one, "1"); n < 16 || n > 48 {
+		t.Errorf("%d of 64 calls fail with probability 0.5", n)
+	}
+}
+
+// TestFail_EveryDoor: clients on a port meet the faults too, the DynamoDB door
+// does not, unless it is meant.
+func TestFail_EveryDoor(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	conn, err := grpc.NewClient(env.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	fault := env.Fail("*", status.Error(codes.DataLoss, "scripted"))
+	_, table := rawClient(env)
+	_, err = btpb.NewBigtableClient(conn).MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("a"), Mutations: setCell("1")})
+	wantCode(t, "over the port", err, codes.DataLoss)
+	putItem(t, ddb, "a")
+	fault.Remove()
+
+	behind := env.Fail("CheckAndMutateRow", status.Error(codes.DataLoss, "scripted"), testkit.BehindDynamoDB(), testkit.Times(1))
+	put := &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "b"}}}
+	noRetry := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	if _, err := ddb.PutItem(t.Context(), put, noRetry); err == nil {
+		t.Error("the DynamoDB door does not notice that its Bigtable fails")
+	}
+	if _, err := ddb.PutItem(t.Context(), put, noRetry); err != nil {
+		t.Error(err)
+	}
+	if got := behind.Hits(); got != 1 {
+		t.Errorf("%d hits, want 1", got)
+	}
+	if got := countItems(t, ddb); got != 2 {
+		t.Errorf("%d items, want 2", got)
+	}
+}
+
+// TestLatency: time passes on the environment's clock, not here.
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	env := testkit.Start(t, testkit.WithFrozenClock(start))
+	createTable(t, env, "t", 1, "f")
+	env.Latency("MutateRow", time.Hour, testkit.Times(1))
+	env.Latency("ReadRows", time.Minute)
+	wantCode(t, "a slow write", mutateRow(t.Context(), env, "a", "1"), codes.OK)
+	if got := env.Now().Sub(start); got != time.Hour {
+		t.Errorf("%v passed, want an hour", got)
+	}
+	if _, err := readRows(t.Context(), env, nil); err != nil {
+		t.Error(err)
+	}
+	if got := env.Now().Sub(start); got != time.Hour+time.Minute {
+		t.Errorf("%v passed, want an hour and a minute", got)
+	}
+	// A call that has less time than that is over at once, and not served.
+	env.Latency("MutateRow", time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	before := env.Now()
+	wantCode(t, "a write with a deadline", mutateRow(ctx, env, "b", "1"), codes.DeadlineExceeded)
+	if got := env.Now().Sub(before); got > 30*time.Minute || got < 20*time.Minute {
+		t.Errorf("%v passed, want the call's half hour", got)
+	}
+	env.CheckRow(t, "t", "b")
+}
+
+func TestCutReadRows(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	var all []string
+	for i := range 6 {
+		all = append(all, fmt.Sprint(i))
+	}
+	if _, err := mutateRows(t, env, all...); err != nil {
+		t.Fatal(err)
+	}
+	// A row of several messages.
+	set(t, env, "t", "3", "f", "big", make([]byte, 3<<20))
+	for n := range 6 {
+		fault := env.CutReadRows(n, unavailable, testkit.Times(1))
+		got, err := readRows(t.Context(), env, nil)
+		wantCode(t, fmt.Sprint("after ", n), err, codes.Unavailable)
+		if diff := cmp.Diff(all[:n], got); diff != "" && n+len(got) > 0 {
+			t.Errorf("after %d rows (-want +got):\n%s", n, diff)
+		}
+		if got, err := readRows(t.Context(), env, nil); err != nil || len(got) != 6 {
+			t.Errorf("after the fault: %v, %v", got, err)
+		}
+		fault.Remove()
+	}
+	// A stream that ends by itself is not cut, and does not count.
+	fault := env.CutReadRows(6, unavailable)
+	if got, err := readRows(t.Context(), env, nil); err != nil || len(got) != 6 || fault.Hits() != 0 {
+		t.Errorf("%v, %v, %d hits", got, err, fault.Hits())
+	}
+	// The official client resumes where it was cut off.
+	env.CutReadRows(2, unavailable, testkit.Times(2))
+	var got []string
+	err := env.Bigtable(t).Open("t").ReadRows(t.Context(), bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
+		got = append(got, r.Key())
+		return true
+	})
+	if diff := cmp.Diff(all, got); err != nil || diff != "" {
+		t.Errorf("the official client: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestDuplicate(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]testkit.Option{nil, {testkit.WithClonedMessages()}} {
+		env := testkit.Start(t, opts...)
+		createTable(t, env, "t", 3, "f")
+		once := env.Duplicate("ReadModifyWriteRow", testkit.Times(1))
+		for range 2 {
+			if err := increment(t.Context(), env, "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		row, err := env.Bigtable(t).Open("t").ReadRow(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := row["f"][0].Value[7]; got != 3 || once.Hits() != 1 {
+			t.Errorf("the counter is %d after 2 calls, one of them twice", got)
+		}
+		// Streams: the answer comes once.
+		env.Duplicate("*")
+		if got, err := mutateRows(t, env, "b", "c"); err != nil || !slices.Equal(got, []codes.Code{0, 0}) {
+			t.Errorf("a bulk write: %v, %v", got, err)
+		}
+		if got, err := readRows(t.Context(), env, nil); err != nil || !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("a read: %v, %v", got, err)
+		}
+	}
+}
+
+// TestDuplicate_DynamoDB: a Put may reach the Bigtable behind the door twice.
+func TestDuplicate_DynamoDB(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	fault := env.Duplicate("*", testkit.BehindDynamoDB())
+	for range 3 {
+		putItem(t, ddb, "a")
+	}
+	if got := countItems(t, ddb); got != 1 || fault.Hits() == 0 {
+		t.Errorf("%d items, with %d requests sent twice", got, fault.Hits())
+	}
+}
+
+// TestFaults_Concurrent: faults come and go beside calls, and each is counted.
+func TestFaults_Concurrent(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	counted := env.Fail("MutateRow", unavailable, testkit.Times(20))
+	var failed sync.Map
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 10 {
+				env.Latency("ReadRows", time.Nanosecond).Remove()
+				if mutateRow(t.Context(), env, fmt.Sprint(w), "x") != nil {
+					failed.Store(w*10+i, true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	failed.Range(func(any, any) bool { n++; return true })
+	if n != 20 || counted.Hits() != 20 {
+		t.Errorf("%d calls failed, %d hits, want 20", n, counted.Hits())
+	}
+}
+
+// TestFaults_Misuse fails the test.
+func TestFaults_Misuse(t *testing.T) {
+	t.Parallel()
+	for name, misuse := range map[string]func(*testkit.Env){
+		`no RPC is named "MutateRaw"`:        func(e *testkit.Env) { e.Fail("MutateRaw", unavailable) },
+		`no RPC is named "sink"`:             func(e *testkit.Env) { e.Fail("sink", unavailable) },
+		"the error is nil":                   func(e *testkit.Env) { e.Fail("MutateRow", nil) },
+		"negative":                           func(e *testkit.Env) { e.Latency("MutateRow", -1) },
+		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
+		"Applied is an option of Fail":       func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
+	} {
+		got := failure(t, func(tb testing.TB) {
+			tb.Helper()
+			misuse(testkit.Start(tb))
+		})
+		if !strings.Contains(got, name) {
+			t.Errorf("failed with %q, want %q", got, name)
+		}
+	}
+}
