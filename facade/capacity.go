@@ -7,7 +7,9 @@ import (
 
 // capacityUnits is one arm of ConsumedCapacity.
 type capacityUnits struct {
-	CapacityUnits float64
+	CapacityUnits      float64
+	ReadCapacityUnits  float64 `json:",omitzero"`
+	WriteCapacityUnits float64 `json:",omitzero"`
 }
 
 // consumedCapacity is the ConsumedCapacity of an answer. The arms are filled
@@ -15,6 +17,8 @@ type capacityUnits struct {
 type consumedCapacity struct {
 	TableName              string
 	CapacityUnits          float64
+	ReadCapacityUnits      float64                  `json:",omitzero"` // of transactions alone
+	WriteCapacityUnits     float64                  `json:",omitzero"` // of transactions alone
 	Table                  *capacityUnits           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]capacityUnits `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]capacityUnits `json:",omitzero"`
@@ -55,7 +59,7 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 	if *mode != "INDEXES" {
 		return out
 	}
-	out.Table = &capacityUnits{c.table}
+	out.Table = &capacityUnits{CapacityUnits: c.table}
 	for name, units := range c.indexes {
 		arm := &out.LocalSecondaryIndexes
 		if ix := t.index(name); ix == nil || ix.Global {
@@ -64,9 +68,41 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 		if *arm == nil {
 			*arm = map[string]capacityUnits{}
 		}
-		(*arm)[name] = capacityUnits{units}
+		(*arm)[name] = capacityUnits{CapacityUnits: units}
 	}
 	return out
+}
+
+// reportReads is report for reads of a transaction.
+func (c *capacityTally) reportReads(t *tableDef, mode *string) *consumedCapacity {
+	out := c.report(t, mode)
+	if out != nil {
+		out.split(func(units float64) (read, write float64) { return units, 0 })
+	}
+	return out
+}
+
+// reportWrites is report for writes of a transaction.
+func (c *capacityTally) reportWrites(t *tableDef, mode *string) *consumedCapacity {
+	out := c.report(t, mode)
+	if out != nil {
+		out.split(func(units float64) (read, write float64) { return 0, units })
+	}
+	return out
+}
+
+// split says of all arms which part was read and which was written.
+func (c *consumedCapacity) split(parts func(units float64) (read, write float64)) {
+	c.ReadCapacityUnits, c.WriteCapacityUnits = parts(c.CapacityUnits)
+	if c.Table != nil {
+		c.Table.ReadCapacityUnits, c.Table.WriteCapacityUnits = parts(c.Table.CapacityUnits)
+	}
+	for _, arms := range []map[string]capacityUnits{c.LocalSecondaryIndexes, c.GlobalSecondaryIndexes} {
+		for name, arm := range arms {
+			arm.ReadCapacityUnits, arm.WriteCapacityUnits = parts(arm.CapacityUnits)
+			arms[name] = arm
+		}
+	}
 }
 
 // wantsCapacity reports whether the answer carries ConsumedCapacity.

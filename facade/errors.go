@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,6 +23,21 @@ type Error struct {
 	Message string
 	// Item is the item as it was before, in a
 	// ConditionalCheckFailedException that was asked to carry it; else nil.
+	Item attr.Item
+	// Reasons are those of a TransactionCanceledException, one for each action
+	// of the request, in its order; else nil.
+	Reasons []CancellationReason
+}
+
+// CancellationReason says what one action has to do with the cancellation of
+// its transaction.
+type CancellationReason struct {
+	// Code is "None" for an action that was not at fault; else, for example,
+	// "ConditionalCheckFailed", "TransactionConflict", "ValidationError".
+	Code string
+	// Message is the text; "" for the code "None".
+	Message string
+	// Item is the item as it was, where the action asked for it; else nil.
 	Item attr.Item
 }
 
@@ -43,6 +59,7 @@ const (
 // Error codes.
 const (
 	codeConditionalCheckFailed = "ConditionalCheckFailedException"
+	codeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	codeInternalServerError    = "InternalServerError"
 	codeInvalidSignature       = "InvalidSignatureException"
@@ -53,7 +70,9 @@ const (
 	codeResourceNotFound       = "ResourceNotFoundException"
 	codeSerialization          = "SerializationException"
 	codeServiceUnavailable     = "ServiceUnavailable"
+	codeTransactionCanceled    = "TransactionCanceledException"
 	codeTransactionConflict    = "TransactionConflictException"
+	codeTransactionInProgress  = "TransactionInProgressException"
 	codeUnknownOperation       = "UnknownOperationException"
 	codeValidation             = "ValidationException"
 )
@@ -74,10 +93,12 @@ func namespaceOf(code string) string {
 // messageMember returns the name of the text's member: AWS writes it with a
 // capital for a few errors.
 func messageMember(code string) string {
-	if code == codeSerialization {
+	switch code {
+	case codeSerialization, codeIdempotentMismatch, codeTransactionCanceled, codeTransactionInProgress:
 		return "Message"
+	default:
+		return "message"
 	}
-	return "message"
 }
 
 func badRequest(code, message string) *Error {
@@ -107,6 +128,25 @@ func conditionalCheckFailedError(old attr.Item) *Error {
 	return e
 }
 
+// The codes of cancellation reasons.
+const (
+	reasonNone            = "None"
+	reasonConditionFailed = "ConditionalCheckFailed"
+	reasonConflict        = "TransactionConflict"
+	reasonValidation      = "ValidationError"
+)
+
+// transactionCanceledError says for each action what it had to do with it.
+func transactionCanceledError(reasons []CancellationReason) *Error {
+	codes := make([]string, len(reasons))
+	for i, r := range reasons {
+		codes[i] = r.Code
+	}
+	e := badRequest(codeTransactionCanceled, fmt.Sprintf(msgTransactionCanceled, strings.Join(codes, ", ")))
+	e.Reasons = reasons
+	return e
+}
+
 func internalServerError() *Error {
 	return &Error{Code: codeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: msgInternalError}
 }
@@ -132,6 +172,10 @@ func foreignError(err error) *Error {
 		return validationError(msgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, errIntent):
 		return badRequest(codeTransactionConflict, msgTransactionOngoing)
+	case errors.Is(err, errTokenMismatch):
+		return badRequest(codeIdempotentMismatch, msgTokenMismatch)
+	case errors.Is(err, errTokenRunning):
+		return badRequest(codeTransactionInProgress, msgTokenRunning)
 	case errors.Is(err, errTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
 	case errors.Is(err, errTableExists), errors.Is(err, errTableInUse):

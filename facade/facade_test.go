@@ -153,7 +153,7 @@ func showAnswer(answer []byte, err error) string {
 	switch {
 	case errors.As(err, &e):
 		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
-		if e.Item != nil {
+		if e.Item != nil || e.Reasons != nil {
 			text += prettyJSON(encodeError(e), "") + "\n"
 		}
 		return text

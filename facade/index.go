@@ -46,7 +46,8 @@ type layout struct {
 	table   string // of the Bigtable table
 	key     mapping.KeySchema
 	base    *mapping.Mapping
-	indexes []*indexLayout // as tableDef.Indexes
+	indexes []*indexLayout // as tableDef.Indexes, then due
+	due     *indexLayout   // by due time; nil: items do not expire
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -85,6 +86,13 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 			}
 		}
 		l.indexes = append(l.indexes, il)
+	}
+	if def.TTLTable != "" {
+		var err error
+		if l.due, err = dueIndex(def); err != nil {
+			return nil, fmt.Errorf("due times of table %s: %w", def.Name, err)
+		}
+		l.indexes = append(l.indexes, l.due)
 	}
 	return l, nil
 }

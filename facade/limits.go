@@ -24,6 +24,9 @@ const (
 	maxBatchGetKeys       = 100      // keys of one BatchGetItem, over all tables
 	maxBatchGetBytes      = 16 << 20 // returned by one BatchGetItem
 	maxBatchWriteRequests = 25       // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100      // actions of one transaction
+	maxTransactBytes      = 4 << 20  // of the items, keys and values of one TransactWriteItems
+	maxRequestTokenChars  = 36
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100
 
@@ -34,6 +37,7 @@ const (
 	maxNonKeyAttributes        = 20  // of one index
 	maxNonKeyAttributesSummed  = 100 // over the indexes of a table
 	maxCapacityUnits           = 1_000_000_000_000
+	maxTTLAttributeChars       = 255
 	maxTagsPerResource         = 50
 	maxTagKeyChars             = 128
 	maxTagValueChars           = 256

@@ -151,18 +151,28 @@ const (
 	msgStartKeySegment     = "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d"
 )
 
-// I. Batches and tags.
+// I. Batches, transactions, expiry and tags.
 const (
-	msgBatchGetEmpty      = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
-	msgBatchWriteEmpty    = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
-	msgBatchGetTooMany    = "Too many items requested for the BatchGetItem call"                                                                                        // 148
-	msgBatchWriteTooMany  = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // 149
-	msgBatchWriteSum      = "Too many items requested for the BatchWriteItem call"
-	msgBatchWriteAction   = "Each write request must hold exactly one of PutRequest and DeleteRequest"
-	msgDuplicateKeys      = "Provided list of item keys contains duplicates"             // 150
-	msgTransactionOngoing = "Transaction is ongoing for the item"                        // 155
-	msgTagsEmpty          = "Atleast one Tag (Key) needs to be provided as Input."       // 160, sic
-	msgTagsARN            = "Invalid TableArn: Invalid ResourceArn provided as input %s" // 161
-	msgTagsNotFound       = "Requested resource not found: ResourcArn: %s not found"     // sic
-	msgTagsTooMany        = "One or more parameter values were invalid: Too many tags, the limit is %d"
+	msgBatchGetEmpty       = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
+	msgBatchWriteEmpty     = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
+	msgBatchGetTooMany     = "Too many items requested for the BatchGetItem call"                                                                                        // 148
+	msgBatchWriteTooMany   = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // 149
+	msgBatchWriteSum       = "Too many items requested for the BatchWriteItem call"
+	msgBatchWriteAction    = "Each write request must hold exactly one of PutRequest and DeleteRequest"
+	msgDuplicateKeys       = "Provided list of item keys contains duplicates"                                     // 150
+	msgTransactionOngoing  = "Transaction is ongoing for the item"                                                // 155
+	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152
+	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                 // 153
+	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" // 154
+	msgTransactTooLarge    = "The aggregate size of the items in the transaction exceeds 4 MB"
+	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"
+	msgTokenRunning        = "The transaction with the given request token is already in progress."
+	msgTTLEnabled          = "TimeToLive is already enabled" // 158
+	msgTTLDisabled         = "TimeToLive is already disabled"
+	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"
+	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval" // 159
+	msgTagsEmpty           = "Atleast one Tag (Key) needs to be provided as Input."                  // 160, sic
+	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"            // 161
+	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                // sic
+	msgTagsTooMany         = "One or more parameter values were invalid: Too many tags, the limit is %d"
 )

@@ -1,6 +1,110 @@
 package facade
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// updateTimeToLiveInput is the request of UpdateTimeToLive.
+type updateTimeToLiveInput struct {
+	TableName               *string
+	TimeToLiveSpecification *timeToLiveSpecification
+}
+
+type timeToLiveSpecification struct {
+	AttributeName *string
+	Enabled       *flag
+}
+
+// updateTimeToLiveOutput is the answer of UpdateTimeToLive.
+type updateTimeToLiveOutput struct {
+	TimeToLiveSpecification struct {
+		AttributeName string
+		Enabled       bool
+	}
+}
+
+// ttlChangeInterval is the time in which AWS takes one change of a table.
+const ttlChangeInterval = time.Hour
+
+// updateTimeToLive lets the items of a table expire, or stay. Server.ReapExpired
+// deletes those whose time has come.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
+func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput) (*updateTimeToLiveOutput, error) {
+	v := s.validator("UpdateTimeToLive")
+	name, err := v.controlTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	spec := in.TimeToLiveSpecification
+	v.required("TimeToLiveSpecification", spec != nil)
+	if spec != nil {
+		v.required("TimeToLiveSpecification.Enabled", spec.Enabled != nil)
+		v.ttlAttribute(spec.AttributeName)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	out := &updateTimeToLiveOutput{}
+	out.TimeToLiveSpecification.AttributeName = *spec.AttributeName
+	out.TimeToLiveSpecification.Enabled = spec.Enabled.isTrue()
+	now := s.opts.Now()
+	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.isTrue(), now); err != nil {
+			return err
+		}
+		t.TTLAttribute, t.TTLChanged = "", now
+		if spec.Enabled.isTrue() {
+			t.TTLAttribute = *spec.AttributeName
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, controlError(err, name)
+	}
+	if spec.Enabled.isTrue() {
+		// ENABLED at once, as a table is ACTIVE at once, unless that takes
+		// longer than the client waits.
+		select {
+		case <-s.store.fillDueTimes(name):
+		case <-ctx.Done():
+		}
+	}
+	return out, nil
+}
+
+// ttlAttribute checks the member AttributeName.
+func (v *validator) ttlAttribute(name *string) {
+	const member = "TimeToLiveSpecification.AttributeName"
+	v.required(member, name != nil)
+	if name == nil {
+		return
+	}
+	switch n := utf8.RuneCountInString(*name); {
+	case n < 1:
+		v.fail(member, quoted(*name), fmt.Sprintf(msgMemberMinLength, 1))
+	case n > maxTTLAttributeChars:
+		v.fail(member, quoted(*name), fmt.Sprintf(msgMemberMaxLength, maxTTLAttributeChars))
+	}
+}
+
+// checkTTLChange refuses a change that changes nothing, that goes from one
+// attribute to another, or that follows too soon on the last.
+func checkTTLChange(t *tableDef, attribute string, enable bool, now time.Time) error {
+	switch {
+	case t.TTLAttribute == "" && !enable:
+		return validationError(msgTTLDisabled)
+	case t.TTLAttribute != "" && t.TTLAttribute != attribute:
+		return validationError(fmt.Sprintf(msgTTLOtherAttribute, t.TTLAttribute))
+	case t.TTLAttribute != "" && enable:
+		return validationError(msgTTLEnabled)
+	case !t.TTLChanged.IsZero() && now.Sub(t.TTLChanged) < ttlChangeInterval:
+		return validationError(msgTTLTooSoon)
+	}
+	return nil
+}
 
 // describeTimeToLiveOutput is the answer of DescribeTimeToLive.
 type describeTimeToLiveOutput struct {
@@ -18,9 +122,12 @@ func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*descr
 	if err != nil {
 		return nil, err
 	}
-	d := timeToLiveDescription{TimeToLiveStatus: "DISABLED"}
-	if t.TTLAttribute != "" {
-		d = timeToLiveDescription{AttributeName: t.TTLAttribute, TimeToLiveStatus: "ENABLED"}
+	d := timeToLiveDescription{AttributeName: t.TTLAttribute, TimeToLiveStatus: "ENABLED"}
+	switch {
+	case t.TTLAttribute == "":
+		d.TimeToLiveStatus = "DISABLED"
+	case t.TTLFilling:
+		d.TimeToLiveStatus = "ENABLING"
 	}
 	return &describeTimeToLiveOutput{d}, nil
 }

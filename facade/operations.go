@@ -108,7 +108,6 @@ const (
 	notePartiQL      = "no PartiQL yet"
 	notePolicy       = "no access control"
 	noteStreams      = "no streams yet"
-	noteTransactions = "no transactions yet"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
@@ -163,8 +162,8 @@ var operations = []*operation{
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),
-	refuse("TransactGetItems", noteTransactions),
-	refuse("TransactWriteItems", noteTransactions),
+	serve("TransactGetItems", (*Server).transactGetItems, ""),
+	serve("TransactWriteItems", (*Server).transactWriteItems, ""),
 	serve("UntagResource", (*Server).untagResource, ""),
 	refuse("UpdateContinuousBackups", noteBackup),
 	refuse("UpdateContributorInsights", noteInsights),
@@ -174,7 +173,7 @@ var operations = []*operation{
 	refuse("UpdateKinesisStreamingDestination", noteKinesis),
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),
-	refuse("UpdateTimeToLive", "items do not expire yet"),
+	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	refuseStreams("DescribeStream"),
 	refuseStreams("GetRecords"),
 	refuseStreams("GetShardIterator"),

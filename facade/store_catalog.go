@@ -318,6 +318,11 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 			return err
 		}
 	}
+	if def.TTLTable != "" {
+		if err := s.dropTable(ctx, def.TTLTable); err != nil {
+			return err
+		}
+	}
 	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
@@ -330,7 +335,8 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 // or returns an error that aborts. Indexes that fn appends to Indexes are
 // created and filled in the background (status CREATING, Backfilling, then
 // ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
-// deleted. fn may be called again when another update came first.
+// deleted. A change of TTLAttribute gives the table due times, which the
+// caller has to fill, or takes them away. fn may be called again when another update came first.
 // Errors: errTableNotFound, errTableInUse, fn's.
 func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef) error) (*tableDef, error) {
 	s.cat.ddl.Lock()
@@ -372,6 +378,14 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	}
 	if added {
 		next.Status = statusUpdating
+	}
+	if next.TTLAttribute != c.def.TTLAttribute {
+		if c.def.TTLTable != "" {
+			dropped = append(dropped, c.def.TTLTable)
+		}
+		if err := s.placeDueTimes(ctx, next); err != nil {
+			return nil, err
+		}
 	}
 	latch := s.latchOf(name)
 	latch.Lock()
@@ -484,6 +498,7 @@ func (s *store) openCatalog(ctx context.Context) error {
 		return err
 	}
 	var unfilled []*cachedTable
+	var unfilledTTL []string
 	for _, name := range names {
 		c, err := s.refresh(ctx, name)
 		if errors.Is(err, errOutsideMapping) {
@@ -504,6 +519,9 @@ func (s *store) openCatalog(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if c.def.TTLFilling && c.def.Status != statusDeleting {
+			unfilledTTL = append(unfilledTTL, name)
+		}
 		if m := s.mappings[name]; m != nil {
 			if err := s.reconcile(ctx, c.def, m); err != nil {
 				return err
@@ -520,6 +538,9 @@ func (s *store) openCatalog(ctx context.Context) error {
 	}
 	for _, c := range unfilled {
 		s.fillIndexes(c)
+	}
+	for _, name := range unfilledTTL {
+		s.fillDueTimes(name)
 	}
 	return nil
 }

@@ -46,9 +46,17 @@ type tableDef struct {
 	DeletionProtection bool              `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool              `json:"streamEnabled,omitempty"`
 	StreamView         string            `json:"streamView,omitempty"` // StreamViewType
-	TTLAttribute       string            `json:"ttlAttribute,omitempty"`
-	Tags               map[string]string `json:"tags,omitempty"`
-	Indexes            []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
+	// TTLAttribute is the attribute that items expire by, "" for none.
+	TTLAttribute string `json:"ttlAttribute,omitempty"`
+	// TTLChanged is when TTLAttribute last changed; the zero time: never.
+	TTLChanged time.Time `json:"ttlChanged,omitzero"`
+	// TTLTable is the id of the table of due times; set by the store.
+	TTLTable string `json:"ttlTable,omitempty"`
+	// TTLFilling says that due times of older items are still missing there;
+	// set by the store.
+	TTLFilling bool              `json:"ttlFilling,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Indexes    []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
 	// Extra holds request members that are only echoed by descriptions, by
 	// name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`

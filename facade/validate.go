@@ -31,7 +31,7 @@ func (s *Server) validator(operation string) *validator {
 // newer wording.
 func (v *validator) newConstraintWording() bool {
 	switch v.operation {
-	case "Scan", "BatchWriteItem":
+	case "Scan", "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
 		return false
 	default:
 		return v.current

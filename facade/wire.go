@@ -201,8 +201,23 @@ func encodeError(e *Error) []byte {
 		_ = enc.WriteToken(jsontext.String("Item"))
 		_ = json.MarshalEncode(enc, wireItem{Item: e.Item}, responseOptions)
 	}
+	if e.Reasons != nil {
+		_ = enc.WriteToken(jsontext.String("CancellationReasons"))
+		reasons := make([]cancellationReason, len(e.Reasons))
+		for i, r := range e.Reasons {
+			reasons[i] = cancellationReason{Code: r.Code, Message: strings.ToValidUTF8(r.Message, "\uFFFD"), Item: optionalItem(r.Item)}
+		}
+		_ = json.MarshalEncode(enc, reasons, responseOptions)
+	}
 	_ = enc.WriteToken(jsontext.EndObject)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// cancellationReason is CancellationReason on the wire.
+type cancellationReason struct {
+	Code    string
+	Message string    `json:",omitzero"`
+	Item    *wireItem `json:",omitzero"`
 }
 
 // wireItem is an item, or a key, of a request or an answer. A value that is

@@ -1,0 +1,141 @@
+package facade
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// transactGetItemsInput is the request of TransactGetItems.
+type transactGetItemsInput struct {
+	TransactItems          []transactGetItem
+	ReturnConsumedCapacity *string
+}
+
+// transactGetItem is one element.
+type transactGetItem struct{ Get *transactGet }
+
+type transactGet struct {
+	TableName                *string
+	Key                      *wireItem
+	ProjectionExpression     *string
+	ExpressionAttributeNames map[string]string
+}
+
+// transactGetItemsOutput is the answer of TransactGetItems: one response for
+// each element, in order.
+type transactGetItemsOutput struct {
+	Responses        []itemResponse
+	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
+}
+
+// itemResponse has no Item where there is none.
+type itemResponse struct {
+	Item *wireItem `json:",omitzero"`
+}
+
+// transactGetItems reads up to 100 items as they all were at one moment. An
+// item that a transaction holds, or that is written all the time, cancels it
+// with the reason TransactionConflict.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactGetItems.html
+func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput) (*transactGetItemsOutput, error) {
+	v := s.validator("TransactGetItems")
+	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	names := make([]string, len(in.TransactItems))
+	for i, element := range in.TransactItems {
+		path := "TransactItems." + strconv.Itoa(i+1) + ".member.Get"
+		v.required(path, element.Get != nil)
+		if get := element.Get; get != nil {
+			names[i] = v.tableNameAt(path+".TableName", get.TableName)
+			v.required(path+".Key", get.Key != nil)
+		}
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	projections := make([]*expr.Projection, len(names))
+	for i, element := range in.TransactItems {
+		get := element.Get
+		placeholders, err := v.placeholders(get.ExpressionAttributeNames, nil,
+			[]expressionParameter{{"ProjectionExpression", get.ProjectionExpression}}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := v.value(get.Key.err); err != nil {
+			return nil, err
+		}
+		if projections[i], err = v.projection(get.ProjectionExpression, nil, placeholders); err != nil {
+			return nil, err
+		}
+		if err := v.expression(placeholders.CheckUsed()); err != nil {
+			return nil, err
+		}
+	}
+	reads, err := s.transactReads(ctx, in, names, projections)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := s.store.snapshot(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		errs := make([]error, len(reads))
+		for i, r := range reads {
+			errs[i] = r.err
+		}
+		return nil, v.canceled(errs)
+	}
+	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
+	tallies := map[string]*capacityTally{}
+	tables := map[string]*tableDef{}
+	for i, r := range reads {
+		tables[r.table.Name] = r.table
+		if tallies[r.table.Name] == nil {
+			tallies[r.table.Name] = &capacityTally{}
+		}
+		tallies[r.table.Name].table += 2 * readUnits(r.item.Size(), true)
+		item := r.item
+		if projections[i] != nil {
+			item = projections[i].Apply(item)
+		}
+		out.Responses[i].Item = optionalItem(item)
+	}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		for _, name := range sortedKeys(tallies) {
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].reportReads(tables[name], in.ReturnConsumedCapacity))
+		}
+	}
+	return out, nil
+}
+
+// transactReads checks the elements against their tables.
+func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, names []string, projections []*expr.Projection) ([]*itemRead, error) {
+	reads := make([]*itemRead, len(names))
+	seen := map[string]bool{}
+	for i, name := range names {
+		t, err := s.itemTable(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		reads[i] = &itemRead{table: t, key: in.TransactItems[i].Get.Key.Item}
+		if err := checkOnce(seen, t, reads[i].key); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range reads {
+		if err := checkKeyNotEmpty(r.table, r.key); err != nil {
+			return nil, err
+		}
+		err := checkKey(r.table.Key, r.key)
+		if err == nil && projections[i] != nil {
+			err = checkPathsOutsideKeys(r.table.Key, projections[i].Paths())
+		}
+		if err != nil {
+			return nil, canceledAt(len(reads), i, err)
+		}
+	}
+	return reads, nil
+}

@@ -1,0 +1,425 @@
+package facade
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// transactWriteItemsInput is the request of TransactWriteItems.
+type transactWriteItemsInput struct {
+	TransactItems               []transactWriteItem
+	ReturnConsumedCapacity      *string
+	ReturnItemCollectionMetrics *string
+	ClientRequestToken          *string
+}
+
+// transactWriteItem is one element: exactly one of its members is given.
+type transactWriteItem struct {
+	ConditionCheck *transactAction `json:",omitzero"`
+	Put            *transactAction `json:",omitzero"`
+	Delete         *transactAction `json:",omitzero"`
+	Update         *transactAction `json:",omitzero"`
+}
+
+// transactAction is any action: a Put has an Item, the others have a Key, and
+// an Update has an UpdateExpression.
+type transactAction struct {
+	TableName                           *string              `json:",omitzero"`
+	Key                                 *wireItem            `json:",omitzero"`
+	Item                                *wireItem            `json:",omitzero"`
+	UpdateExpression                    *string              `json:",omitzero"`
+	ConditionExpression                 *string              `json:",omitzero"`
+	ExpressionAttributeNames            map[string]string    `json:",omitzero"`
+	ExpressionAttributeValues           map[string]wireValue `json:",omitzero"`
+	ReturnValuesOnConditionCheckFailure *string              `json:",omitzero"`
+}
+
+// transactWriteItemsOutput is the answer of TransactWriteItems.
+type transactWriteItemsOutput struct {
+	ItemCollectionMetrics map[string][]*itemCollectionMetrics `json:",omitzero"`
+	ConsumedCapacity      []*consumedCapacity                 `json:",omitzero"`
+}
+
+// The kinds of actions, as the members of an element are called.
+const (
+	actionCheck  = "ConditionCheck"
+	actionPut    = "Put"
+	actionDelete = "Delete"
+	actionUpdate = "Update"
+)
+
+// checkedAction is an action with what its request says.
+type checkedAction struct {
+	*transactAction
+	kind   string
+	name   string // of the table
+	update *expr.Update
+	guard  guard
+	table  *tableDef
+	change itemChange
+}
+
+// transactWriteItems makes up to 100 writes, all or none, and serializable
+// with all others.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+//
+// A transaction that meets an item held by another one is cancelled with the
+// reason TransactionConflict; it does not wait.
+func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsInput) (*transactWriteItemsOutput, error) {
+	v := s.validator("TransactWriteItems")
+	actions, err := v.transactActions(in)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i := range actions {
+		a := &actions[i]
+		if a.table, err = s.itemTable(ctx, a.name); err != nil {
+			return nil, err
+		}
+		a.change.table = a.table
+		a.change.key = a.key()
+		if err := checkOnce(seen, a.table, a.change.key); err != nil {
+			return nil, err
+		}
+	}
+	changes := make([]*itemChange, len(actions))
+	for i := range actions {
+		a := &actions[i]
+		if err := checkKeyNotEmpty(a.table, a.change.key); err != nil {
+			return nil, err
+		}
+		if err := a.checkAgainstTable(); err != nil {
+			return nil, canceledAt(len(actions), i, err)
+		}
+		changes[i] = &a.change
+	}
+	var req transactionRequest
+	if in.ClientRequestToken != nil {
+		req.token = *in.ClientRequestToken
+		if req.hash, err = hashRequest(in.TransactItems); err != nil {
+			return nil, err
+		}
+	}
+	committed, replayed, err := s.store.transact(ctx, req, changes)
+	if err != nil {
+		return nil, err
+	}
+	if !committed {
+		errs := make([]error, len(changes))
+		for i, ch := range changes {
+			errs[i] = ch.err
+		}
+		return nil, v.canceled(errs)
+	}
+	out := &transactWriteItemsOutput{ItemCollectionMetrics: transactMetrics(actions, in.ReturnItemCollectionMetrics)}
+	if wantsCapacity(in.ReturnConsumedCapacity) {
+		out.ConsumedCapacity, err = s.transactCapacity(ctx, actions, replayed, in.ReturnConsumedCapacity)
+	}
+	return out, err
+}
+
+// transactActions checks what does not depend on the tables.
+func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
+	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
+	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if token := in.ClientRequestToken; token != nil {
+		switch n := utf8.RuneCountInString(*token); {
+		case n < 1:
+			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
+		case n > maxRequestTokenChars:
+			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxRequestTokenChars))
+		}
+	}
+	actions := make([]checkedAction, len(in.TransactItems))
+	surplus := false
+	for i, element := range in.TransactItems {
+		given := 0
+		for _, a := range []checkedAction{
+			{transactAction: element.ConditionCheck, kind: actionCheck}, {transactAction: element.Put, kind: actionPut},
+			{transactAction: element.Delete, kind: actionDelete}, {transactAction: element.Update, kind: actionUpdate},
+		} {
+			if a.transactAction == nil {
+				continue
+			}
+			given++
+			a.members(v, i)
+			actions[i] = a
+		}
+		surplus = surplus || given != 1
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if surplus {
+		return nil, validationError(msgTransactAction)
+	}
+	totalBytes := 0
+	for i := range actions {
+		sizeBytes, err := actions[i].parse(v)
+		if err != nil {
+			return nil, err
+		}
+		totalBytes += sizeBytes
+	}
+	if totalBytes > maxTransactBytes {
+		return nil, validationError(msgTransactTooLarge)
+	}
+	return actions, nil
+}
+
+// transactCount checks how many elements a transaction has.
+func (v *validator) transactCount(absent bool, n int) {
+	const member = "TransactItems"
+	switch {
+	case absent:
+		v.required(member, false)
+	case n == 0:
+		v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	case n > maxTransactItems:
+		v.fail(member, "'["+strconv.Itoa(n)+" actions]'", fmt.Sprintf(msgMemberMaxLength, maxTransactItems))
+	}
+}
+
+// members checks the constraints of the model; i is the action's place.
+func (a *checkedAction) members(v *validator, i int) {
+	path := "TransactItems." + strconv.Itoa(i+1) + ".member." + a.kind + "."
+	a.name = v.tableNameAt(path+"TableName", a.TableName)
+	if a.kind == actionPut {
+		v.required(path+"Item", a.Item != nil)
+	} else {
+		v.required(path+"Key", a.Key != nil)
+	}
+	if a.kind == actionCheck {
+		v.required(path+"ConditionExpression", a.ConditionExpression != nil)
+	}
+	if a.kind == actionUpdate {
+		v.required(path+"UpdateExpression", a.UpdateExpression != nil)
+	}
+	v.enum(path+"ReturnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+}
+
+// tableNameAt is tableName for a member inside a list.
+func (v *validator) tableNameAt(member string, value *string) string {
+	v.required(member, value != nil)
+	if value == nil {
+		return ""
+	}
+	name := *value
+	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
+		name = m[1]
+	}
+	v.name(member, name)
+	return name
+}
+
+// given is the item or key of the action.
+func (a *checkedAction) given() *wireItem {
+	if a.kind == actionPut {
+		return a.Item
+	}
+	return a.Key
+}
+
+// key returns the key attributes that the action has, right or wrong.
+func (a *checkedAction) key() attr.Item {
+	if a.kind == actionPut {
+		return keyOf(a.table.Key, a.Item.Item)
+	}
+	return a.Key.Item
+}
+
+// parse checks values and expressions. It returns what the action counts
+// against the limit of a transaction.
+func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
+	expressions := []expressionParameter{{"ConditionExpression", a.ConditionExpression}}
+	if a.kind == actionUpdate {
+		expressions = append([]expressionParameter{{"UpdateExpression", a.UpdateExpression}}, expressions...)
+	}
+	placeholders, err := v.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := v.value(a.given().err); err != nil {
+		return 0, err
+	}
+	sizeBytes = a.given().Item.Size()
+	if a.kind == actionPut && sizeBytes > maxItemBytes {
+		return 0, validationError(msgItemTooLarge)
+	}
+	for _, value := range a.ExpressionAttributeValues {
+		sizeBytes += value.Value.Size()
+	}
+	if a.kind == actionUpdate {
+		if a.update, err = expr.ParseUpdate(*a.UpdateExpression, placeholders); err != nil {
+			return 0, v.expression(err)
+		}
+	}
+	a.guard, err = v.guard(&conditionInput{ConditionExpression: a.ConditionExpression}, placeholders, a.ReturnValuesOnConditionCheckFailure)
+	return sizeBytes, err
+}
+
+// checkOnce refuses an item that an earlier element of the transaction has.
+func checkOnce(seen map[string]bool, t *tableDef, key attr.Item) error {
+	id := t.ID + string(attr.AppendItemJSON(nil, key))
+	if seen[id] {
+		return validationError(msgTransactTwice)
+	}
+	seen[id] = true
+	return nil
+}
+
+// checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
+// does not cancel the transaction but the request.
+func checkKeyNotEmpty(t *tableDef, key attr.Item) error {
+	for _, a := range keyAttributes(t.Key) {
+		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
+		}
+	}
+	return nil
+}
+
+// checkAgainstTable checks the action against the table's schema and makes it
+// a change of the store.
+func (a *checkedAction) checkAgainstTable() error {
+	if a.kind == actionPut {
+		if err := checkItem(a.table, a.Item.Item); err != nil {
+			return err
+		}
+	} else if err := checkKey(a.table.Key, a.Key.Item); err != nil {
+		return err
+	}
+	if err := checkUpdatePaths(a.table, a.update); err != nil {
+		return err
+	}
+	if err := a.guard.checkPaths(a.table); err != nil {
+		return err
+	}
+	a.change.check = a.kind == actionCheck
+	a.change.fn = func(old attr.Item) (attr.Item, error) {
+		if err := a.guard.check(old); err != nil {
+			return nil, err
+		}
+		switch a.kind {
+		case actionPut:
+			return a.Item.Item, nil
+		case actionUpdate:
+			return applyUpdate(a.table, a.change.key, a.update, old)
+		case actionCheck:
+			return old, nil
+		default:
+			return nil, nil
+		}
+	}
+	return nil
+}
+
+// hashRequest makes equal actions recognizable.
+func hashRequest(items []transactWriteItem) ([32]byte, error) {
+	text, err := json.Marshal(items, responseOptions)
+	return sha256.Sum256(text), err
+}
+
+// canceledAt cancels a transaction of n actions for the fault of one.
+func canceledAt(n, i int, err error) error {
+	v := &validator{}
+	errs := make([]error, n)
+	errs[i] = err
+	return v.canceled(errs)
+}
+
+// canceled returns the TransactionCanceledException of actions with these
+// errors, nil for none. A validation error ends the list of faults: AWS looks
+// no further.
+func (v *validator) canceled(errs []error) error {
+	reasons := make([]CancellationReason, len(errs))
+	invalid := false
+	for i, err := range errs {
+		reasons[i].Code = reasonNone
+		if err == nil || invalid {
+			continue
+		}
+		e, ok := asError(v.expressionAtRunTime(err))
+		if !ok {
+			e = foreignError(err)
+		}
+		switch {
+		case errors.Is(err, errIntent), errors.Is(err, errSnapshot):
+			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
+		case e.Code == codeConditionalCheckFailed:
+			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
+		case e.Code == codeValidation:
+			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
+			invalid = true
+		default:
+			return err
+		}
+	}
+	return transactionCanceledError(reasons)
+}
+
+// transactMetrics answers ReturnItemCollectionMetrics.
+func transactMetrics(actions []checkedAction, mode *string) map[string][]*itemCollectionMetrics {
+	var out map[string][]*itemCollectionMetrics
+	for i := range actions {
+		a := &actions[i]
+		if a.kind == actionCheck {
+			continue
+		}
+		if m := collectionMetrics(a.table, mode, a.change.key); m != nil {
+			if out == nil {
+				out = map[string][]*itemCollectionMetrics{}
+			}
+			out[a.table.Name] = append(out[a.table.Name], m)
+		}
+	}
+	return out
+}
+
+// transactCapacity is what a transaction consumed, by table. Writes of a table
+// count twice, those of its indexes once; a repeated request reads its items.
+func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*consumedCapacity, error) {
+	tallies := map[string]*capacityTally{}
+	tables := map[string]*tableDef{}
+	for i := range actions {
+		a := &actions[i]
+		var tally capacityTally
+		switch {
+		case replayed:
+			item, err := s.store.getItem(ctx, a.table, a.change.key)
+			if err != nil {
+				return nil, err
+			}
+			tally.table = 2 * readUnits(item.Size(), true)
+		case a.kind == actionCheck:
+			tally.table = 2 * writeUnits(a.change.old, nil)
+		default:
+			tally = writeTally(a.table, a.change.old, a.change.updated)
+			tally.table *= 2
+		}
+		tables[a.table.Name] = a.table
+		if tallies[a.table.Name] == nil {
+			tallies[a.table.Name] = &capacityTally{}
+		}
+		tallies[a.table.Name].add(tally)
+	}
+	var out []*consumedCapacity
+	for _, name := range sortedKeys(tallies) {
+		if replayed {
+			out = append(out, tallies[name].reportReads(tables[name], mode))
+		} else {
+			out = append(out, tallies[name].reportWrites(tables[name], mode))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,168 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// maxOverdue: an item that should have expired longer ago does not expire.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
+const maxOverdue = 5 * 365 * 24 * time.Hour
+
+// ReapExpired deletes the items whose time has come by Options.Now, in all
+// tables with a time to live, and ends the transactions that timed out. It
+// returns how many items it deleted, even with an error. Nothing calls it but
+// the owner of the Server: on a timer, or when time has been moved.
+//
+// It reads the due times alone, never a table. An item that is written
+// meanwhile is looked at again before it goes; one that a transaction holds
+// stays until the next call.
+func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
+	if err := s.store.recoverTransactions(ctx, false); err != nil {
+		return 0, fmt.Errorf("facade: ending transactions: %w", err)
+	}
+	deleted, err = s.store.reapExpired(ctx)
+	if err != nil {
+		err = fmt.Errorf("facade: deleting expired items: %w", err)
+	}
+	return deleted, err
+}
+
+// Due times are an index like others, by the time-to-live attribute: kept by
+// the outbox, in a table of its own, without a name that a request could use.
+
+// dueIndex lays out the due times of a table.
+func dueIndex(def *tableDef) (*indexLayout, error) {
+	due := mapping.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+	x, err := mapping.DefaultIndex(def.TTLTable, def.Key, mapping.IndexDef{Name: "due times", Key: mapping.KeySchema{Hash: due}, KeysOnly: true})
+	return &indexLayout{table: def.TTLTable, x: x}, err
+}
+
+// placeDueTimes gives a definition that got another TTLAttribute the table of
+// its due times, or none.
+func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
+	def.TTLTable, def.TTLFilling = "", false
+	if def.TTLAttribute == "" {
+		return nil
+	}
+	def.TTLTable, def.TTLFilling = bigtableName(reservedPrefix+"t.", def.Name, def.ID, s.newUUID()), true
+	x, err := dueIndex(def)
+	if err != nil {
+		return err
+	}
+	_, err = s.ensureTable(ctx, def.TTLTable, x.families())
+	return err
+}
+
+// fillDueTimes enters, in the background, the items of a table that were there
+// before its due times. What close interrupts goes on at the next start. The
+// result is closed at the end.
+func (s *store) fillDueTimes(name string) (done <-chan struct{}) {
+	ended := make(chan struct{})
+	s.background.Go(func() {
+		defer close(ended)
+		err := s.fillDueTimesNow(s.life, name)
+		if err != nil && s.life.Err() == nil {
+			s.o.Logger.Error("filling the due times of a table", "table", name, "error", err)
+		}
+	})
+	return ended
+}
+
+func (s *store) fillDueTimesNow(ctx context.Context, name string) error {
+	c, err := s.lookup(ctx, name)
+	if err != nil || !c.def.TTLFilling {
+		return err
+	}
+	table := c.def.TTLTable
+	if err := s.backfill(ctx, c.layout, c.layout.due); err != nil {
+		return err
+	}
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	if c, err = s.refresh(ctx, name); err != nil {
+		return err
+	}
+	if c.def.TTLTable != table {
+		return nil // changed since
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	next.TTLFilling = false
+	_, err = s.replaceTable(ctx, next, c.version)
+	return err
+}
+
+// errNotDue: an item that was due when its due time was read.
+var errNotDue = errors.New("item has not expired")
+
+func (s *store) reapExpired(ctx context.Context) (deleted int, err error) {
+	names, _, err := s.listTables(ctx, "", maxCatalogTables)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		c, err := s.lookup(ctx, name)
+		if errors.Is(err, errTableNotFound) || errors.Is(err, errOutsideMapping) {
+			continue
+		}
+		if err != nil {
+			return deleted, err
+		}
+		if c.layout.due == nil || c.def.Status == statusDeleting {
+			continue
+		}
+		n, err := s.reapTable(ctx, c)
+		if deleted += n; err != nil {
+			return deleted, fmt.Errorf("table %s: %w", name, err)
+		}
+	}
+	return deleted, nil
+}
+
+// reapTable deletes the items of a table that are due.
+func (s *store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
+	due := c.layout.due
+	name := c.def.TTLAttribute
+	now := s.o.Now()
+	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
+	first, err := due.x.PlanQuery(mapping.KeyCondition{Hash: oldest})
+	if err != nil {
+		return 0, err
+	}
+	last, err := due.x.PlanQuery(mapping.KeyCondition{Hash: newest})
+	if err != nil {
+		return 0, err
+	}
+	spans := []mapping.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}
+	isDue := func(item attr.Item) bool {
+		at := item[name]
+		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
+	}
+	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry attr.Item, readErr error) bool {
+		if err = readErr; err != nil {
+			return false
+		}
+		_, _, err = s.writeItem(ctx, c.def, keyOf(c.def.Key, entry), func(old attr.Item) (attr.Item, error) {
+			if old == nil || !isDue(old) {
+				return nil, errNotDue
+			}
+			return nil, nil
+		}, writeHint{})
+		switch {
+		case err == nil:
+			deleted++
+		case errors.Is(err, errNotDue), errors.Is(err, errIntent), errors.Is(err, errContended):
+			err = nil
+		}
+		return err == nil
+	})
+	return deleted, err
+}
