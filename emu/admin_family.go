@@ -13,30 +13,34 @@ import (
 // ModifyColumnFamilies creates, updates and drops families, in the order
 // given, all or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
-	t, err := s.table("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
 	if len(req.GetModifications()) == 0 {
 		return nil, statusInvalid("modifications", "must specify at least one modification")
 	}
-	changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
-	for i, m := range req.GetModifications() {
-		field := element("modifications", i)
-		change, err := s.familyChange(t, changes, field, m)
-		if err != nil {
-			return nil, err
+	var t *engine.Table
+	err := s.change(ctx, func(*engine.ResourceTx) error {
+		var err error
+		if t, err = s.table("name", req.GetName()); err != nil {
+			return err
 		}
-		if change != nil {
-			changes = append(changes, *change)
+		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
+		for i, m := range req.GetModifications() {
+			change, err := s.familyChange(t, changes, element("modifications", i), m)
+			if err != nil {
+				return err
+			}
+			if change != nil {
+				changes = append(changes, *change)
+			}
 		}
+		if len(changes) > 0 {
+			t, err = s.db.ModifyFamilies(ctx, t.Name, changes)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(changes) > 0 {
-		if t, err = s.db.ModifyFamilies(ctx, t.Name, changes); err != nil {
-			return nil, toStatus(err)
-		}
-	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW), nil
+	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // familyChange converts a modification of t that follows others. It returns nil
@@ -47,6 +51,11 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		f, err := s.newFamily(field+".create", m.GetId(), k.Create)
 		if err != nil {
 			return nil, err
+		}
+		for _, key := range settingsOf(t).GetRowKeySchema().GetFields() {
+			if key.GetFieldName() == f.Name {
+				return nil, statusInvalid(field+".id", "%q is a field of the row key schema", f.Name)
+			}
 		}
 		return &engine.FamilyChange{Create: &f}, nil
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:

@@ -3,13 +3,15 @@ package emu
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"maps"
 	"slices"
-	"sort"
+	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -21,9 +23,6 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, err
 	}
 	if err := s.checkTableID(req.GetTableId()); err != nil {
-		return nil, err
-	}
-	if err := refuseUnbuiltTable(req.GetTable()); err != nil {
 		return nil, err
 	}
 	def := engine.Table{Name: instancePrefix(req.GetParent()) + req.GetTableId()}
@@ -46,35 +45,32 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if def.Splits, err = s.initialSplits(req.GetInitialSplits()); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = tableMeta(req.GetTable()); err != nil {
+	settings := &btapb.Table{}
+	proto.Merge(settings, req.GetTable())
+	if err := settleSettings(settings, func(name string) bool { return families[name] != nil }); err != nil {
+		return nil, err
+	}
+	if def.Meta, err = encodeSettings(settings); err != nil {
 		return nil, toStatus(err)
 	}
-	if s.limits == StrictLimits && len(s.db.Tables(instancePrefix(req.GetParent()))) >= maxTablesPerInstance {
-		return nil, statusTooManyTables(req.GetParent())
-	}
-	t, err := s.db.CreateTable(ctx, def)
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW), nil
-}
-
-// refuseUnbuiltTable refuses the settings of a table that would be lost.
-func refuseUnbuiltTable(t *btapb.Table) error {
-	for _, f := range []struct {
-		set  bool
-		name string
-	}{
-		{t.GetChangeStreamConfig() != nil, "change_stream_config"},
-		{t.GetAutomatedBackupConfig() != nil, "automated_backup_policy"},
-		{t.GetRowKeySchema() != nil, "row_key_schema"},
-		{t.GetTieredStorageConfig() != nil, "tiered_storage_config"},
-	} {
-		if f.set {
-			return statusNotBuilt("Field table." + f.name)
+	var t *engine.Table
+	err = s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := checkInstance(tx, req.GetParent()); err != nil {
+			return err
 		}
+		if s.limits == StrictLimits && len(s.db.Tables(instancePrefix(req.GetParent()))) >= maxTablesPerInstance {
+			return statusTooManyTables(req.GetParent())
+		}
+		if t, err = s.db.CreateTable(ctx, def); err != nil {
+			return err
+		}
+		// The policy of an earlier table of the name was kept for UndeleteTable.
+		return remove(tx, kindPolicy+t.Name)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // initialSplits returns the split keys, sorted and each once.
@@ -100,7 +96,11 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, view), nil
+	clusters, err := clustersOf(s.db, segments(t.Name, 4))
+	if err != nil {
+		return nil, err
+	}
+	return toTable(t, view, clusters), nil
 }
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
@@ -113,30 +113,19 @@ func (s tableAdminService) ListTables(_ context.Context, req *btapb.ListTablesRe
 	if err != nil {
 		return nil, err
 	}
-	size := int(req.GetPageSize())
-	switch {
-	case size < 0:
-		return nil, statusInvalid("page_size", "%d is negative", size)
-	case size == 0 || size > maxListTablesPerPage:
-		size = maxListTablesPerPage
-	}
-	tables := s.db.Tables(instancePrefix(req.GetParent()))
-	// The token is the last name of the page before, so that tables that come
-	// and go between pages move no other.
-	if token := req.GetPageToken(); token != "" {
-		last, err := base64.RawURLEncoding.DecodeString(token)
-		if err != nil {
-			return nil, statusInvalid("page_token", "%q is not a token of this server", token)
-		}
-		tables = tables[sort.Search(len(tables), func(i int) bool { return tables[i].Name > string(last) }):]
+	clusters, err := clustersOf(s.db, req.GetParent())
+	if err != nil {
+		return nil, err
 	}
 	resp := &btapb.ListTablesResponse{}
-	if len(tables) > size {
-		tables = tables[:size]
-		resp.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(tables[size-1].Name))
+	tables, next, err := page(s.db.Tables(instancePrefix(req.GetParent())), req.GetPageSize(), req.GetPageToken(),
+		func(t *engine.Table) string { return t.Name })
+	if err != nil {
+		return nil, err
 	}
+	resp.NextPageToken = next
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, toTable(t, view))
+		resp.Tables = append(resp.Tables, toTable(t, view, clusters))
 	}
 	return resp, nil
 }
@@ -152,17 +141,108 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 	return v, nil
 }
 
-// DeleteTable deletes a table and its rows, unless it has deletion_protection.
-func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
-	t, err := s.table("name", req.GetName())
+// UpdateTable replaces the settings of a table that the mask names:
+// change_stream_config, deletion_protection, automated_backup_policy,
+// tiered_storage_config, and what is under them, and row_key_schema. A row key
+// schema can be added, or removed with ignore_warnings, and not changed.
+func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
+	for _, path := range req.GetUpdateMask().GetPaths() {
+		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
+			return nil, statusNotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+		}
+	}
+	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")
 	if err != nil {
 		return nil, err
 	}
-	if protected(t) {
-		return nil, statusProtected(t.Name, "DeleteTable")
+	if hasFieldUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+		return nil, statusInvalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
-	if err := s.db.DeleteTable(ctx, t.Name); err != nil {
-		return nil, toStatus(err)
+	if _, err := s.table("table.name", req.GetTable().GetName()); err != nil {
+		return nil, err
+	}
+	began := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	err = s.change(ctx, func(tx *engine.ResourceTx) error {
+		t, err := s.db.UpdateTable(ctx, req.GetTable().GetName(), func(t *engine.Table) error {
+			return updateSettings(t, req.GetTable(), paths, req.GetIgnoreWarnings())
+		})
+		if err != nil {
+			return err
+		}
+		op, err = finish(tx, segments(t.Name, 4),
+			&btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
+			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+		return err
+	})
+	return op, err
+}
+
+// updateSettings replaces the settings of t at paths.
+func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
+	settings := settingsOf(t)
+	was := settings.GetRowKeySchema()
+	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
+		return err
+	}
+	switch is := settings.GetRowKeySchema(); {
+	case was == nil:
+	case is == nil && !ignoreWarnings:
+		return statusInvalid("table.row_key_schema", "removing it may break queries; set ignore_warnings to do so")
+	case is != nil && !proto.Equal(was, is):
+		return statusInvalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
+	}
+	err := settleSettings(settings, func(name string) bool {
+		_, err := family(t, name)
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	t.Meta, err = encodeSettings(settings)
+	return err
+}
+
+// DeleteTable deletes a table and its rows, unless it has deletion_protection.
+// UndeleteTable can bring it back for a while; see engine.Options.
+func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(*engine.ResourceTx) error {
+		t, err := s.table("name", req.GetName())
+		if err != nil {
+			return err
+		}
+		if protected(t) {
+			return statusProtected(t.Name, "DeleteTable")
+		}
+		return s.db.SoftDeleteTable(ctx, t.Name)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &emptypb.Empty{}, nil
+}
+
+// UndeleteTable brings back the table of the name that was deleted last, with
+// its rows, settings and policy, unless there is a table of the name again.
+func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
+	if err := parseTable("name", req.GetName()); err != nil {
+		return nil, err
+	}
+	parent := segments(req.GetName(), 4)
+	began := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := checkInstance(tx, parent); err != nil {
+			return err
+		}
+		t, err := s.db.UndeleteTable(ctx, req.GetName())
+		if err != nil {
+			return err
+		}
+		op, err = finish(tx, parent,
+			&btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
+			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+		return err
+	})
+	return op, err
 }

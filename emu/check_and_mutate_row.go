@@ -19,6 +19,9 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkSingleRowTransactions(table.Name, req.GetAppProfileId()); err != nil {
+		return nil, err
+	}
 	key := req.GetRowKey()
 	if err := s.checkRowKey("row_key", key); err != nil {
 		return nil, err

@@ -322,57 +322,9 @@ func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
 	return out
 }
 
-// tableMeta is what the API knows of a table beyond the engine: the fields of
-// the proto that the engine's definition has no place for.
-func tableMeta(t *btapb.Table) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.Table{
-		DeletionProtection: t.GetDeletionProtection(),
-	})
-}
-
-// protected reports whether t has deletion_protection.
-func protected(t *engine.Table) bool { return metaOf(t).GetDeletionProtection() }
-
-func metaOf(t *engine.Table) *btapb.Table {
-	meta := &btapb.Table{}
-	if err := proto.Unmarshal(t.Meta, meta); err != nil {
-		// Only this package writes it. A table without it is still a table.
-		return &btapb.Table{}
-	}
-	return meta
-}
-
-// toTable converts a definition to the view of it that was asked for.
-func toTable(t *engine.Table, view btapb.Table_View) *btapb.Table {
-	out := &btapb.Table{Name: t.Name}
-	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
-		out.DeletionProtection = protected(t)
-		out.Granularity = btapb.Table_MILLIS
-		if t.Granularity == engine.Micros {
-			out.Granularity = btapb.Table_MICROS
-		}
-		out.ColumnFamilies = make(map[string]*btapb.ColumnFamily, len(t.Families))
-		for i := range t.Families {
-			f := &t.Families[i]
-			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: valueType(f)}
-		}
-	}
-	if view == btapb.Table_REPLICATION_VIEW || view == btapb.Table_ENCRYPTION_VIEW || view == btapb.Table_FULL {
-		state := &btapb.Table_ClusterState{}
-		if view != btapb.Table_ENCRYPTION_VIEW {
-			state.ReplicationState = btapb.Table_ClusterState_READY
-		}
-		if view != btapb.Table_REPLICATION_VIEW {
-			state.EncryptionInfo = []*btapb.EncryptionInfo{{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}}
-		}
-		out.ClusterStates = map[string]*btapb.Table_ClusterState{implicitCluster: state}
-	}
-	return out
-}
-
 // implicitCluster is the id of the one cluster of an instance that nobody
 // created.
-const implicitCluster = "tabletop-c1"
+const implicitCluster = "c"
 
 // implicitZone is the zone of that cluster.
 const implicitZone = "local-a"

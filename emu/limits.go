@@ -1,5 +1,7 @@
 package emu
 
+import "time"
+
 // The limits of Bigtable, enforced unless Options.Limits is NoLimits. Sources:
 // the comments of google/bigtable/v2/{bigtable,data}.proto and
 // google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
@@ -11,6 +13,10 @@ const (
 	maxRowBytes       = 256 << 20 // Row: a larger row cannot be read whole
 	maxMutations      = 100_000   // MutateRowRequest.mutations, and the sum over a MutateRowsRequest
 
+	// Idempotency. It holds without limits too: a token is one or is none.
+	minTokenBytes     = 8
+	idempotencyWindow = 15 * time.Minute
+
 	maxFilterBytes = 20_480 // RowFilter, serialized
 	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
@@ -18,9 +24,42 @@ const (
 	maxFamilyNameBytes   = 64    // Family.name
 	maxTablesPerInstance = 1_000 // quotas page
 
-	maxGCRuleBytes       = 500       // ColumnFamily.gc_rule, serialized
-	minGCRuleAgeNanos    = 1_000_000 // GcRule.max_age: at least a millisecond
-	maxListTablesPerPage = 1_000     // ours: the page size when none is asked for
+	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized
+	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond
+	maxPageSize       = 1_000     // ours: the page size of lists when none is asked for
+
+	maxInstanceIDBytes   = 33     // https://cloud.google.com/bigtable/docs/creating-instance
+	maxAppProfileIDBytes = 50     // https://cloud.google.com/bigtable/docs/configuring-app-profiles
+	maxLabels            = 64     // Instance.labels
+	maxLabelRunes        = 63     // Instance.labels: of a key, and of a value
+	maxLabelBytes        = 127    // Instance.labels: under 128
+	maxPolicyPrincipals  = 1_500  // google.iam.v1.Policy
+	maxOperations        = 10_000 // ours: the number of operations that are kept
+)
+
+// The ranges of settings, which hold whatever Options.Limits says: outside
+// them a setting means nothing.
+const (
+	minAutoscalingCPUPercent = 10 // AutoscalingTargets
+	maxAutoscalingCPUPercent = 80
+	minAutoscalingSSDGiB     = 2_560 // AutoscalingTargets, a node
+	maxAutoscalingSSDGiB     = 5_120
+	minAutoscalingHDDGiB     = 8_192
+	maxAutoscalingHDDGiB     = 16_384
+	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
+
+	minChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
+	maxChangeStreamRetention = 7 * 24 * time.Hour
+
+	minAutomatedBackupRetention = 3 * 24 * time.Hour // Table.AutomatedBackupPolicy
+	maxAutomatedBackupRetention = 90 * 24 * time.Hour
+	automatedBackupFrequency    = 24 * time.Hour
+	minAutomatedBackupHot       = 24 * time.Hour
+	maxAutomatedBackupHot       = 10 * 24 * time.Hour
+
+	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
+	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
+	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
 )
 
 // What the server itself keeps to.

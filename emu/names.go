@@ -57,7 +57,7 @@ func hasShape(name string, collections ...string) bool {
 // checkTableID checks the id of a table to be created:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkTableID(id string) error {
-	if id == "" || !isTableIDStart(id[0]) || !allBytes(id, isNameByte) {
+	if !isResourceID(id) {
 		return statusInvalid("table_id", "%q is not a table id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	return s.limit(len(id), maxTableIDBytes, "table_id", "characters")
@@ -72,7 +72,18 @@ func (s *Server) checkFamilyName(field, name string) error {
 	return s.limit(len(name), maxFamilyNameBytes, field, "characters")
 }
 
-func isTableIDStart(c byte) bool { return c != '-' && c != '.' && isNameByte(c) }
+// isResourceID reports whether id is [_a-zA-Z0-9][-_.a-zA-Z0-9]*.
+func isResourceID(id string) bool {
+	return id != "" && id[0] != '-' && id[0] != '.' && allBytes(id, isNameByte)
+}
+
+// isLowerID reports whether id is [a-z][-a-z0-9]*, the form of the ids of
+// instances and clusters.
+func isLowerID(id string) bool {
+	return id != "" && id[0] >= 'a' && id[0] <= 'z' && allBytes(id, func(c byte) bool {
+		return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
+	})
+}
 
 func isNameByte(c byte) bool {
 	switch {

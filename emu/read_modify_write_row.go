@@ -15,6 +15,9 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkSingleRowTransactions(table.Name, req.GetAppProfileId()); err != nil {
+		return nil, err
+	}
 	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -35,6 +36,8 @@ type Server struct {
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
 
+	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
+
 	grpc   *grpc.Server
 	inproc *inproc.Channel
 	health *health.Server
@@ -53,9 +56,11 @@ type (
 	}
 	instanceAdminService struct {
 		btapb.UnimplementedBigtableInstanceAdminServer
+		*Server
 	}
 	operationsService struct {
 		longrunningpb.UnimplementedOperationsServer
+		*Server
 	}
 )
 
@@ -99,8 +104,9 @@ func New(o Options) (*Server, error) {
 func (s *Server) register(r grpc.ServiceRegistrar, data *grpc.ServiceDesc) {
 	r.RegisterService(data, dataService{Server: s})
 	r.RegisterService(s.guard(&btapb.BigtableTableAdmin_ServiceDesc), tableAdminService{Server: s})
-	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{})
-	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{})
+	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{Server: s})
+	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{Server: s})
+	r.RegisterService(s.guard(&locationsServiceDesc), locationsService{Server: s})
 }
 
 // guard returns a copy of desc whose methods answer a panic with Internal, and

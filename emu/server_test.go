@@ -28,6 +28,7 @@ var descriptors = []*grpc.ServiceDesc{
 	&btapb.BigtableTableAdmin_ServiceDesc,
 	&btapb.BigtableInstanceAdmin_ServiceDesc,
 	&longrunningpb.Operations_ServiceDesc,
+	&locationsServiceDesc,
 }
 
 // rpc is one method of a service.

@@ -19,10 +19,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// PingAndWarm answers at once: there is nothing to warm. The instance must be
-// well named; it exists because it was named.
+// PingAndWarm answers at once: there is nothing to warm. The instance must
+// exist.
 func (s dataService) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	if err := parseInstance("name", req.GetName()); err != nil {
+		return nil, err
+	}
+	if err := checkInstance(s.db, req.GetName()); err != nil {
 		return nil, err
 	}
 	return &btpb.PingAndWarmResponse{}, nil
@@ -223,7 +226,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		if !ss.mayWrite {
 			return nil, statusSessionPermission("mutate_row", "WRITE")
 		}
-		if err := ss.s.mutateRow(ctx, table, p.MutateRow.GetKey(), p.MutateRow.GetMutations()); err != nil {
+		if err := ss.s.mutateRow(ctx, table, p.MutateRow.GetKey(), p.MutateRow.GetMutations(), nil); err != nil {
 			return nil, err
 		}
 		resp.Payload = &btpb.TableResponse_MutateRow{MutateRow: &btpb.SessionMutateRowResponse{}}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -69,6 +70,13 @@ func statusNoReverseScans() error {
 	return newStatus(codes.Unimplemented, "Client doesn't support reverse scans yet")
 }
 
+// statusIdempotencyExpired refuses a mutation that may have been applied longer
+// ago than tokens are kept. Ours.
+func statusIdempotencyExpired(age time.Duration) error {
+	return newStatus(codes.FailedPrecondition,
+		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, idempotencyWindow)
+}
+
 // statusSessionPermission refuses a virtual RPC that its session was not opened
 // for. Ours.
 func statusSessionPermission(rpc, permission string) error {
@@ -83,6 +91,27 @@ func statusNotBuilt(what string) error {
 // statusProtected refuses a change that deletion_protection forbids. Ours.
 func statusProtected(table, what string) error {
 	return newStatus(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
+}
+
+// statusNotFound answers for a resource that does not exist. Ours.
+func statusNotFound(what, name string) error {
+	return newStatus(codes.NotFound, "%s %s not found.", what, name)
+}
+
+// statusExists refuses to create a resource again. Ours.
+func statusExists(what, name string) error {
+	return newStatus(codes.AlreadyExists, "%s %s already exists.", what, name)
+}
+
+// statusPrecondition refuses what the state of a resource forbids. Ours.
+func statusPrecondition(format string, args ...any) error {
+	return newStatus(codes.FailedPrecondition, format, args...)
+}
+
+// statusAborted refuses a change of something that has changed since it was
+// read. Ours; the code is that of the API's rules on etags.
+func statusAborted(format string, args ...any) error {
+	return newStatus(codes.Aborted, format, args...)
 }
 
 // statusTooManyTables refuses another table. Ours.

@@ -216,12 +216,13 @@ func TestTrap58_CreateTable(t *testing.T) {
 		}
 	}
 	for name, table := range map[string]*btapb.Table{
-		"change_stream_config":  {ChangeStreamConfig: &btapb.ChangeStreamConfig{}},
-		"row_key_schema":        {RowKeySchema: &btapb.Type_Struct{}},
-		"tiered_storage_config": {TieredStorageConfig: &btapb.TieredStorageConfig{}},
+		"change_stream_config.retention_period":    {ChangeStreamConfig: &btapb.ChangeStreamConfig{}},
+		"row_key_schema.encoding":                  {RowKeySchema: &btapb.Type_Struct{}},
+		"tiered_storage_config.infrequent_access":  {TieredStorageConfig: &btapb.TieredStorageConfig{}},
+		"automated_backup_policy.retention_period": withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{}),
 	} {
 		err := create("u", table)
-		wantCode(t, err, codes.Unimplemented)
+		wantCode(t, err, codes.InvalidArgument)
 		if !strings.Contains(fmt.Sprint(err), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}

@@ -15,6 +15,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -33,6 +34,7 @@ func TestBigtableSupport(t *testing.T) {
 		btapb.File_google_bigtable_admin_v2_bigtable_table_admin_proto,
 		btapb.File_google_bigtable_admin_v2_bigtable_instance_admin_proto,
 		longrunningpb.File_google_longrunning_operations_proto,
+		location.File_google_cloud_location_locations_proto,
 	} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
@@ -76,11 +78,15 @@ func TestBigtableSupport(t *testing.T) {
 func TestServedRPCsAreFound(t *testing.T) {
 	t.Parallel()
 	methods := methodsOf(t, "emu")
+	receivers := map[string]string{
+		"Bigtable": "dataService", "BigtableTableAdmin": "tableAdminService", "BigtableInstanceAdmin": "instanceAdminService",
+	}
 	for _, f := range emu.Support() {
-		if f.Status != emu.Served || !strings.HasPrefix(f.Group, "Bigtable") {
+		receiver, ok := receivers[f.Group]
+		if f.Status != emu.Served || !ok {
 			continue
 		}
-		files := methods[f.Name]
+		files := methods[receiver+"."+f.Name]
 		if len(files) != 1 {
 			t.Errorf("%s is served by %d methods, in %v; want one", f.Name, len(files), files)
 			continue
@@ -151,7 +157,7 @@ func TestServedOperationsAreFound(t *testing.T) {
 		if op.Status != facade.Served {
 			continue
 		}
-		method := strings.ToLower(op.Name[:1]) + op.Name[1:]
+		method := "Server." + strings.ToLower(op.Name[:1]) + op.Name[1:]
 		var files []string
 		for _, f := range methods[method] {
 			if strings.HasPrefix(f, "op_") {
@@ -163,12 +169,13 @@ func TestServedOperationsAreFound(t *testing.T) {
 			want = shared
 		}
 		if len(files) != 1 || files[0] != want {
-			t.Errorf("%s is handled by (*Server).%s in %v; want it in %s", op.Name, method, files, want)
+			t.Errorf("%s is handled by %s in %v; want it in %s", op.Name, method, files, want)
 		}
 	}
 }
 
-// methodsOf returns, by method name, the files of a package that declare it.
+// methodsOf returns, by receiver and method name ("Server.Close"), the files of
+// a package that declare it.
 func methodsOf(t *testing.T, folder string) map[string][]string {
 	t.Helper()
 	methods := map[string][]string{}
@@ -186,11 +193,27 @@ func methodsOf(t *testing.T, folder string) map[string][]string {
 		}
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil {
-				methods[fn.Name.Name] = append(methods[fn.Name.Name], e.Name())
+				name := receiverName(fn) + "." + fn.Name.Name
+				methods[name] = append(methods[name], e.Name())
 			}
 		}
 	}
 	return methods
+}
+
+// receiverName returns the name of the type that a method belongs to.
+func receiverName(fn *ast.FuncDecl) string {
+	of := fn.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if generic, ok := of.(*ast.IndexExpr); ok {
+		of = generic.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
 }
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)

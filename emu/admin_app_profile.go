@@ -1,0 +1,323 @@
+package emu
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// defaultAppProfile is the id of the app profile that every instance has from
+// the beginning, and that a request without one uses.
+const defaultAppProfile = "default"
+
+// implicitAppProfile is the default app profile of an instance, as it comes
+// with these clusters: with one, it routes there and allows single-row
+// transactions; with more, it routes to any and cannot.
+func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppProfile {
+	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + defaultAppProfile}
+	if len(clusters) == 1 {
+		p.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
+			ClusterId:                lastSegment(clusters[0].GetName()),
+			AllowTransactionalWrites: true,
+		}}
+	} else {
+		p.RoutingPolicy = &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{}}
+	}
+	settleIsolation(p)
+	return p
+}
+
+// settleIsolation fills in the default isolation, and turns the deprecated
+// priority into what took its place.
+func settleIsolation(p *btapb.AppProfile) {
+	priority := btapb.AppProfile_PRIORITY_HIGH
+	switch iso := p.GetIsolation().(type) {
+	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
+		return
+	case *btapb.AppProfile_StandardIsolation_:
+		if iso.StandardIsolation.GetPriority() == btapb.AppProfile_PRIORITY_UNSPECIFIED {
+			iso.StandardIsolation.Priority = priority
+		}
+		return
+	case *btapb.AppProfile_Priority_:
+		if iso.Priority != btapb.AppProfile_PRIORITY_UNSPECIFIED {
+			priority = iso.Priority
+		}
+	}
+	p.Isolation = &btapb.AppProfile_StandardIsolation_{StandardIsolation: &btapb.AppProfile_StandardIsolation{Priority: priority}}
+}
+
+// appProfilesOf returns the app profiles of an instance, sorted by name.
+func appProfilesOf(r resourceReader, name string) ([]*btapb.AppProfile, error) {
+	_, how, err := instance(r, name)
+	if err != nil {
+		return nil, err
+	}
+	if how == implicit {
+		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, implicitCluster)})}, nil
+	}
+	profiles, err := loadAll[btapb.AppProfile](r, kindAppProfile, name+"/appProfiles/")
+	return profiles, toStatus(err)
+}
+
+// appProfile returns the app profile of a name.
+func appProfile(r resourceReader, name string) (*btapb.AppProfile, error) {
+	if !hasShape(name, "projects", "instances", "appProfiles") {
+		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
+	}
+	profiles, err := appProfilesOf(r, segments(name, 4))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range profiles {
+		if p.GetName() == name {
+			return p, nil
+		}
+	}
+	return nil, statusNotFound("App profile", name)
+}
+
+// routesTo returns the ids of the clusters that a profile names.
+func routesTo(p *btapb.AppProfile) []string {
+	if r := p.GetSingleClusterRouting(); r != nil {
+		return []string{r.GetClusterId()}
+	}
+	return p.GetMultiClusterRoutingUseAny().GetClusterIds()
+}
+
+// checkSingleRowTransactions refuses CheckAndMutateRow and ReadModifyWriteRow
+// through an app profile that does not allow them: one that routes to any
+// cluster, one that routes to a single cluster without
+// allow_transactional_writes, and a read-only one. A request that names no
+// profile uses the default one. Profiles that do not exist allow everything.
+func (s *Server) checkSingleRowTransactions(table, profile string) error {
+	if profile == "" {
+		profile = defaultAppProfile
+	}
+	p := &btapb.AppProfile{}
+	name := segments(table, 4) + "/appProfiles/" + profile
+	if found, err := load(s.db, kindAppProfile+name, p); err != nil {
+		return toStatus(err)
+	} else if !found {
+		return nil
+	}
+	switch {
+	case p.GetDataBoostIsolationReadOnly() != nil:
+		return statusPrecondition("App profile %s is read-only: it uses Data Boost.", name)
+	case !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
+		return statusPrecondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", name)
+	}
+	return nil
+}
+
+// checkAppProfile checks what a profile is to become. Warnings are given when
+// it allows single-row transactions in another cluster than other profiles do,
+// as two such may meet in one row.
+func checkAppProfile(r resourceReader, p *btapb.AppProfile, ignoreWarnings bool) error {
+	name := segments(p.GetName(), 4)
+	_, how, err := instance(r, name)
+	if err != nil {
+		return err
+	}
+	clusters, err := clustersOf(r, name)
+	if err != nil {
+		return err
+	}
+	if p.GetRoutingPolicy() == nil {
+		return statusInvalid("app_profile", "a routing policy must be set")
+	}
+	single := p.GetSingleClusterRouting()
+	if single != nil && single.GetClusterId() == "" {
+		return statusInvalid("app_profile.single_cluster_routing.cluster_id", "must be set")
+	}
+	for _, id := range routesTo(p) {
+		ok := slices.ContainsFunc(clusters, func(c *btapb.Cluster) bool { return lastSegment(c.GetName()) == id })
+		if !ok && how == recorded {
+			return statusInvalid("app_profile", "instance %s has no cluster %q to route to", name, id)
+		}
+	}
+	switch iso := p.GetIsolation().(type) {
+	case *btapb.AppProfile_StandardIsolation_:
+		priority := iso.StandardIsolation.GetPriority()
+		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
+			return statusInvalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
+		}
+		if iso.StandardIsolation.GetMemoryConfig() != nil {
+			return statusNotBuilt("Field app_profile.standard_isolation.memory_config")
+		}
+	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
+		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {
+			return statusInvalid("app_profile.data_boost_isolation_read_only.compute_billing_owner", "must be HOST_PAYS")
+		}
+		if single == nil {
+			return statusInvalid("app_profile.data_boost_isolation_read_only", "needs single_cluster_routing")
+		}
+		if single.GetAllowTransactionalWrites() {
+			return statusInvalid("app_profile.single_cluster_routing.allow_transactional_writes", "must not be set with Data Boost, which is read-only")
+		}
+	}
+	if ignoreWarnings || !single.GetAllowTransactionalWrites() {
+		return nil
+	}
+	profiles, err := appProfilesOf(r, name)
+	if err != nil {
+		return err
+	}
+	for _, o := range profiles {
+		other := o.GetSingleClusterRouting()
+		if o.GetName() != p.GetName() && other.GetAllowTransactionalWrites() && other.GetClusterId() != single.GetClusterId() && len(clusters) > 1 {
+			return statusPrecondition("App profile %s would allow single-row transactions in cluster %s while %s allows them in cluster %s; set ignore_warnings to do so.",
+				lastSegment(p.GetName()), single.GetClusterId(), lastSegment(o.GetName()), other.GetClusterId())
+		}
+	}
+	return nil
+}
+
+// CreateAppProfile creates an app profile. Profiles have no etag: the service
+// returns none either.
+func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.CreateAppProfileRequest) (*btapb.AppProfile, error) {
+	if err := parseInstance("parent", req.GetParent()); err != nil {
+		return nil, err
+	}
+	if err := s.checkAppProfileID(req.GetAppProfileId()); err != nil {
+		return nil, err
+	}
+	if req.GetAppProfile() == nil {
+		return nil, statusInvalid("app_profile", "must be set")
+	}
+	p := proto.CloneOf(req.GetAppProfile())
+	p.Name = req.GetParent() + "/appProfiles/" + req.GetAppProfileId()
+	p.Etag = ""
+	settleIsolation(p)
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
+			return err
+		}
+		if err := record(tx, req.GetParent()); err != nil {
+			return err
+		}
+		if found, err := load(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
+			return err
+		} else if found {
+			return statusExists("App profile", p.GetName())
+		}
+		return store(tx, kindAppProfile+p.GetName(), p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// GetAppProfile returns an app profile.
+func (s instanceAdminService) GetAppProfile(_ context.Context, req *btapb.GetAppProfileRequest) (*btapb.AppProfile, error) {
+	return appProfile(s.db, req.GetName())
+}
+
+// ListAppProfiles returns the app profiles of an instance, sorted by name, in
+// pages; with the instance "-", those of all instances of a project that
+// ListInstances returns.
+func (s instanceAdminService) ListAppProfiles(_ context.Context, req *btapb.ListAppProfilesRequest) (*btapb.ListAppProfilesResponse, error) {
+	names, err := s.parents(req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	var all []*btapb.AppProfile
+	for _, name := range names {
+		profiles, err := appProfilesOf(s.db, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, profiles...)
+	}
+	slices.SortFunc(all, func(a, b *btapb.AppProfile) int { return strings.Compare(a.GetName(), b.GetName()) })
+	resp := &btapb.ListAppProfilesResponse{}
+	resp.AppProfiles, resp.NextPageToken, err = page(all, req.GetPageSize(), req.GetPageToken(), (*btapb.AppProfile).GetName)
+	return resp, err
+}
+
+// UpdateAppProfile replaces the fields of an app profile that the mask names;
+// without a mask, all. A mask that names nothing is refused.
+func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.UpdateAppProfileRequest) (*longrunningpb.Operation, error) {
+	const routing, anyRouting = "single_cluster_routing", "multi_cluster_routing_use_any"
+	fields := []string{"description", routing, anyRouting, "priority", "standard_isolation", "data_boost_isolation_read_only"}
+	given := req.GetAppProfile()
+	paths := []string{"description"}
+	if req.GetUpdateMask() != nil {
+		var err error
+		if paths, err = maskPaths(req.GetUpdateMask(), fields...); err != nil {
+			return nil, err
+		}
+	}
+	if slices.Contains(paths, routing) && given.GetSingleClusterRouting() == nil || slices.Contains(paths, anyRouting) && given.GetMultiClusterRoutingUseAny() == nil {
+		return nil, statusInvalid("app_profile", "the update mask names a routing policy that the profile does not set")
+	}
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		p, err := appProfile(tx, given.GetName())
+		if err != nil {
+			return err
+		}
+		if given.GetEtag() != "" && given.GetEtag() != p.GetEtag() {
+			return statusAborted("App profile %s has changed: its etag is not %q.", p.GetName(), given.GetEtag())
+		}
+		copied := proto.CloneOf(given)
+		if req.GetUpdateMask() == nil {
+			p.RoutingPolicy, p.Isolation = copied.GetRoutingPolicy(), copied.GetIsolation()
+		}
+		if err := applyMask(p, copied, paths); err != nil {
+			return err
+		}
+		settleIsolation(p)
+		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
+			return err
+		}
+		if err := record(tx, segments(p.GetName(), 4)); err != nil {
+			return err
+		}
+		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
+			return err
+		}
+		op, err = finish(tx, segments(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p)
+		return err
+	})
+	return op, err
+}
+
+// DeleteAppProfile deletes an app profile. It asks for ignore_warnings: traffic
+// that names the profile is not counted, so any may depend on it.
+func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		p, err := appProfile(tx, req.GetName())
+		if err != nil {
+			return err
+		}
+		if !req.GetIgnoreWarnings() {
+			return statusPrecondition("App profile %s may be in use; set ignore_warnings to delete it.", p.GetName())
+		}
+		if err := record(tx, segments(p.GetName(), 4)); err != nil {
+			return err
+		}
+		return tx.Delete(kindAppProfile + p.GetName())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// checkAppProfileID checks the id of an app profile to be created:
+// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
+func (s *Server) checkAppProfileID(id string) error {
+	if !isResourceID(id) {
+		return statusInvalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+	}
+	return s.limit(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")
+}

@@ -1,0 +1,375 @@
+package emu
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Clusters are kept, not run: all tables are served by this process, whatever
+// clusters their instance has. An instance that exists implicitly has one
+// cluster, and any other as soon as it is named.
+
+// implicitClusterOf is a cluster that nobody created.
+func implicitClusterOf(instance, id string) *btapb.Cluster {
+	return &btapb.Cluster{
+		Name:               instance + "/clusters/" + id,
+		Location:           segments(instance, 2) + "/locations/" + implicitZone,
+		State:              btapb.Cluster_READY,
+		ServeNodes:         1,
+		DefaultStorageType: btapb.StorageType_SSD,
+	}
+}
+
+// clustersOf returns the clusters of an instance, sorted by name.
+func clustersOf(r resourceReader, name string) ([]*btapb.Cluster, error) {
+	_, how, err := instance(r, name)
+	if err != nil {
+		return nil, err
+	}
+	if how == implicit {
+		return []*btapb.Cluster{implicitClusterOf(name, implicitCluster)}, nil
+	}
+	clusters, err := loadAll[btapb.Cluster](r, kindCluster, name+"/clusters/")
+	return clusters, toStatus(err)
+}
+
+// cluster returns the cluster of a name.
+func cluster(r resourceReader, name string) (*btapb.Cluster, error) {
+	if !hasShape(name, "projects", "instances", "clusters") {
+		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	parent := segments(name, 4)
+	_, how, err := instance(r, parent)
+	if err != nil {
+		return nil, err
+	}
+	if how == implicit {
+		return implicitClusterOf(parent, lastSegment(name)), nil
+	}
+	c := &btapb.Cluster{}
+	if found, err := load(r, kindCluster+name, c); err != nil {
+		return nil, toStatus(err)
+	} else if !found {
+		return nil, statusNotFound("Cluster", name)
+	}
+	return c, nil
+}
+
+// newCluster completes and checks the definition of a cluster of in, which has
+// the clusters others.
+func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
+	if !isLowerID(id) {
+		return nil, statusInvalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
+	}
+	if !hasShape(from.GetLocation(), "projects", "locations") {
+		return nil, statusBadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
+	}
+	for _, o := range others {
+		if o.GetLocation() == from.GetLocation() {
+			return nil, statusInvalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", lastSegment(o.GetName()), from.GetLocation())
+		}
+	}
+	c := &btapb.Cluster{
+		Name:               instance + "/clusters/" + id,
+		Location:           from.GetLocation(),
+		State:              btapb.Cluster_READY,
+		ServeNodes:         from.GetServeNodes(),
+		NodeScalingFactor:  from.GetNodeScalingFactor(),
+		DefaultStorageType: from.GetDefaultStorageType(),
+	}
+	if from.GetEncryptionConfig().GetKmsKeyName() != "" {
+		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: from.GetEncryptionConfig().GetKmsKeyName()}
+	}
+	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
+		if from.GetServeNodes() != 0 {
+			return nil, statusInvalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+		}
+		c.Config = autoscaling(a)
+	}
+	switch c.GetDefaultStorageType() {
+	case btapb.StorageType_STORAGE_TYPE_UNSPECIFIED:
+		c.DefaultStorageType = btapb.StorageType_SSD
+	case btapb.StorageType_SSD, btapb.StorageType_HDD:
+	default:
+		return nil, statusInvalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
+	}
+	if _, ok := btapb.Cluster_NodeScalingFactor_name[int32(c.GetNodeScalingFactor())]; !ok {
+		return nil, statusInvalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
+	}
+	if in.GetType() == btapb.Instance_DEVELOPMENT {
+		if c.GetServeNodes() != 0 || c.GetClusterConfig() != nil {
+			return nil, statusInvalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
+		}
+		c.ServeNodes = 1
+		return c, nil
+	}
+	return c, settleNodes(field, c)
+}
+
+// autoscaling wraps a copy of a.
+func autoscaling(a *btapb.Cluster_ClusterAutoscalingConfig) *btapb.Cluster_ClusterConfig_ {
+	return &btapb.Cluster_ClusterConfig_{ClusterConfig: &btapb.Cluster_ClusterConfig{
+		ClusterAutoscalingConfig: proto.CloneOf(a),
+	}}
+}
+
+// settleNodes checks the number of nodes of a cluster, or its autoscaling,
+// whose defaults and momentary number of nodes it fills in.
+func settleNodes(field string, c *btapb.Cluster) error {
+	step := int32(1)
+	if c.GetNodeScalingFactor() == btapb.Cluster_NODE_SCALING_FACTOR_2X {
+		step = 2
+	}
+	count := func(field string, n int32) error {
+		if n < 1 {
+			return statusInvalid(field, "%d nodes; expected at least 1", n)
+		}
+		if n%step != 0 {
+			return statusInvalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
+		}
+		return nil
+	}
+	if c.GetClusterConfig() == nil {
+		if c.GetServeNodes() == 0 {
+			return statusInvalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config must be set")
+		}
+		return count(field+".serve_nodes", c.GetServeNodes())
+	}
+	field += ".cluster_config.cluster_autoscaling_config"
+	a := c.GetClusterConfig().GetClusterAutoscalingConfig()
+	if a.GetAutoscalingLimits() == nil || a.GetAutoscalingTargets() == nil {
+		return statusInvalid(field, "autoscaling_limits and autoscaling_targets must be set")
+	}
+	least, most := a.GetAutoscalingLimits().GetMinServeNodes(), a.GetAutoscalingLimits().GetMaxServeNodes()
+	if err := count(field+".autoscaling_limits.min_serve_nodes", least); err != nil {
+		return err
+	}
+	if err := count(field+".autoscaling_limits.max_serve_nodes", most); err != nil {
+		return err
+	}
+	if most < least || int64(most) > maxAutoscalingRatio*int64(least) {
+		return statusInvalid(field+".autoscaling_limits", "max_serve_nodes %d is not between min_serve_nodes %d and %d times that", most, least, maxAutoscalingRatio)
+	}
+	targets := a.GetAutoscalingTargets()
+	if cpu := targets.GetCpuUtilizationPercent(); cpu < minAutoscalingCPUPercent || cpu > maxAutoscalingCPUPercent {
+		return statusInvalid(field+".autoscaling_targets.cpu_utilization_percent", "%d is not between %d and %d", cpu, minAutoscalingCPUPercent, maxAutoscalingCPUPercent)
+	}
+	low, high := int32(minAutoscalingSSDGiB), int32(maxAutoscalingSSDGiB)
+	if c.GetDefaultStorageType() == btapb.StorageType_HDD {
+		low, high = minAutoscalingHDDGiB, maxAutoscalingHDDGiB
+	}
+	switch storage := targets.GetStorageUtilizationGibPerNode(); {
+	case storage == 0:
+		targets.StorageUtilizationGibPerNode = low
+	case storage < low || storage > high:
+		return statusInvalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
+	}
+	c.ServeNodes = min(max(c.GetServeNodes(), least), most)
+	return nil
+}
+
+// CreateCluster adds a cluster to an instance. Each table's data is in it at
+// once.
+func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
+	if err := parseInstance("parent", req.GetParent()); err != nil {
+		return nil, err
+	}
+	if req.GetCluster() == nil {
+		return nil, statusInvalid("cluster", "must be set")
+	}
+	now := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := record(tx, req.GetParent()); err != nil {
+			return err
+		}
+		in, _, err := instance(tx, req.GetParent())
+		if err != nil {
+			return err
+		}
+		clusters, err := clustersOf(tx, req.GetParent())
+		if err != nil {
+			return err
+		}
+		for _, o := range clusters {
+			if lastSegment(o.GetName()) == req.GetClusterId() {
+				return statusExists("Cluster", o.GetName())
+			}
+		}
+		if in.GetType() == btapb.Instance_DEVELOPMENT {
+			return statusPrecondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+		}
+		c, err := newCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
+		if err != nil {
+			return err
+		}
+		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}
+		for _, t := range s.db.Tables(instancePrefix(req.GetParent())) {
+			if metadata.GetTables() == nil {
+				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
+			}
+			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
+		}
+		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+			return err
+		}
+		op, err = finish(tx, req.GetParent(), metadata, c)
+		return err
+	})
+	return op, err
+}
+
+// GetCluster returns a cluster.
+func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetClusterRequest) (*btapb.Cluster, error) {
+	return cluster(s.db, req.GetName())
+}
+
+// ListClusters returns the clusters of an instance, sorted by name; with the
+// instance "-", those of all instances of a project that ListInstances returns.
+func (s instanceAdminService) ListClusters(_ context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
+	names, err := s.parents(req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	resp := &btapb.ListClustersResponse{}
+	for _, name := range names {
+		clusters, err := clustersOf(s.db, name)
+		if err != nil {
+			return nil, err
+		}
+		resp.Clusters = append(resp.Clusters, clusters...)
+	}
+	return resp, nil
+}
+
+// parents returns the instances that the parent of a list means.
+func (s *Server) parents(parent string) ([]string, error) {
+	if err := parseInstance("parent", parent); err != nil {
+		return nil, err
+	}
+	project, ok := strings.CutSuffix(parent, "/instances/-")
+	if !ok {
+		return []string{parent}, nil
+	}
+	names, err := s.instanceNames(project)
+	return names, toStatus(err)
+}
+
+// UpdateCluster replaces the number of nodes of a cluster. Where autoscaling
+// is on, which only PartialUpdateCluster can change, the number is ignored.
+func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Cluster) (*longrunningpb.Operation, error) {
+	now := timestamppb.New(s.now())
+	return s.updateCluster(ctx, req, func(c *btapb.Cluster) error {
+		if given := req.GetClusterConfig(); given != nil && !proto.Equal(given, c.GetClusterConfig()) {
+			return statusInvalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
+		}
+		if c.GetClusterConfig() == nil {
+			c.ServeNodes = req.GetServeNodes()
+		}
+		return nil
+	}, &btapb.UpdateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now})
+}
+
+// PartialUpdateCluster replaces the fields of a cluster that the mask names:
+// serve_nodes and what is under cluster_config. serve_nodes is ignored while
+// autoscaling is on; to end autoscaling, clear it and set serve_nodes.
+func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *btapb.PartialUpdateClusterRequest) (*longrunningpb.Operation, error) {
+	paths, err := maskPaths(req.GetUpdateMask(), "serve_nodes", "cluster_config")
+	if err != nil {
+		return nil, err
+	}
+	given := req.GetCluster()
+	scaling := hasFieldUnder(paths, "cluster_config")
+	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
+		return nil, statusInvalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+	}
+	now := timestamppb.New(s.now())
+	return s.updateCluster(ctx, given, func(c *btapb.Cluster) error {
+		nodes, scaled := c.GetServeNodes(), c.GetClusterConfig() != nil
+		if err := applyMask(c, proto.Clone(given), paths); err != nil {
+			return err
+		}
+		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
+			c.Config = nil
+			if scaled && !slices.Contains(paths, "serve_nodes") {
+				return statusInvalid("update_mask", "must name serve_nodes too when it ends autoscaling")
+			}
+			return nil
+		}
+		c.ServeNodes = nodes
+		return nil
+	}, &btapb.PartialUpdateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now})
+}
+
+// updateCluster lets change alter the cluster that from names.
+func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
+	if !hasShape(from.GetName(), "projects", "instances", "clusters") {
+		return nil, statusBadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	parent := segments(from.GetName(), 4)
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		c, err := cluster(tx, from.GetName())
+		if err != nil {
+			return err
+		}
+		if err := record(tx, parent); err != nil {
+			return err
+		}
+		if err := change(c); err != nil {
+			return err
+		}
+		if err := settleNodes("cluster", c); err != nil {
+			return err
+		}
+		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+			return err
+		}
+		op, err = finish(tx, parent, metadata, c)
+		return err
+	})
+	return op, err
+}
+
+// DeleteCluster removes a cluster from an instance, unless it is the last one
+// or an app profile routes to it.
+func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		c, err := cluster(tx, req.GetName())
+		if err != nil {
+			return err
+		}
+		parent := segments(c.GetName(), 4)
+		clusters, err := clustersOf(tx, parent)
+		if err != nil {
+			return err
+		}
+		if len(clusters) < 2 {
+			return statusPrecondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
+		}
+		profiles, err := appProfilesOf(tx, parent)
+		if err != nil {
+			return err
+		}
+		id := lastSegment(c.GetName())
+		for _, p := range profiles {
+			if slices.Contains(routesTo(p), id) {
+				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
+			}
+		}
+		return tx.Delete(kindCluster + c.GetName())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}

@@ -1,0 +1,183 @@
+package emu
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Policies of instances and tables are stored and returned, and never
+// enforced: callers have no identity, and may do everything. A policy's etag is
+// its revision, eight bytes big-endian; 0 is that of a resource without one.
+
+// GetIamPolicy returns the policy of a table.
+func (s tableAdminService) GetIamPolicy(_ context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
+	if _, err := s.table("resource", req.GetResource()); err != nil {
+		return nil, err
+	}
+	return policy(s.db, req)
+}
+
+// SetIamPolicy replaces the policy of a table.
+func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
+	return s.setPolicy(ctx, req, func(resourceReader) error {
+		_, err := s.table("resource", req.GetResource())
+		return err
+	})
+}
+
+// TestIamPermissions grants all permissions on a table that exists, and none on
+// one that does not.
+func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
+	if err := parseTable("resource", req.GetResource()); err != nil {
+		return nil, err
+	}
+	_, err := s.table("resource", req.GetResource())
+	return grant(req, err == nil)
+}
+
+// GetIamPolicy returns the policy of an instance.
+func (s instanceAdminService) GetIamPolicy(_ context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
+	if err := parseInstance("resource", req.GetResource()); err != nil {
+		return nil, err
+	}
+	if err := checkInstance(s.db, req.GetResource()); err != nil {
+		return nil, err
+	}
+	return policy(s.db, req)
+}
+
+// SetIamPolicy replaces the policy of an instance.
+func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
+	if err := parseInstance("resource", req.GetResource()); err != nil {
+		return nil, err
+	}
+	return s.setPolicy(ctx, req, func(r resourceReader) error { return checkInstance(r, req.GetResource()) })
+}
+
+// TestIamPermissions grants all permissions on an instance that exists, and
+// none on one that does not.
+func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
+	if err := parseInstance("resource", req.GetResource()); err != nil {
+		return nil, err
+	}
+	return grant(req, checkInstance(s.db, req.GetResource()) == nil)
+}
+
+// loadPolicy returns the stored policy of a resource, or the empty one.
+func loadPolicy(r resourceReader, resource string) (*iampb.Policy, error) {
+	p := &iampb.Policy{}
+	found, err := load(r, kindPolicy+resource, p)
+	if !found {
+		p.Etag = make([]byte, 8)
+	}
+	return p, err
+}
+
+// policy answers GetIamPolicy for a resource that exists.
+func policy(r resourceReader, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
+	version := req.GetOptions().GetRequestedPolicyVersion()
+	if err := checkPolicyVersion("options.requested_policy_version", version); err != nil {
+		return nil, err
+	}
+	p, err := loadPolicy(r, req.GetResource())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return p, nil
+}
+
+// setPolicy stores a policy. An etag in it must be that of the stored one. With
+// an update mask, the fields that it names are replaced and the others stay.
+func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, exists func(resourceReader) error) (*iampb.Policy, error) {
+	given := req.GetPolicy()
+	if given == nil {
+		return nil, statusInvalid("policy", "must be set")
+	}
+	var p *iampb.Policy
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := exists(tx); err != nil {
+			return err
+		}
+		old, err := loadPolicy(tx, req.GetResource())
+		if err != nil {
+			return err
+		}
+		if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
+			return statusAborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
+		}
+		p = proto.CloneOf(given)
+		if len(req.GetUpdateMask().GetPaths()) > 0 {
+			paths, err := maskPaths(req.GetUpdateMask(), "version", "bindings", "audit_configs", "etag")
+			if err != nil {
+				return err
+			}
+			p = proto.CloneOf(old)
+			if err := applyMask(p, proto.CloneOf(given), paths); err != nil {
+				return err
+			}
+		}
+		if err := checkPolicy(p); err != nil {
+			return err
+		}
+		p.Etag = binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(old.GetEtag())+1)
+		return store(tx, kindPolicy+req.GetResource(), p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func checkPolicyVersion(field string, v int32) error {
+	if v != 0 && v != 1 && v != 3 {
+		return statusInvalid(field, "%d is not a version; expected 0, 1 or 3", v)
+	}
+	return nil
+}
+
+// checkPolicy checks a policy by the rules of google.iam.v1.Policy.
+func checkPolicy(p *iampb.Policy) error {
+	if err := checkPolicyVersion("policy.version", p.GetVersion()); err != nil {
+		return err
+	}
+	principals := 0
+	for i, b := range p.GetBindings() {
+		field := element("policy.bindings", i)
+		if b.GetRole() == "" {
+			return statusInvalid(field+".role", "must be set")
+		}
+		if len(b.GetMembers()) == 0 {
+			return statusInvalid(field+".members", "must specify at least one member")
+		}
+		if b.GetCondition() != nil && p.GetVersion() != 3 {
+			return statusInvalid(field+".condition", "needs policy version 3")
+		}
+		principals += len(b.GetMembers())
+	}
+	if principals > maxPolicyPrincipals {
+		return statusInvalid("policy.bindings", "%d principals; the limit is %d", principals, maxPolicyPrincipals)
+	}
+	return nil
+}
+
+// grant answers TestIamPermissions.
+func grant(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
+	for i, p := range req.GetPermissions() {
+		if p == "" || strings.Contains(p, "*") {
+			return nil, statusInvalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
+		}
+	}
+	resp := &iampb.TestIamPermissionsResponse{}
+	if exists {
+		resp.Permissions = slices.Clone(req.GetPermissions())
+	}
+	return resp, nil
+}

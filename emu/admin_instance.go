@@ -1,0 +1,428 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// An instance exists implicitly: in a project in which none has been created,
+// every instance exists as soon as it is named, with one cluster and the
+// default app profile. What changes one of these, such as an update of its
+// cluster, records it. The first CreateInstance of a project ends that: the
+// instances that hold tables are recorded, all others are NOT_FOUND from then
+// on, also when the created ones have been deleted.
+
+// existence says how an instance exists.
+type existence uint8
+
+const (
+	absent existence = iota
+	implicit
+	recorded
+)
+
+// instanceExists finds out whether and how an instance exists; one that is
+// recorded is loaded into in.
+func instanceExists(r resourceReader, name string, in *btapb.Instance) (existence, error) {
+	if found, err := load(r, kindInstance+name, in); err != nil || found {
+		return recorded, err
+	}
+	_, err := r.Resource(kindProject + segments(name, 2))
+	if errors.Is(err, engine.ErrResourceNotFound) {
+		return implicit, nil
+	}
+	return absent, err
+}
+
+// instance returns the instance of a name, however it exists.
+func instance(r resourceReader, name string) (*btapb.Instance, existence, error) {
+	in := &btapb.Instance{}
+	how, err := instanceExists(r, name, in)
+	switch {
+	case err != nil:
+		return nil, absent, toStatus(err)
+	case how == absent:
+		return nil, absent, statusNotFound("Instance", name)
+	case how == implicit:
+		in = &btapb.Instance{
+			Name:        name,
+			DisplayName: lastSegment(name),
+			State:       btapb.Instance_READY,
+			Type:        btapb.Instance_PRODUCTION,
+			Edition:     btapb.Instance_ENTERPRISE,
+			// What the API says of instances from before it kept the time.
+			CreateTime: &timestamppb.Timestamp{Nanos: 1},
+		}
+	}
+	return in, how, nil
+}
+
+// checkInstance refuses an instance that does not exist.
+func checkInstance(r resourceReader, name string) error {
+	_, _, err := instance(r, name)
+	return err
+}
+
+// record makes an instance that exists implicitly a recorded one, with its
+// clusters and its default app profile.
+func record(tx *engine.ResourceTx, name string) error {
+	in, how, err := instance(tx, name)
+	if err != nil || how == recorded {
+		return err
+	}
+	cluster := implicitClusterOf(name, implicitCluster)
+	return errors.Join(
+		store(tx, kindInstance+name, in),
+		store(tx, kindCluster+cluster.GetName(), cluster),
+		store(tx, kindAppProfile+name+"/appProfiles/"+defaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
+	)
+}
+
+// recordHolders records the instances of a project that hold tables.
+func (s *Server) recordHolders(tx *engine.ResourceTx, project string) error {
+	last := ""
+	for _, t := range s.db.Tables(project + "/instances/") {
+		if name := segments(t.Name, 4); name != last {
+			last = name
+			if err := record(tx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CreateInstance creates an instance with its clusters and the default app
+// profile, which routes to the one cluster and allows single-row transactions,
+// or with several clusters to any and allows none.
+func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
+	if !hasShape(req.GetParent(), "projects") {
+		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+	}
+	if err := s.checkInstanceID(req.GetInstanceId()); err != nil {
+		return nil, err
+	}
+	if req.GetInstance() == nil {
+		return nil, statusInvalid("instance", "must be set")
+	}
+	now := timestamppb.New(s.now())
+	name := req.GetParent() + "/instances/" + req.GetInstanceId()
+	in := &btapb.Instance{
+		Name:        name,
+		DisplayName: req.GetInstance().GetDisplayName(),
+		State:       btapb.Instance_READY,
+		Type:        req.GetInstance().GetType(),
+		Edition:     req.GetInstance().GetEdition(),
+		Labels:      maps.Clone(req.GetInstance().GetLabels()),
+		CreateTime:  now,
+		// Tags are input only.
+	}
+	if in.GetDisplayName() == "" {
+		in.DisplayName = req.GetInstanceId()
+	}
+	if in.GetType() == btapb.Instance_TYPE_UNSPECIFIED {
+		in.Type = btapb.Instance_PRODUCTION
+	}
+	if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
+		in.Edition = btapb.Instance_ENTERPRISE
+	}
+	if err := s.checkInstanceFields(in); err != nil {
+		return nil, err
+	}
+	ids := slices.Sorted(maps.Keys(req.GetClusters()))
+	if len(ids) == 0 {
+		return nil, statusInvalid("clusters", "must specify at least one cluster")
+	}
+	if in.GetType() == btapb.Instance_DEVELOPMENT && len(ids) > 1 {
+		return nil, statusInvalid("clusters", "an instance of type DEVELOPMENT has one cluster")
+	}
+	var clusters []*btapb.Cluster
+	for _, id := range ids {
+		c, err := newCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, c)
+	}
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		var err error
+		if _, err = tx.Resource(kindInstance + name); err == nil {
+			return statusExists("Instance", name)
+		} else if !errors.Is(err, engine.ErrResourceNotFound) {
+			return err
+		}
+		_, err = tx.Resource(kindProject + req.GetParent())
+		if errors.Is(err, engine.ErrResourceNotFound) {
+			if len(s.db.Tables(instancePrefix(name))) > 0 {
+				// It exists already, for it holds tables.
+				return statusExists("Instance", name)
+			}
+			err = errors.Join(s.recordHolders(tx, req.GetParent()), tx.Put(kindProject+req.GetParent(), nil))
+		}
+		if err != nil {
+			return err
+		}
+		if err := store(tx, kindInstance+name, in); err != nil {
+			return err
+		}
+		for _, c := range clusters {
+			if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+				return err
+			}
+		}
+		if err := store(tx, kindAppProfile+name+"/appProfiles/"+defaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
+			return err
+		}
+		op, err = finish(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, nil
+}
+
+// GetInstance returns an instance.
+func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInstanceRequest) (*btapb.Instance, error) {
+	if err := parseInstance("name", req.GetName()); err != nil {
+		return nil, err
+	}
+	in, _, err := instance(s.db, req.GetName())
+	return in, err
+}
+
+// ListInstances returns the instances of a project, sorted by name: those that
+// are recorded and, while instances exist implicitly, those that hold tables. The
+// latter only with an id that CreateInstance would take: clients choke on
+// others.
+func (s instanceAdminService) ListInstances(_ context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
+	if !hasShape(req.GetParent(), "projects") {
+		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+	}
+	names, err := s.instanceNames(req.GetParent())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := &btapb.ListInstancesResponse{}
+	for _, name := range names {
+		in, how, err := instance(s.db, name)
+		if err != nil {
+			return nil, err
+		}
+		if how == recorded || s.checkInstanceID(lastSegment(name)) == nil {
+			resp.Instances = append(resp.Instances, in)
+		}
+	}
+	return resp, nil
+}
+
+// instanceNames returns the names of a project's instances, sorted.
+func (s *Server) instanceNames(project string) ([]string, error) {
+	stored, err := loadAll[btapb.Instance](s.db, kindInstance, project+"/instances/")
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, in := range stored {
+		names[in.GetName()] = true
+	}
+	if _, err := s.db.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
+		for _, t := range s.db.Tables(project + "/instances/") {
+			names[segments(t.Name, 4)] = true
+		}
+	}
+	return sortedKeys(names), nil
+}
+
+// UpdateInstance replaces the display name and the type of an instance.
+func (s instanceAdminService) UpdateInstance(ctx context.Context, req *btapb.Instance) (*btapb.Instance, error) {
+	return s.updateInstance(ctx, req, []string{"display_name", "type"}, func(*engine.ResourceTx, *btapb.Instance) error { return nil })
+}
+
+// PartialUpdateInstance replaces the fields of an instance that the mask names:
+// display_name, type, edition, labels.
+func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *btapb.PartialUpdateInstanceRequest) (*longrunningpb.Operation, error) {
+	paths, err := maskPaths(req.GetUpdateMask(), "display_name", "type", "edition", "labels")
+	if err != nil {
+		return nil, err
+	}
+	now := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	_, err = s.updateInstance(ctx, req.GetInstance(), paths, func(tx *engine.ResourceTx, in *btapb.Instance) error {
+		var err error
+		op, err = finish(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, in)
+		return err
+	})
+	return op, err
+}
+
+// updateInstance replaces the fields of an instance at paths and calls done
+// inside the change.
+func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths []string, done func(*engine.ResourceTx, *btapb.Instance) error) (*btapb.Instance, error) {
+	if err := parseInstance("name", from.GetName()); err != nil {
+		return nil, err
+	}
+	var in *btapb.Instance
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := record(tx, from.GetName()); err != nil {
+			return err
+		}
+		var err error
+		if in, _, err = instance(tx, from.GetName()); err != nil {
+			return err
+		}
+		was := in.GetType()
+		if err := applyMask(in, proto.Clone(from), paths); err != nil {
+			return err
+		}
+		if in.GetType() == btapb.Instance_TYPE_UNSPECIFIED {
+			in.Type = was
+		}
+		if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
+			in.Edition = btapb.Instance_ENTERPRISE
+		}
+		if err := s.checkInstanceFields(in); err != nil {
+			return err
+		}
+		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
+			return statusPrecondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
+		}
+		if err := store(tx, kindInstance+in.GetName(), in); err != nil {
+			return err
+		}
+		return done(tx, in)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// DeleteInstance deletes an instance with its clusters, app profiles, tables
+// and policies, unless a table has deletion_protection. The tables cannot be
+// undeleted.
+func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
+	name := req.GetName()
+	if err := parseInstance("name", name); err != nil {
+		return nil, err
+	}
+	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+		if err := checkInstance(tx, name); err != nil {
+			return err
+		}
+		tables := s.db.Tables(instancePrefix(name))
+		for _, t := range tables {
+			if protected(t) {
+				return statusProtected(t.Name, "DeleteInstance")
+			}
+		}
+		// The tables first: were this to fail half way, the rest could still
+		// be deleted through the instance.
+		for _, t := range tables {
+			if err := s.db.DeleteTable(ctx, t.Name); err != nil && !errors.Is(err, engine.ErrTableNotFound) {
+				return err
+			}
+		}
+		// Those deleted before it must not come back with an instance of its name.
+		for _, d := range s.db.DeletedTables(instancePrefix(name)) {
+			if _, err := s.db.UndeleteTable(ctx, d.Table.Name); err != nil {
+				return err
+			}
+			if err := s.db.DeleteTable(ctx, d.Table.Name); err != nil {
+				return err
+			}
+		}
+		for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
+			under, err := tx.Resources(kind + name + "/")
+			if err != nil {
+				return err
+			}
+			for _, u := range under {
+				if err := tx.Delete(u.Name); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(remove(tx, kindPolicy+name), remove(tx, kindInstance+name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// checkInstanceID checks the id of an instance to be created:
+// [a-z][-a-z0-9]*, up to 33 characters. The API's own pattern asks for three or
+// more; one is enough here, as for the clients.
+func (s *Server) checkInstanceID(id string) error {
+	if !isLowerID(id) {
+		return statusInvalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
+	}
+	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")
+}
+
+// checkInstanceFields checks what an instance is to become.
+func (s *Server) checkInstanceFields(in *btapb.Instance) error {
+	switch in.GetType() {
+	case btapb.Instance_PRODUCTION, btapb.Instance_DEVELOPMENT:
+	default:
+		return statusInvalid("instance.type", "%d is not a type", in.GetType())
+	}
+	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
+		return statusInvalid("instance.edition", "%d is not an edition", in.GetEdition())
+	}
+	if in.GetDisplayName() == "" {
+		return statusInvalid("instance.display_name", "must be set")
+	}
+	return s.checkLabels(in.GetLabels())
+}
+
+// checkLabels checks labels by the rules of Instance.labels.
+func (s *Server) checkLabels(labels map[string]string) error {
+	const field = "instance.labels"
+	if err := s.limit(len(labels), maxLabels, field, "labels"); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		first, _ := utf8.DecodeRuneInString(key)
+		if !unicode.Is(unicode.Ll, first) && !unicode.Is(unicode.Lo, first) || !isLabelText(key) {
+			return statusInvalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
+		}
+		if !isLabelText(value) {
+			return statusInvalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
+		}
+		for _, text := range []string{key, value} {
+			if err := s.limit(utf8.RuneCountInString(text), maxLabelRunes, field, "characters"); err != nil {
+				return err
+			}
+			if err := s.limit(len(text), maxLabelBytes, field, "bytes"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isLabelText(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N)
+	})
+}
+
+// sortedKeys returns the members of a set in order.
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,0 +1,95 @@
+package emu
+
+import (
+	"context"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/genproto/googleapis/cloud/location"
+	"google.golang.org/grpc"
+)
+
+// locationsService answers google.cloud.location.Locations.
+type locationsService struct {
+	location.UnimplementedLocationsServer
+	*Server
+}
+
+// locationsServiceDesc describes the service: the generated code keeps its own
+// to itself.
+var locationsServiceDesc = grpc.ServiceDesc{
+	ServiceName: "google.cloud.location.Locations",
+	HandlerType: (*location.LocationsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		unary("ListLocations", location.LocationsServer.ListLocations),
+		unary("GetLocation", location.LocationsServer.GetLocation),
+	},
+	Metadata: "google/cloud/location/locations.proto",
+}
+
+// unary describes a method of the service.
+func unary[Req, Resp any](name string, call func(location.LocationsServer, context.Context, *Req) (*Resp, error)) grpc.MethodDesc {
+	return grpc.MethodDesc{
+		MethodName: name,
+		Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
+			req := new(Req)
+			if err := decode(req); err != nil {
+				return nil, err
+			}
+			service, ok := impl.(location.LocationsServer)
+			if !ok {
+				return nil, statusNotBuilt("Service google.cloud.location.Locations")
+			}
+			if ic == nil {
+				return call(service, ctx, req)
+			}
+			info := &grpc.UnaryServerInfo{Server: impl, FullMethod: "/google.cloud.location.Locations/" + name}
+			return ic(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+				typed, ok := req.(*Req)
+				if !ok {
+					return nil, statusInvalid("request", "%T is not a request of %s", req, name)
+				}
+				return call(service, ctx, typed)
+			})
+		},
+	}
+}
+
+// ListLocations returns the zones that a project's clusters are in, and the
+// zone of clusters that nobody created. Filters are refused.
+func (s locationsService) ListLocations(_ context.Context, req *location.ListLocationsRequest) (*location.ListLocationsResponse, error) {
+	project := strings.TrimSuffix(req.GetName(), "/locations")
+	if !hasShape(project, "projects") {
+		return nil, statusBadName("name", req.GetName(), "projects/PROJECT")
+	}
+	if req.GetFilter() != "" {
+		return nil, statusInvalid("filter", "filters of locations are not supported")
+	}
+	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, project+"/instances/")
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	names := map[string]bool{project + "/locations/" + implicitZone: true}
+	for _, c := range clusters {
+		names[c.GetLocation()] = true
+	}
+	resp := &location.ListLocationsResponse{}
+	for _, name := range sortedKeys(names) {
+		resp.Locations = append(resp.Locations, toLocation(name))
+	}
+	resp.Locations, resp.NextPageToken, err = page(resp.GetLocations(), req.GetPageSize(), req.GetPageToken(), (*location.Location).GetName)
+	return resp, err
+}
+
+// GetLocation returns a zone. Every zone exists: a cluster may name any.
+func (s locationsService) GetLocation(_ context.Context, req *location.GetLocationRequest) (*location.Location, error) {
+	if !hasShape(req.GetName(), "projects", "locations") {
+		return nil, statusBadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")
+	}
+	return toLocation(req.GetName()), nil
+}
+
+func toLocation(name string) *location.Location {
+	zone := lastSegment(name)
+	return &location.Location{Name: name, LocationId: zone, DisplayName: zone}
+}

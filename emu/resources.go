@@ -1,0 +1,194 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// What the API manages beside tables lies in the engine as resources: the
+// serialized message of the API, under its kind and its name. Changes run
+// inside engine.UpdateResources, one after the other, and so do those changes
+// of tables that depend on a check: what was checked still holds when the
+// change is made.
+const (
+	kindProject    = "project/"    // a project in which an instance was created: nothing
+	kindInstance   = "instance/"   // btapb.Instance
+	kindCluster    = "cluster/"    // btapb.Cluster
+	kindAppProfile = "appProfile/" // btapb.AppProfile
+	kindPolicy     = "policy/"     // iampb.Policy, by the name of what it governs
+	kindOperation  = "operation/"  // longrunningpb.Operation, by its number in 20 digits
+	operationCount = "operations"  // the number of the newest operation, a decimal
+)
+
+// resourceReader reads resources: as they are, or inside a change.
+type resourceReader interface {
+	Resource(name string) ([]byte, error)
+	Resources(prefix string) ([]engine.Resource, error)
+}
+
+// load reads a resource into m and reports whether it is there.
+func load(r resourceReader, key string, m proto.Message) (bool, error) {
+	raw, err := r.Resource(key)
+	if errors.Is(err, engine.ErrResourceNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, unmarshalResource(key, raw, m)
+}
+
+func unmarshalResource(key string, raw []byte, m proto.Message) error {
+	if err := proto.Unmarshal(raw, m); err != nil {
+		return fmt.Errorf("resource %s: %w", key, err)
+	}
+	return nil
+}
+
+// loadAll reads the resources of a kind whose names begin with prefix, sorted
+// by name.
+func loadAll[M any, P interface {
+	*M
+	proto.Message
+}](r resourceReader, kind, prefix string) ([]P, error) {
+	found, err := r.Resources(kind + prefix)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]P, len(found))
+	for i, f := range found {
+		out[i] = new(M)
+		if err := unmarshalResource(f.Name, f.Value, out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// store writes m as a resource.
+func store(tx *engine.ResourceTx, key string, m proto.Message) error {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return tx.Put(key, raw)
+}
+
+// remove deletes a resource, if it is there.
+func remove(tx *engine.ResourceTx, key string) error {
+	if err := tx.Delete(key); !errors.Is(err, engine.ErrResourceNotFound) {
+		return err
+	}
+	return nil
+}
+
+// change runs fn as one change of resources and answers with a status.
+func (s *Server) change(ctx context.Context, fn func(tx *engine.ResourceTx) error) error {
+	return toStatus(s.db.UpdateResources(ctx, fn))
+}
+
+// count adds one to a stored counter and returns it.
+func count(tx *engine.ResourceTx, key string) (int64, error) {
+	raw, err := tx.Resource(key)
+	var n int64
+	switch {
+	case errors.Is(err, engine.ErrResourceNotFound):
+	case err != nil:
+		return 0, err
+	default:
+		if n, err = strconv.ParseInt(string(raw), 10, 64); err != nil {
+			return 0, fmt.Errorf("resource %s: %w", key, err)
+		}
+	}
+	n++
+	return n, tx.Put(key, strconv.AppendInt(nil, n, 10))
+}
+
+// maskPaths returns the paths of the mask in a request, which must have one.
+// allowed are the fields that can be updated; a path may go deeper.
+func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
+	if len(mask.GetPaths()) == 0 {
+		return nil, statusInvalid("update_mask", "A non-empty 'update_mask' must be specified")
+	}
+	for _, path := range mask.GetPaths() {
+		if path == "*" {
+			return nil, statusInvalid("update_mask", "the wildcard * is not supported; name the fields")
+		}
+		ok := false
+		for _, a := range allowed {
+			ok = ok || path == a || strings.HasPrefix(path, a+".")
+		}
+		if !ok {
+			return nil, statusInvalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
+		}
+	}
+	return mask.GetPaths(), nil
+}
+
+// applyMask replaces the fields of dst that paths name by those of src. A
+// field that src does not have is cleared.
+func applyMask(dst, src proto.Message, paths []string) error {
+	for _, path := range paths {
+		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
+			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
+		}
+	}
+	return nil
+}
+
+// copyField copies the field at path; it reports whether there is such a field.
+func copyField(dst, src protoreflect.Message, path string) bool {
+	name, rest, nested := strings.Cut(path, ".")
+	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch {
+	case field == nil:
+		return false
+	case !nested && src.Has(field):
+		dst.Set(field, src.Get(field))
+		return true
+	case !nested:
+		dst.Clear(field)
+		return true
+	case field.Message() == nil || field.IsMap() || field.IsList():
+		return false
+	}
+	if !src.Has(field) && !dst.Has(field) {
+		// Nothing to clear; the path must still exist.
+		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
+	}
+	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
+}
+
+// hasFieldUnder reports whether one of paths is field or lies in it.
+func hasFieldUnder(paths []string, field string) bool {
+	for _, p := range paths {
+		if p == field || strings.HasPrefix(p, field+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// lastSegment returns the id at the end of a resource name.
+func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// segments returns the first n segments of a resource name.
+func segments(name string, n int) string {
+	for i := range len(name) {
+		if name[i] == '/' {
+			if n--; n == 0 {
+				return name[:i]
+			}
+		}
+	}
+	return name
+}
