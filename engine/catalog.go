@@ -21,7 +21,7 @@ import (
 // definitions. A store of a higher version is refused.
 const formatVersion = 1
 
-// Keys of the catalogue, after the space byte.
+// Keys of the catalog, after the space byte.
 const (
 	catalogVersion  = 'v' // formatVersion, a decimal number
 	catalogNextID   = 'n' // the id of the next table, 4 bytes
@@ -61,7 +61,7 @@ type deletedRecord struct {
 	Deleted int64       `json:"deleted"` // microseconds
 }
 
-// table is a table of the catalogue: never changed, only replaced.
+// table is a table of the catalog: never changed, only replaced.
 type table struct {
 	def         Table
 	nextOrdinal int
@@ -129,7 +129,7 @@ func (c *catalog) clone() *catalog {
 	return &catalog{tables: maps.Clone(c.tables), deleted: slices.Clone(c.deleted), nextID: c.nextID}
 }
 
-// with returns the catalogue after t takes the place of the table of its name.
+// with returns the catalog after t takes the place of the table of its name.
 func (c *catalog) with(t *table) *catalog {
 	n := c.clone()
 	n.tables[t.def.Name] = t
@@ -206,7 +206,7 @@ func checkFamily(f *Family) error {
 	return nil
 }
 
-// loadCatalog reads the catalogue; a new store gets its version.
+// loadCatalog reads the catalog; a new store gets its version.
 func (d *DB) loadCatalog() (*catalog, error) {
 	c := &catalog{tables: map[string]*table{}, nextID: 1}
 	value, closer, err := d.pebble.Get(catalogKey(catalogVersion, ""))
@@ -255,32 +255,32 @@ func (c *catalog) load(it *pebble.Iterator) error {
 	case catalogVersion: // read before all else
 	case catalogNextID:
 		if len(value) != 4 {
-			return fmt.Errorf("catalogue: next table id of %d bytes, want 4", len(value))
+			return fmt.Errorf("catalog: next table id of %d bytes, want 4", len(value))
 		}
 		c.nextID = binary.BigEndian.Uint32(value)
 	case catalogTable:
 		var r tableRecord
 		if err := json.Unmarshal(value, &r); err != nil {
-			return fmt.Errorf("catalogue: table %q: %w", k[2:], err)
+			return fmt.Errorf("catalog: table %q: %w", k[2:], err)
 		}
 		t, err := r.table()
 		if err != nil {
-			return fmt.Errorf("catalogue: table %q: %w", k[2:], err)
+			return fmt.Errorf("catalog: table %q: %w", k[2:], err)
 		}
 		c.tables[t.def.Name] = t
 	case catalogDeleted:
 		var r deletedRecord
 		if err := json.Unmarshal(value, &r); err != nil {
-			return fmt.Errorf("catalogue: deleted table %x: %w", k[2:], err)
+			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		t, err := r.Table.table()
 		if err != nil {
-			return fmt.Errorf("catalogue: deleted table %x: %w", k[2:], err)
+			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		c.deleted = append(c.deleted, deletedTable{t: t, at: time.UnixMicro(r.Deleted)})
 	case catalogResource: // read when asked for
 	default:
-		return fmt.Errorf("catalogue: unknown entry %q", k[1:])
+		return fmt.Errorf("catalog: unknown entry %q", k[1:])
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestConcurrent runs writers, counters, readers, the garbage collector and
-// catalogue changes beside each other. Every row is written whole: all its
+// catalog changes beside each other. Every row is written whole: all its
 // columns hold one value, and no reader ever sees two.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
@@ -250,10 +250,10 @@ func TestGC_Large(t *testing.T) {
 	if n := strings.Count(mustDump(t, d), "\n"); n != 2*rows {
 		t.Errorf("%d cells left, want %d", n, 2*rows)
 	}
-	cancelled, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.RunGC(cancelled); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+	if _, err := d.RunGC(canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestScan_Context(t *testing.T) {
 		d.DeleteTable(ctx, "t"),
 	} {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled before: %v", err)
+			t.Errorf("canceled before: %v", err)
 		}
 	}
 }

@@ -348,7 +348,7 @@ func TestOpen_FormatVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(fs, c.key, c.value)
-			if _, err := Open(Options{Dir: "data", FS: fs}); err == nil || !strings.Contains(err.Error(), "catalogue") {
+			if _, err := Open(Options{Dir: "data", FS: fs}); err == nil || !strings.Contains(err.Error(), "catalog") {
 				t.Fatalf("open: %v", err)
 			}
 		})

@@ -32,7 +32,7 @@ func (d *DB) SoftDeleteTable(ctx context.Context, name string) error {
 	return d.removeTable(ctx, name, true)
 }
 
-// removeTable takes the table out of the catalogue, and keeps what it was.
+// removeTable takes the table out of the catalog, and keeps what it was.
 func (d *DB) removeTable(ctx context.Context, name string, keep bool) error {
 	if err := d.enter(); err != nil {
 		return err

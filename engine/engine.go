@@ -14,8 +14,8 @@
 //
 // Lock order: DB.gcMu, DB.resourceMu, DB.catalogMu, row latches by ascending
 // stripe. Changes
-// of the catalogue that rows depend on hold all latches, so that whoever holds
-// one sees a catalogue that stands still.
+// of the catalog that rows depend on hold all latches, so that whoever holds
+// one sees a catalog that stands still.
 //
 // The package is exported so that the module's own layers can use it; its API
 // carries no promise of stability.
@@ -229,14 +229,14 @@ type GCStats struct {
 // latches is the number of row latches. Rows share them by hash.
 const latches = 256
 
-// latch serialises the writers of the rows that hash to it.
+// latch serializes the writers of the rows that hash to it.
 type latch struct {
 	mu sync.Mutex
 	// deletes counts the commits under this latch that removed cells: what the
 	// garbage collector found stays garbage as long as it has not moved.
 	// Guarded by mu.
 	deletes uint64
-	_       [40]byte // keeps neighbours off each other's cache line
+	_       [40]byte // keeps neighbors off each other's cache line
 }
 
 // DB is an open store. It is safe for concurrent use.
@@ -263,14 +263,14 @@ type DB struct {
 	// seek instead of stepping; see walk.
 	overwritten [latches]atomic.Int32
 
-	resourceMu sync.Mutex // serialises UpdateResources
+	resourceMu sync.Mutex // serializes UpdateResources
 
-	catalogMu sync.Mutex // serialises changes of the catalogue
+	catalogMu sync.Mutex // serializes changes of the catalog
 	// catalog is replaced, never changed: by holders of catalogMu, and where a
 	// table or family goes or a rule changes, of all latches too.
 	catalog atomic.Pointer[catalog]
 
-	gcMu sync.Mutex // serialises RunGC
+	gcMu sync.Mutex // serializes RunGC
 
 	// failure is the first error after which the store cannot be trusted to
 	// write: it refuses everything from then on.

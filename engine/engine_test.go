@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,32 +24,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var epoch = time.UnixMicro(1_700_000_000_123_456)
 
 // openTest opens a store that the test closes.
-func openTest(t testing.TB, o Options) *DB {
-	t.Helper()
+func openTest(tb testing.TB, o Options) *DB {
+	tb.Helper()
 	if o.Now == nil {
 		o.Now = clock.NewFrozen(epoch).Now
 	}
 	d, err := Open(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := d.Close(); err != nil {
-			t.Errorf("close: %v", err)
+			tb.Errorf("close: %v", err)
 		}
 	})
 	return d
 }
 
 // createTest makes table "t" with the families.
-func createTest(t testing.TB, d *DB, families ...string) {
-	t.Helper()
+func createTest(tb testing.TB, d *DB, families ...string) {
+	tb.Helper()
 	def := Table{Name: "t"}
 	for _, f := range families {
 		def.Families = append(def.Families, Family{Name: f})
 	}
-	if _, err := d.CreateTable(t.Context(), def); err != nil {
-		t.Fatal(err)
+	if _, err := d.CreateTable(tb.Context(), def); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -56,10 +57,10 @@ func set(family, qualifier string, micros int64, value string) Mutation {
 	return Mutation{Kind: SetCell, Family: family, Qualifier: []byte(qualifier), Timestamp: micros, Value: []byte(value)}
 }
 
-func mustMutate(t testing.TB, d *DB, row string, muts ...Mutation) {
-	t.Helper()
-	if err := d.Mutate(t.Context(), "t", []byte(row), muts); err != nil {
-		t.Fatal(err)
+func mustMutate(tb testing.TB, d *DB, row string, muts ...Mutation) {
+	tb.Helper()
+	if err := d.Mutate(tb.Context(), "t", []byte(row), muts); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -242,15 +243,17 @@ func describe(t *Table) string {
 }
 
 // TestEngine runs the cases of testdata/engine on a store in memory and on one
-// that lies on a file system and is opened again by "reopen".
+// that lies on a file system and is opened again by "reopen". Files whose name
+// begins with eager are for stores with EagerGC.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"memory", "files"} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
 			datadriven.Walk(t, "testdata/engine", func(t *testing.T, path string) {
+				t.Helper()
 				c := clock.NewFrozen(epoch)
-				o := Options{Now: c.Now}
+				o := Options{Now: c.Now, EagerGC: strings.HasPrefix(filepath.Base(path), "eager")}
 				snapshots := map[string]*Snapshot{}
 				if store == "files" {
 					o.Dir, o.FS = "data", vfs.NewMem()
@@ -261,6 +264,7 @@ func TestEngine(t *testing.T) {
 				}
 				defer func() { _ = d.Close() }()
 				datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+					t.Helper()
 					if td.Cmd == "reopen" {
 						if store == "memory" {
 							return "" // memory is gone with its store
@@ -288,6 +292,7 @@ func TestEngine(t *testing.T) {
 func runCommand(
 	t *testing.T, d *DB, c *clock.Clock, snapshots map[string]*Snapshot, td *datadriven.TestData,
 ) (string, error) {
+	t.Helper()
 	ctx := t.Context()
 	arg := func(i int) string { return field(t, td.CmdArgs[i].Key) }
 	switch td.Cmd {

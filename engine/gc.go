@@ -95,8 +95,12 @@ func (d *DB) sweep(ctx context.Context, name string, now time.Time, stats *GCSta
 
 // needsGC tells whether a sweep could find anything.
 func (t *table) needsGC() bool {
-	return len(t.dropped) > 0 ||
-		slices.ContainsFunc(t.def.Families, func(f Family) bool { return f.GC.Kind != NoGC })
+	return len(t.dropped) > 0 || t.hasRules()
+}
+
+// hasRules tells whether a family has a rule that could let a cell go.
+func (t *table) hasRules() bool {
+	return slices.ContainsFunc(t.def.Families, func(f Family) bool { return f.GC.Kind != NoGC })
 }
 
 // forgetDropped notes that no cells are left of the dropped families of t; it

@@ -109,7 +109,7 @@ func (tx *RowTx) Scan() *Scan {
 	if tx.done {
 		return &Scan{d: tx.d, t: tx.t, err: fmt.Errorf("%w: row used after its Update", ErrInvalid)}
 	}
-	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row)
+	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row, tx.now)
 	if err != nil {
 		return &Scan{d: tx.d, t: tx.t, err: err}
 	}
@@ -158,7 +158,7 @@ func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rule
 
 // modify works out what rules do, and collects it.
 func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
-	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row)
+	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row, tx.now)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -43,7 +44,8 @@ type Scan struct {
 	target []byte // atSkip, atSeek: where the next cell is to be looked for
 	seek   []byte // scratch
 	walk   walk
-	has    bool // cell is a cell of the current row
+	rules  *columnRule // hides what they let go; nil hides nothing
+	has    bool        // cell is a cell of the current row
 	cell   Cell
 }
 
@@ -73,7 +75,7 @@ func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Scan{d: d, ctx: ctx, t: t, owned: true, spans: o.Spans, reverse: o.Reverse}
+	s := &Scan{d: d, ctx: ctx, t: t, owned: true, spans: o.Spans, reverse: o.Reverse, rules: d.eagerRules(t, d.now)}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -81,10 +83,19 @@ func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, erro
 	return s, nil
 }
 
-// openRow returns a scan of one row, on that row if it exists. The caller
-// keeps the DB from closing.
-func (d *DB) openRow(ctx context.Context, t *table, row []byte) (*Scan, error) {
-	s := &Scan{d: d, ctx: ctx, t: t}
+// eagerRules returns the rules that reads of t obey at once, nil if there are
+// none. All cells of a scan are judged at one time.
+func (d *DB) eagerRules(t *table, now func() time.Time) *columnRule {
+	if !d.eagerGC || !t.hasRules() {
+		return nil
+	}
+	return &columnRule{t: t, now: now()}
+}
+
+// openRow returns a scan of one row, on that row if it exists, as it is at
+// now. The caller keeps the DB from closing.
+func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (*Scan, error) {
+	s := &Scan{d: d, ctx: ctx, t: t, rules: d.eagerRules(t, func() time.Time { return now })}
 	s.prefix = appendRowPrefix(nil, t.def.ID, row)
 	s.lower, s.upper = s.prefix, prefixEnd(bytes.Clone(s.prefix))
 	s.nextSpan = 1
@@ -257,6 +268,9 @@ func (s *Scan) startRow() bool {
 	s.prefix = append(s.prefix[:0], k[:n]...)
 	s.row = appendUnescaped(s.row[:0], k[tablePrefixLen:n])
 	s.has = false
+	if s.rules != nil {
+		s.rules.begin()
+	}
 	s.walk.begin(s.d, s.it, s.d.latchOf(s.t.def.ID, s.row))
 	if s.reverse && !s.it.SeekGE(s.prefix) {
 		return false
@@ -269,8 +283,10 @@ func (s *Scan) startRow() bool {
 }
 
 // findLive moves the iterator, which is valid or at the end, on to the first
-// cell of the current row whose family lives; it returns false at the row's
-// end.
+// cell of the current row whose family lives and which no rule hides; it
+// returns false at the row's end. It is called once for each cell that the
+// iterator comes to, which is the first of its column or follows the one
+// before: so versions can be counted.
 func (s *Scan) findLive() bool {
 	for s.it.Valid() {
 		k := s.it.Key()
@@ -283,7 +299,13 @@ func (s *Scan) findLive() bool {
 		}
 		ordinal := binary.BigEndian.Uint16(k[len(s.prefix):])
 		if s.has && s.cell.Ordinal == ordinal || s.t.live(ordinal) != nil {
-			return true
+			if s.rules == nil || !s.rules.collects(k[len(s.prefix):]) {
+				return true
+			}
+			// What a rule lets go it also lets go of the column's older cells.
+			s.seek = prefixEnd(append(s.seek[:0], k[:len(k)-timestampLen]...))
+			s.it.SeekGE(s.seek)
+			continue
 		}
 		next, ok := s.t.nextLive(ordinal)
 		if !ok {
@@ -431,6 +453,9 @@ func (s *Scan) Rewind() {
 	}
 	s.target = append(s.target[:0], s.prefix...)
 	s.at, s.has = atSeek, false
+	if s.rules != nil {
+		s.rules.begin()
+	}
 }
 
 // Err returns the error that ended the scan, nil at its regular end.

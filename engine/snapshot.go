@@ -207,7 +207,7 @@ func (d *DB) replaceAll(ctx context.Context, paths []string) error {
 	}
 	c, err := d.loadCatalog()
 	if err != nil {
-		d.fail(err) // the catalogue in memory is no longer that of the store
+		d.fail(err) // the catalog in memory is no longer that of the store
 		return err
 	}
 	d.catalog.Store(c)

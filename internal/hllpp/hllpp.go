@@ -4,7 +4,7 @@
 // It promises the bytes of the published library Zetasketch 0.1.0 (format
 // version 2: an AggregatorStateProto of type 112), sparse and dense: what
 // either marshals the other reads, and the same additions and merges of
-// marshalled sketches give the same bytes. One case is better defined here: a
+// marshaled sketches give the same bytes. One case is better defined here: a
 // sparse sketch is compacted before it is merged into a lower precision.
 // Estimates are not promised to be the same number: that of a sparse sketch is,
 // that of a dense one comes from an estimator that needs no tables of measured
@@ -441,7 +441,7 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	s := &Sketch{}
 	kind, version := uint64(aggregatorType), uint64(1)
 	var state []byte
-	err := fields(b, func(field protowire.Number, v uint64, data []byte) {
+	err := fields(b, func(field int, v uint64, data []byte) {
 		switch field {
 		case fieldType:
 			kind = v
@@ -472,28 +472,26 @@ func Unmarshal(b []byte) (*Sketch, error) {
 }
 
 // fields calls fn with each field of a message: a number or bytes.
-func fields(b []byte, fn func(field protowire.Number, v uint64, data []byte)) error {
+func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	for len(b) > 0 {
 		field, wireType, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return fmt.Errorf("%w: %w", ErrInvalid, protowire.ParseError(n))
+			return fmt.Errorf("%w: not a protocol buffer", ErrInvalid)
 		}
 		b = b[n:]
 		var v uint64
 		var data []byte
-		switch wireType {
-		case protowire.VarintType:
+		n = protowire.ConsumeFieldValue(field, wireType, b)
+		if wireType == protowire.VarintType {
 			v, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
+		} else if wireType == protowire.BytesType {
 			data, n = protowire.ConsumeBytes(b)
-		default:
-			return fmt.Errorf("%w: field %d has wire type %d", ErrInvalid, field, wireType)
 		}
 		if n < 0 {
-			return fmt.Errorf("%w: field %d: %w", ErrInvalid, field, protowire.ParseError(n))
+			return fmt.Errorf("%w: field %d is cut off", ErrInvalid, field)
 		}
 		b = b[n:]
-		fn(field, v, data)
+		fn(int(field), v, data)
 	}
 	return nil
 }
@@ -502,7 +500,7 @@ func fields(b []byte, fn func(field protowire.Number, v uint64, data []byte)) er
 func (s *Sketch) unmarshalState(b []byte) error {
 	var size, p, sp uint64
 	var data, sparse []byte
-	err := fields(b, func(field protowire.Number, v uint64, b []byte) {
+	err := fields(b, func(field int, v uint64, b []byte) {
 		switch field {
 		case fieldSparseSize:
 			size = v
@@ -560,7 +558,7 @@ func (s *Sketch) unmarshalSparse(b []byte, size uint64) error {
 	for len(b) > 0 {
 		delta, n := protowire.ConsumeVarint(b)
 		if n < 0 {
-			return fmt.Errorf("%w: sparse data: %w", ErrInvalid, protowire.ParseError(n))
+			return fmt.Errorf("%w: sparse data is cut off", ErrInvalid)
 		}
 		b = b[n:]
 		if len(values) > 0 && delta == 0 || delta > math.MaxUint32 {
