@@ -4,30 +4,32 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // MutateRow applies mutations to a row, in order, all or none.
 func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
-	if req.GetIdempotency() != nil {
-		return nil, statusNotBuilt("Field idempotency")
-	}
 	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.mutateRow(ctx, table, req.GetRowKey(), req.GetMutations()); err != nil {
+	if err := s.mutateRow(ctx, table, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
 	return &btpb.MutateRowResponse{}, nil
 }
 
-func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte, muts []*btpb.Mutation) error {
+// mutateRow validates and applies the mutations of a row, once if they carry a
+// token.
+func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte, muts []*btpb.Mutation, id *btpb.Idempotency) error {
 	if err := s.checkRowKey("row_key", key); err != nil {
 		return err
 	}
@@ -37,6 +39,9 @@ func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte,
 	converted, err := s.mutations(table, "mutations", muts)
 	if err != nil {
 		return err
+	}
+	if id != nil {
+		return toStatus(s.mutateOnce(ctx, table.Name, key, converted, "idempotency", id))
 	}
 	return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
 }
@@ -55,23 +60,21 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	// The limit holds for the sum: "The total number of mutations across all
 	// entries must not exceed 100,000" (bigtable.proto).
 	total := 0
-	for i, e := range entries {
-		if e.GetIdempotency() != nil {
-			return statusNotBuilt("Field " + element("entries", i) + ".idempotency")
-		}
+	for _, e := range entries {
 		total += len(e.GetMutations())
 	}
 	if err := s.limit(total, maxMutations, "entries", "mutations"); err != nil {
 		return err
 	}
 	ctx := stream.Context()
+	rate := rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
 		errs := s.mutateEntries(ctx, table, part)
 		if err := ctx.Err(); err != nil {
 			return toStatus(err)
 		}
-		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part))}
+		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part)), RateLimitInfo: rate}
 		for i, err := range errs {
 			st := &statuspb.Status{}
 			if err != nil {
@@ -86,6 +89,19 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	return nil
 }
 
+// rateLimit is what a client that limits its rate of bulk writes is told: there
+// is no load here to hold it back, so that it may grow by the factor that
+// official clients cap at 1.3, and again after a moment. A client that does not
+// ask is told nothing.
+func rateLimit(ctx context.Context) *btpb.RateLimitInfo {
+	md, _ := metadata.FromIncomingContext(ctx)
+	features := clientFeatures(md)
+	if !features.GetMutateRowsRateLimit() && !features.GetMutateRowsRateLimit2() {
+		return nil
+	}
+	return &btpb.RateLimitInfo{Period: durationpb.New(10 * time.Millisecond), Factor: 1.3}
+}
+
 // mutateEntries applies entries and returns the outcome of each. Entries of
 // the same row keep their order; others are applied side by side, so that a
 // store on disk syncs many with one write.
@@ -94,7 +110,7 @@ func (s *Server) mutateEntries(ctx context.Context, table *engine.Table, entries
 	apply := func(i int) {
 		// A panic in a goroutine of ours would end the process.
 		defer s.recoverPanic("google.bigtable.v2.Bigtable/MutateRows", &errs[i])
-		errs[i] = s.mutateRow(ctx, table, entries[i].GetRowKey(), entries[i].GetMutations())
+		errs[i] = s.mutateRow(ctx, table, entries[i].GetRowKey(), entries[i].GetMutations(), entries[i].GetIdempotency())
 	}
 	workers := uint64(min(len(entries)/minEntriesPerWorker, maxEntryWorkers))
 	if workers < 2 {

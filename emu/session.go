@@ -226,7 +226,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		if !ss.mayWrite {
 			return nil, statusSessionPermission("mutate_row", "WRITE")
 		}
-		if err := ss.s.mutateRow(ctx, table, p.MutateRow.GetKey(), p.MutateRow.GetMutations()); err != nil {
+		if err := ss.s.mutateRow(ctx, table, p.MutateRow.GetKey(), p.MutateRow.GetMutations(), nil); err != nil {
 			return nil, err
 		}
 		resp.Payload = &btpb.TableResponse_MutateRow{MutateRow: &btpb.SessionMutateRowResponse{}}

@@ -1,0 +1,127 @@
+package emu
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Idempotency tokens. A mutation that carries a token is applied once within
+// idempotencyWindow, by the clock of the DB: a replay answers as the first did
+// and changes nothing. A token counts for its row alone. It is stored in the
+// commit of the mutation, so that neither outlives a crash without the other.
+//
+// A token's resource is named by the period it was used in, each as long as the
+// window, so that a lookup tries two names and what is too old goes by its
+// name.
+
+const idempotencyPrefix = "idempotency/"
+
+// checkIdempotency validates a token at the time of the request.
+func checkIdempotency(field string, id *btpb.Idempotency, now time.Time) error {
+	if n := len(id.GetToken()); n < minTokenBytes {
+		return statusInvalid(field+".token", "%d bytes; must be at least %d bytes long", n, minTokenBytes)
+	}
+	start := id.GetStartTime()
+	if start == nil || start.GetSeconds() == 0 && start.GetNanos() == 0 {
+		return nil
+	}
+	if err := start.CheckValid(); err != nil {
+		return statusInvalid(field+".start_time", "%v", err)
+	}
+	if age := now.Sub(start.AsTime()); age >= idempotencyWindow {
+		return statusIdempotencyExpired(age)
+	}
+	return nil
+}
+
+// mutateOnce applies muts unless the token of id was used on the row within
+// the window.
+func (s *Server) mutateOnce(ctx context.Context, table string, key []byte, muts []engine.Mutation, field string, id *btpb.Idempotency) error {
+	var period int64
+	err := s.db.Update(ctx, table, key, func(tx *engine.RowTx) error {
+		now := tx.Now()
+		if err := checkIdempotency(field, id, now); err != nil {
+			return err
+		}
+		period = idempotencyPeriod(now)
+		names := [2]string{
+			idempotencyName(period, tx.Table().ID, key, id.GetToken()),
+			idempotencyName(period-1, tx.Table().ID, key, id.GetToken()),
+		}
+		for _, name := range names {
+			used, err := tx.Resource(name)
+			switch {
+			case errors.Is(err, engine.ErrResourceNotFound):
+				continue
+			case err != nil:
+				return err
+			}
+			if len(used) == 8 && now.UnixMicro()-int64(binary.BigEndian.Uint64(used)) < idempotencyWindow.Microseconds() {
+				return nil
+			}
+		}
+		if err := tx.Mutate(muts); err != nil {
+			return err
+		}
+		return tx.PutResource(names[0], binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro())))
+	})
+	if err == nil {
+		s.forgetTokens(ctx, period)
+	}
+	return err
+}
+
+// forgetTokens removes the tokens of periods that no lookup tries any more,
+// once a period.
+func (s *Server) forgetTokens(ctx context.Context, period int64) {
+	last := s.tokenPeriod.Load()
+	if last >= period || !s.tokenPeriod.CompareAndSwap(last, period) {
+		return
+	}
+	err := s.db.UpdateResources(ctx, func(tx *engine.ResourceTx) error {
+		tokens, err := tx.Resources(idempotencyPrefix)
+		if err != nil {
+			return err
+		}
+		for _, token := range tokens {
+			if token.Name >= idempotencyPeriodName(period-1) {
+				break
+			}
+			if err := tx.Delete(token.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		// The next period tries again; nothing hangs on it but space.
+		s.logger.Warn("idempotency tokens were not removed", "error", err)
+	}
+}
+
+func idempotencyPeriod(now time.Time) int64 {
+	return now.UnixMicro() / idempotencyWindow.Microseconds()
+}
+
+func idempotencyPeriodName(period int64) string {
+	return fmt.Sprintf("%s%016x/", idempotencyPrefix, uint64(max(period, 0)))
+}
+
+// idempotencyName is the name of a token's resource.
+func idempotencyName(period int64, table uint32, row, token []byte) string {
+	h := sha256.New()
+	head := binary.BigEndian.AppendUint32(nil, table)
+	head = binary.BigEndian.AppendUint64(head, uint64(len(row)))
+	for _, part := range [][]byte{head, row, token} {
+		_, _ = h.Write(part) // a hash takes everything
+	}
+	return fmt.Sprintf("%s%x", idempotencyPeriodName(period), h.Sum(nil))
+}
