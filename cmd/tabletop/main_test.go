@@ -3,20 +3,28 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/rogpeppe/go-internal/testscript"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // TestMain also makes the binary itself, as `tabletop`, of the test binary: in
@@ -266,6 +274,103 @@ func TestServe_Target(t *testing.T) {
 	for _, s := range []*server{front, behind} {
 		if code := s.end(t, syscall.SIGTERM); code != 0 {
 			t.Errorf("exit code %d\n%s", code, s.stderr)
+		}
+	}
+}
+
+// TestServe_PortFile: the file is there, whole, when the server is ready, and
+// gone when it has stopped.
+func TestServe_PortFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ports.json")
+	if err := os.WriteFile(file, []byte("of another time"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	behind := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	bigtable := behind.env["BIGTABLE_EMULATOR_HOST"]
+	for _, tc := range []struct {
+		name             string
+		args             []string
+		bigtable, dynamo bool
+	}{
+		{"both", []string{"--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0"}, true, true},
+		{"Bigtable", []string{"--bigtable", "127.0.0.1:0", "--dynamodb", "off"}, true, false},
+		{"DynamoDB", []string{"--bigtable", "off", "--dynamodb", "127.0.0.1:0"}, false, true},
+		{"target", []string{"--target", bigtable, "--dynamodb", "127.0.0.1:0"}, true, true},
+	} {
+		s := serve(t, append(tc.args, "--port-file", file)...)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"bigtable": nil, "dynamodb": nil}
+		if tc.bigtable {
+			want["bigtable"] = s.env["BIGTABLE_EMULATOR_HOST"]
+		}
+		if tc.dynamo {
+			want["dynamodb"] = s.env["AWS_ENDPOINT_URL_DYNAMODB"]
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: the file is %s (%v), want %v", tc.name, text, err, want)
+		}
+		if code := s.end(t, syscall.SIGTERM); code != 0 {
+			t.Errorf("%s: exit code %d\n%s", tc.name, code, s.stderr)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v left behind, %v", tc.name, left, err)
+		}
+	}
+	// The file of a server that took over is not the first one's to remove.
+	args := []string{"--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--port-file", file}
+	first, second := serve(t, args...), serve(t, args...)
+	first.end(t, syscall.SIGTERM)
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), second.env["BIGTABLE_EMULATOR_HOST"]) {
+		t.Errorf("the file of the second server is %q, %v", text, err)
+	}
+}
+
+// TestServe_GC: what background and eager do with a version too many, and
+// manual does not.
+func TestServe_GC(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--gc", "background", "--gc-interval", "1ms"}, {"--gc", "manual"}} {
+		s := serve(t, append(args, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")...)
+		conn := s.dial(t)
+		_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
+			Parent: parent, TableId: "t",
+			Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {GcRule: &btapb.GcRule{
+				Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(time.Hour)},
+			}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mutate(t.Context(), conn, "t", "row"); err != nil { // a cell of 1970
+			t.Fatal(err)
+		}
+		if args[1] == "manual" {
+			if got := rows(t, conn, "t"); len(got) != 1 {
+				t.Errorf("manual: rows %v", got)
+			}
+			continue
+		}
+		for len(rows(t, conn, "t")) > 0 { // the test's own time is the bound
+			runtime.Gosched()
+		}
+	}
+}
+
+// TestServe_Limits: a row key that is too long for Bigtable.
+func TestServe_Limits(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]codes.Code{"strict": codes.InvalidArgument, "off": codes.OK} {
+		s := serve(t, "--limits", value, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+		conn := s.dial(t)
+		createTable(t, conn, "t")
+		if err := mutate(t.Context(), conn, "t", strings.Repeat("k", 5000)); status.Code(err) != want {
+			t.Errorf("--limits %s: %v, want %v", value, err, want)
 		}
 	}
 }

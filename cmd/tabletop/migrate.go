@@ -110,6 +110,15 @@ func asInputError(err error) error {
 
 type verifyCommand struct {
 	sourceFlags
+	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
+}
+
+// Validate checks what flags cannot say alone.
+func (c *verifyCommand) Validate() error {
+	if c.WriteMapping != "" && c.Mapping[0] != "auto" {
+		return errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
+	}
+	return c.sourceFlags.Validate()
 }
 
 // Help is the long help of the command.
@@ -123,6 +132,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if n := len(src.Tables); n > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
+		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
+	}
 	return withStore("", func(conn grpc.ClientConnInterface) error {
 		o := fixtures.Options{Mappings: mappings}
 		done := p.showProgress(&o)
@@ -131,8 +143,29 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return asInputError(err)
 		}
+		if err := c.writeMappings(r); err != nil {
+			return fmt.Errorf("--write-mapping: %w", err)
+		}
 		return c.finish(p, r)
 	})
+}
+
+// tableInName stands in --write-mapping for the name of a table.
+const tableInName = "{table}"
+
+// writeMappings writes the mapping of each table of a report.
+func (c *verifyCommand) writeMappings(r *fixtures.Report) error {
+	if c.WriteMapping == "" {
+		return nil
+	}
+	for _, t := range r.Tables {
+		// The Bigtable table's name can name a file; that of the source may not.
+		file := strings.ReplaceAll(c.WriteMapping, tableInName, t.Target)
+		if err := os.WriteFile(file, []byte(t.Mapping), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type loadCommand struct {

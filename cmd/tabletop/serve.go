@@ -58,8 +58,32 @@ type serveCommand struct {
 	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of an own one." placeholder:"HOST:PORT"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
-	GC       time.Duration `name:"gc-interval" help:"Apply the garbage-collection rules this often; 0 for never. Default: ${default}." default:"1m" placeholder:"DURATION"`
+
+	GC         gcMode         `name:"gc" help:"When expired cells go: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
+	GCInterval *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
+	Limits     limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
+	PortFile   string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 }
+
+// gcMode says when expired cells go; "" is gcBackground.
+type gcMode string
+
+const (
+	gcBackground gcMode = "background"
+	gcEager      gcMode = "eager"
+	gcManual     gcMode = "manual"
+
+	// defaultGCInterval is the time between two collections.
+	defaultGCInterval = time.Minute
+)
+
+// limits is limitsStrict or limitsOff; "" is limitsStrict.
+type limits string
+
+const (
+	limitsStrict limits = "strict"
+	limitsOff    limits = "off"
+)
 
 // Validate checks what flags cannot say alone.
 func (c *serveCommand) Validate() error {
@@ -74,13 +98,29 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
+		case c.GC != "" || c.GCInterval != nil || c.Limits != "":
+			return errors.New("--target excludes --gc, --gc-interval and --limits: those are matters of the target")
 		}
 	}
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
-	if c.GC < 0 {
-		return fmt.Errorf("--gc-interval: %v is negative", c.GC)
+	switch c.GC {
+	case "", gcBackground, gcEager:
+	case gcManual:
+		if c.GCInterval != nil {
+			return errors.New("--gc manual and --gc-interval exclude each other: manual never collects")
+		}
+	default:
+		return fmt.Errorf("--gc: %q is none of background, eager, manual", c.GC)
+	}
+	if c.GCInterval != nil && *c.GCInterval <= 0 {
+		return fmt.Errorf("--gc-interval: %v is not a time to wait; --gc manual never collects", *c.GCInterval)
+	}
+	switch c.Limits {
+	case "", limitsStrict, limitsOff:
+	default:
+		return fmt.Errorf("--limits: %q is neither strict nor off", c.Limits)
 	}
 	return nil
 }
@@ -100,12 +140,18 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
-	conn, err := s.openBigtable(ctx)
+	if err := removePortFile(c.PortFile); err != nil { // who waits for it must not see that of a server before
+		return fmt.Errorf("--port-file: %w", err)
+	}
+	conn, err := s.openBigtable()
 	if err != nil {
 		return err
 	}
 	if err := s.openDynamoDB(ctx, conn, mappings); err != nil {
 		return err
+	}
+	if err := s.writePortFile(); err != nil {
+		return fmt.Errorf("--port-file: %w", err)
 	}
 	s.announce()
 	select {
@@ -152,7 +198,7 @@ type serving struct {
 
 // openBigtable opens the store and its door, or connects to the target, and
 // returns the connection for the DynamoDB door.
-func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, error) {
+func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	c := s.command
 	if c.Target != "" {
 		conn, err := dialBigtable(c.Target)
@@ -162,12 +208,25 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 		s.closers = append(s.closers, conn.Close)
 		return conn, nil
 	}
-	db, err := engine.Open(engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger})
+	db, err := engine.Open(engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger, EagerGC: c.GC == gcEager})
 	if err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
 	s.closers = append(s.closers, db.Close)
-	srv, err := emu.New(emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger})
+	if c.GC != gcManual {
+		schedule := engine.GCSchedule{Interval: defaultGCInterval}
+		if c.GCInterval != nil {
+			schedule.Interval = *c.GCInterval
+		}
+		if _, err := db.StartGC(schedule); err != nil { // it ends with db
+			return nil, fmt.Errorf("--gc: %w", err)
+		}
+	}
+	o := emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger}
+	if c.Limits == limitsOff {
+		o.Limits = emu.NoLimits
+	}
+	srv, err := emu.New(o)
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +236,6 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 		srv.GracefulStop()
 		return srv.Close()
 	})
-	if c.GC > 0 {
-		s.collect(ctx, srv)
-	}
 	addr := c.Bigtable
 	switch addr {
 	case off:
@@ -198,31 +254,6 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 		}
 	})
 	return srv.Conn(), nil
-}
-
-// collect applies the garbage-collection rules on a timer until stop.
-func (s *serving) collect(ctx context.Context, srv *emu.Server) {
-	ctx, cancel := context.WithCancel(ctx)
-	var run sync.WaitGroup
-	s.closers = append(s.closers, func() error {
-		cancel()
-		run.Wait()
-		return nil
-	})
-	run.Go(func() {
-		ticker := time.NewTicker(s.command.GC)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if _, err := srv.RunGC(ctx); err != nil && ctx.Err() == nil {
-				s.logger.Error("garbage collection failed", "error", err)
-			}
-		}
-	})
 }
 
 func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ports is the content of a port file: where clients find the doors, in the
+// forms that BIGTABLE_EMULATOR_HOST and AWS_ENDPOINT_URL_DYNAMODB take. A door
+// that is shut is null. With --target, the target is the Bigtable door.
+type ports struct {
+	Bigtable *string `json:"bigtable"`
+	DynamoDB *string `json:"dynamodb"`
+}
+
+// writePortFile writes the port file, whole at once: who sees it can connect.
+// The file goes with the server, unless another has written its own meanwhile.
+func (s *serving) writePortFile() error {
+	file := s.command.PortFile
+	if file == "" {
+		return nil
+	}
+	var p ports
+	if s.command.Target != "" {
+		p.Bigtable = &s.command.Target
+	} else if s.bigtableAddr != nil {
+		addr := clientAddr(s.bigtableAddr)
+		p.Bigtable = &addr
+	}
+	if s.dynamoDBAddr != nil {
+		url := "http://" + clientAddr(s.dynamoDBAddr)
+		p.DynamoDB = &url
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if err := replaceFile(file, text); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, func() error {
+		if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, text) {
+			return nil //nolint:nilerr // it is gone, or another's
+		}
+		return removePortFile(file)
+	})
+	return nil
+}
+
+// replaceFile writes a file by renaming one that is complete.
+func replaceFile(file string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Close()) // temporary files are the owner's alone
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// removePortFile removes a port file that may not be there; it refuses what is
+// no file.
+func removePortFile(file string) error {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", file)
+	}
+	return os.Remove(file)
+}
