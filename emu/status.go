@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -158,7 +159,7 @@ func toStatus(err error) error {
 		code = codes.NotFound
 	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists):
 		code = codes.AlreadyExists
-	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate):
+	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies):
 		code = codes.InvalidArgument
 	case errors.Is(err, engine.ErrNotCounter):
 		code = codes.FailedPrecondition

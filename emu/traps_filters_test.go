@@ -3,6 +3,7 @@ package emu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -244,6 +245,22 @@ func TestTrap32_LabelsSizesAndSamples(t *testing.T) {
 	e.wantCells(&btpb.RowFilter{}, "r f:q@1000=1")
 	e.wantCells(rowKeyRegexOf("r"), "r f:q@1000=1")
 	e.wantCells(valueRegexOf(strings.Repeat("a", 20_000)))
+}
+
+// TestInterleaveWithoutEnd asks for 2^60 copies of a cell, by a small filter:
+// it is refused, and the server can still be closed.
+func TestInterleaveWithoutEnd(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	e.mustMutate("r", set("f", "q", 1000, "1"))
+	fs := slices.Repeat([]*btpb.RowFilter{interleaveOf(passAll(), passAll())}, 60)
+	f := chainOf(append(fs, valueRegexOf("none"))...)
+	_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
+	wantCode(t, err, codes.InvalidArgument)
+	_, err = e.data.CheckAndMutateRow(t.Context(), &btpb.CheckAndMutateRowRequest{
+		TableName: testTable, RowKey: []byte("r"), PredicateFilter: f, TrueMutations: []*btpb.Mutation{set("f", "q", 1000, "2")},
+	})
+	wantCode(t, err, codes.InvalidArgument)
 }
 
 func TestRowSample(t *testing.T) {

@@ -117,6 +117,12 @@ type interleaveStage []stage
 func (s interleaveStage) push(r *run, c *Cell) hint {
 	h := hint{to: nextRow}
 	for _, branch := range s {
+		if r.copies++; r.copies > hardMaxCopies && r.err == nil {
+			r.err = ErrTooManyCopies
+		}
+		if r.err != nil {
+			return h
+		}
 		h = nearest(h, branch.push(r, c))
 	}
 	return h

@@ -29,7 +29,16 @@ const (
 	hardMaxDepth   = 1_000
 	hardMaxFilters = 100_000
 	hardMaxRegexp  = 1 << 20 // bytes
+
+	// hardMaxCopies bounds what interleaves make of one cell: nested in a
+	// chain they multiply, so that a filter of a few hundred bytes could ask
+	// for more copies than there is time.
+	hardMaxCopies = 1 << 20
 )
+
+// ErrTooManyCopies ends the run of a filter whose interleaves multiply a cell
+// beyond measure. It is the request's fault.
+var ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
 
 // Cell is one version of one column, as a filter sees it.
 type Cell struct {
@@ -125,7 +134,8 @@ type run struct {
 	pass     int
 	final    bool // the pass that yields cells
 	emit     func(*Cell) error
-	err      error // of emit; ends the run
+	copies   int   // that interleaves made of the current cell
+	err      error // of emit, or ErrTooManyCopies; ends the run
 }
 
 // Compile validates f and compiles it. A nil f, and one with no member set,
@@ -158,8 +168,8 @@ func (p *Program) Rows() RowSet { return p.rows }
 
 // Run evaluates the filter over one row and calls emit with each cell of the
 // output, in order. The cell and its slices are valid during the call. It
-// returns the number of cells read in the last pass, and the first error of
-// emit, which ends the run.
+// returns the number of cells read in the last pass, and what ended the run
+// early: the first error of emit, or ErrTooManyCopies.
 func (p *Program) Run(row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run
 	r.row, r.emit, r.err = row, emit, nil
@@ -179,6 +189,7 @@ func (p *Program) Run(row []byte, src Source, emit func(*Cell) error) (cellsSeen
 	cells:
 		for src.NextCell() {
 			cellsSeen++
+			r.copies = 0
 			h := p.first.push(r, src.Cell())
 			if r.err != nil {
 				return cellsSeen, r.err

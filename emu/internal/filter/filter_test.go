@@ -665,6 +665,26 @@ func TestCompile_LongChain(t *testing.T) {
 	}
 }
 
+// TestRun_TooManyCopies runs a small filter that makes 2^60 copies of a cell,
+// of which none would be returned.
+func TestRun_TooManyCopies(t *testing.T) {
+	t.Parallel()
+	double := &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: []*btpb.RowFilter{nil, nil}}}}
+	var fs []*btpb.RowFilter
+	for range 60 {
+		fs = append(fs, double)
+	}
+	fs = append(fs, &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: "none"}})
+	p, err := Compile(&btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: fs}}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Run([]byte("row"), newSource([]Cell{{Family: "a"}}), func(*Cell) error { return nil })
+	if !errors.Is(err, ErrTooManyCopies) {
+		t.Errorf("got %v, want ErrTooManyCopies", err)
+	}
+}
+
 // FuzzFilter compiles what bytes say and, if that is a filter, runs it.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []*btpb.RowFilter{
