@@ -255,6 +255,10 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 		res.stats = resp.GetRequestStats()
 		for _, ch := range resp.GetChunks() {
 			switch {
+			case ch.GetResetRow():
+				return res, errors.New("a row is reset, which this server never does")
+			case cur == nil && len(res.rows) > 0 && (string(ch.GetRowKey()) > res.rows[len(res.rows)-1].key) == req.GetReversed():
+				return res, fmt.Errorf("row %q follows %q", ch.GetRowKey(), res.rows[len(res.rows)-1].key)
 			case cur == nil && len(ch.GetRowKey()) == 0:
 				return res, errors.New("a row begins without its key")
 			case cur == nil:
