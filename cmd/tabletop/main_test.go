@@ -261,7 +261,7 @@ func TestServe_Target(t *testing.T) {
 	if got, want := front.env["BIGTABLE_EMULATOR_HOST"], behind.env["BIGTABLE_EMULATOR_HOST"]; got != want {
 		t.Errorf("BIGTABLE_EMULATOR_HOST is %q, want the target %q", got, want)
 	}
-	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["AWS_REGION"] == "" {
+	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["AWS_REGION"] == "" || front.env["AWS_DEFAULT_REGION"] == "" {
 		t.Errorf("exports %v", front.env)
 	}
 	tables, err := btapb.NewBigtableTableAdminClient(front.dial(t)).ListTables(t.Context(), &btapb.ListTablesRequest{Parent: "projects/p/instances/i"})

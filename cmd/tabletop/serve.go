@@ -330,6 +330,7 @@ func (s *serving) announce() {
 	if s.dynamoDBAddr != nil {
 		export("AWS_ENDPOINT_URL_DYNAMODB", "http://"+clientAddr(s.dynamoDBAddr))
 		export("AWS_REGION", "us-east-1")
+		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
 		export("AWS_ACCESS_KEY_ID", "tabletop")
 		export("AWS_SECRET_ACCESS_KEY", "tabletop")
 	}

@@ -22,6 +22,7 @@ WANTED = {
     "BIGTABLE_EMULATOR_HOST",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_REGION",
+    "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
 }
@@ -398,7 +399,6 @@ def start(binary):
     else:
         raise SystemExit(f"the server ended before it was ready; it printed only {sorted(found)}")
     os.environ.update(found)
-    os.environ["AWS_DEFAULT_REGION"] = found["AWS_REGION"]
     threading.Thread(target=lambda: [None for _ in server.stdout], daemon=True).start()
     return server
 
