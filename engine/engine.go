@@ -421,6 +421,28 @@ func (d *DB) abandon(err error) error {
 	return err
 }
 
+// Compact writes all that is in memory buffers to files and the files anew, so
+// that what was deleted takes no more space. It takes as long as reading
+// everything, beside other calls.
+func (d *DB) Compact(ctx context.Context) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := d.pebble.Flush()
+	if err == nil {
+		lower, upper := storeBounds()
+		err = d.pebble.Compact(ctx, lower, upper, true)
+	}
+	if err != nil {
+		return fmt.Errorf("engine: compact: %w", err)
+	}
+	return d.failed()
+}
+
 // storeLogger passes Pebble's messages on.
 type storeLogger struct{ d *DB }
 

@@ -50,7 +50,7 @@ func TestRestore_Scans(t *testing.T) {
 	for scan.NextRow() && scan.NextCell() {
 		if rows == 50 {
 			mustRestore(t, d, s)
-			if err := d.pebble.Compact(t.Context(), []byte{0}, []byte{2}, false); err != nil {
+			if err := d.Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,18 +2,23 @@ package metamorphic
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
 // What operations are made of: few names, so that they meet, and bytes that
 // codecs get wrong.
 var (
 	tables     = []string{"t", "t2"}
-	families   = []string{"a", "b", "c"}
+	families   = []string{"a", "b", "c", "sum", "min", "max", "hll"}
+	aggregates = map[string]engine.Aggregate{
+		"sum": engine.AggregateSum, "min": engine.AggregateMin, "max": engine.AggregateMax, "hll": engine.AggregateHLL,
+	}
 	rows       = []string{"", "\x00", "\x00\x01", "a", "a\x00", "a\x00\xff", "ab", "b", "b\xff", "\xff", "\xff\xff"}
 	qualifiers = []string{"", "\x00", "q", "q\x00", "q\x01", "r", "\xff"}
 	timestamps = []int64{engine.ServerTimestamp, 0, 1000, 2000, 3000, 1_700_000_000_000_000, 1_700_003_600_000_000}
@@ -50,7 +55,7 @@ func (g *generator) op() op {
 	case n < 580:
 		o.kind = readModifyWrite
 		for range 1 + g.rng.IntN(3) {
-			r := engine.RuleReadModifyWrite{Family: g.family(), Qualifier: []byte(pick(g, qualifiers))}
+			r := engine.RuleReadModifyWrite{Family: g.ordinaryFamily(), Qualifier: []byte(pick(g, qualifiers))}
 			if g.rng.IntN(2) == 0 {
 				r.Append = bytes.Repeat([]byte{byte(g.rng.IntN(256))}, pick(g, []int{0, 1, 8}))
 			} else {
@@ -63,22 +68,32 @@ func (g *generator) op() op {
 		if g.rng.IntN(2) == 0 {
 			o.spans = g.spans()
 		}
-	case n < 910:
+	case n < 905:
 		o.kind = runGC
-	case n < 930:
+	case n < 920:
 		o.kind, o.by = advance, time.Duration(g.rng.Int64N(int64(40*time.Minute)))
-	case n < 950:
+	case n < 940:
 		o.kind, o.spans = dropRows, []engine.Span{{Start: []byte(pick(g, rows)), End: []byte(pick(g, rows))}}
-	case n < 975:
+	case n < 960:
 		o.kind = modifyFamilies
 		for range 1 + g.rng.IntN(2) {
-			f := &engine.Family{Name: g.family(), GC: pick(g, gcRules)}
+			f := g.definition(g.family())
 			o.changes = append(o.changes, pick(g, []engine.FamilyChange{{Create: f}, {Update: f}, {Drop: f.Name}}))
 		}
-	case n < 980:
+	case n < 963:
 		o.kind = deleteTable
-	case n < 990:
+	case n < 968:
+		o.kind = softDeleteTable
+	case n < 977:
+		o.kind = undeleteTable
+	case n < 984:
 		return g.create(o.table)
+	case n < 987:
+		o.kind = compact
+	case n < 990:
+		o.kind = takeSnapshot
+	case n < 995:
+		o.kind = restoreSnapshot
 	default:
 		o.kind = reopen
 	}
@@ -89,9 +104,19 @@ func (g *generator) op() op {
 func (g *generator) create(table string) op {
 	o := op{kind: createTable, table: table, def: engine.Table{Name: table, Granularity: pick(g, []engine.Granularity{engine.Millis, engine.Micros})}}
 	for _, f := range families {
-		o.def.Families = append(o.def.Families, engine.Family{Name: f, GC: pick(g, gcRules)})
+		o.def.Families = append(o.def.Families, *g.definition(f))
 	}
 	return o
+}
+
+// definition draws the family of that name, now and then with another
+// aggregate than it has.
+func (g *generator) definition(name string) *engine.Family {
+	f := &engine.Family{Name: name, Aggregate: aggregates[name], GC: pick(g, gcRules)}
+	if g.rng.IntN(100) == 0 {
+		f.Aggregate = engine.Aggregate(g.rng.IntN(5))
+	}
+	return f
 }
 
 // family draws a family's name, now and then one that no table has.
@@ -102,12 +127,67 @@ func (g *generator) family() string {
 	return pick(g, families)
 }
 
+// ordinaryFamily draws the name of a family that accumulates nothing, now and
+// then of any.
+func (g *generator) ordinaryFamily() string {
+	if g.rng.IntN(50) == 0 {
+		return g.family()
+	}
+	return pick(g, families[:3])
+}
+
+// accumulation draws a mutation of an aggregate family.
+func (g *generator) accumulation(family string) engine.Mutation {
+	m := engine.Mutation{
+		Kind: engine.AddToCell, Family: family, Qualifier: []byte(pick(g, qualifiers)), Timestamp: pick(g, timestamps),
+		Input: g.rng.Int64() >> g.rng.IntN(64),
+	}
+	// Sketches are of one type, which goes by the qualifier; but for mistakes.
+	strings := family == "hll" && len(m.Qualifier)%2 == 0
+	if g.rng.IntN(200) == 0 {
+		strings = !strings
+	}
+	if strings {
+		m.Value = bytes.Repeat([]byte{'x'}, g.rng.IntN(100))
+	}
+	if g.rng.IntN(3) > 0 {
+		return m
+	}
+	m.Kind = engine.MergeToCell
+	switch {
+	case g.rng.IntN(10) == 0:
+		m.Value = nil
+	case g.rng.IntN(100) == 0:
+		m.Value = []byte("bad")
+	case family != "hll":
+		m.Value = binary.BigEndian.AppendUint64(nil, uint64(m.Input))
+	default:
+		sketch := hllpp.New(hllpp.Int64)
+		if strings {
+			sketch = hllpp.New(hllpp.Bytes)
+		}
+		for i := range g.rng.IntN(5) {
+			// One of the two is of the sketch's type.
+			_ = sketch.AddInt64(int64(i))
+			_ = sketch.AddBytes([]byte{byte(i)})
+		}
+		m.Value = sketch.Marshal()
+	}
+	return m
+}
+
 func (g *generator) mutations() []engine.Mutation {
 	var muts []engine.Mutation
 	for range 1 + g.rng.IntN(4) {
 		m := engine.Mutation{
-			Kind: engine.SetCell, Family: g.family(), Qualifier: []byte(pick(g, qualifiers)),
+			Kind: engine.SetCell, Family: g.ordinaryFamily(), Qualifier: []byte(pick(g, qualifiers)),
 			Timestamp: pick(g, timestamps), Value: bytes.Repeat([]byte{byte('a' + g.rng.IntN(26))}, pick(g, []int{0, 1, 8, 100})),
+		}
+		if g.rng.IntN(3) == 0 {
+			m = g.accumulation(pick(g, families[3:]))
+			if g.rng.IntN(100) == 0 {
+				m.Family = g.family()
+			}
 		}
 		switch g.rng.IntN(12) {
 		case 0:

@@ -24,7 +24,13 @@ const (
 	scan
 	runGC
 	advance
-	reopen
+	compact
+	softDeleteTable
+	undeleteTable
+	takeSnapshot
+	restoreSnapshot
+	reopen   // snapshots are gone
+	kindsEnd // one more than the last kind
 )
 
 // scanMode says what a scan calls between cells.
@@ -76,7 +82,7 @@ func (o op) String() string {
 	switch o.kind {
 	case createTable:
 		fmt.Fprintf(&b, "create-table %s granularity=%d", o.table, o.def.Granularity)
-		list(len(o.def.Families), func(i int) { fmt.Fprintf(&b, "family %s gc=%v", o.def.Families[i].Name, o.def.Families[i].GC) })
+		list(len(o.def.Families), func(i int) { b.WriteString(familyText("family", &o.def.Families[i])) })
 	case deleteTable:
 		fmt.Fprintf(&b, "delete-table %s", o.table)
 	case modifyFamilies:
@@ -84,9 +90,9 @@ func (o op) String() string {
 		list(len(o.changes), func(i int) {
 			switch c := o.changes[i]; {
 			case c.Create != nil:
-				fmt.Fprintf(&b, "create %s gc=%v", c.Create.Name, c.Create.GC)
+				b.WriteString(familyText("create", c.Create))
 			case c.Update != nil:
-				fmt.Fprintf(&b, "update %s gc=%v", c.Update.Name, c.Update.GC)
+				b.WriteString(familyText("update", c.Update))
 			default:
 				fmt.Fprintf(&b, "drop %s", c.Drop)
 			}
@@ -117,10 +123,25 @@ func (o op) String() string {
 		b.WriteString("gc")
 	case advance:
 		fmt.Fprintf(&b, "advance %v", o.by)
+	case compact:
+		b.WriteString("compact")
+	case softDeleteTable:
+		fmt.Fprintf(&b, "soft-delete-table %s", o.table)
+	case undeleteTable:
+		fmt.Fprintf(&b, "undelete-table %s", o.table)
+	case takeSnapshot:
+		b.WriteString("snapshot")
+	case restoreSnapshot:
+		b.WriteString("restore")
 	case reopen:
 		b.WriteString("reopen")
+	case kindsEnd:
 	}
 	return b.String()
+}
+
+func familyText(what string, f *engine.Family) string {
+	return fmt.Sprintf("%s %s aggregate=%d gc=%v", what, f.Name, f.Aggregate, f.GC)
 }
 
 func mutationText(m engine.Mutation) string {
@@ -133,6 +154,10 @@ func mutationText(m engine.Mutation) string {
 		return "delete-family " + m.Family
 	case engine.DeleteFromRow:
 		return "delete-row"
+	case engine.AddToCell:
+		return fmt.Sprintf("add %s:%q @%d %d %q (nil %v)", m.Family, m.Qualifier, m.Timestamp, m.Input, m.Value, m.Value == nil)
+	case engine.MergeToCell:
+		return fmt.Sprintf("merge %s:%q @%d %q (nil %v)", m.Family, m.Qualifier, m.Timestamp, m.Value, m.Value == nil)
 	}
 	return fmt.Sprintf("mutation of kind %d", m.Kind)
 }

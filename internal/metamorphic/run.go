@@ -25,7 +25,7 @@ func outcome(err error) string {
 	}
 	for _, sentinel := range []error{
 		engine.ErrTableNotFound, engine.ErrTableExists, engine.ErrFamilyNotFound, engine.ErrFamilyExists,
-		engine.ErrNotCounter, engine.ErrInvalid,
+		engine.ErrNotCounter, engine.ErrAggregate, engine.ErrInvalid,
 	} {
 		if errors.Is(err, sentinel) {
 			return "error: " + sentinel.Error() + "\n"
@@ -40,9 +40,12 @@ func writeCell(b *strings.Builder, row []byte, c engine.Cell) {
 
 // modelStore is the reference.
 type modelStore struct {
-	db    *model.DB
-	clock *clock.Clock
+	db       *model.DB
+	snapshot *model.DB // nil if there is none
+	clock    *clock.Clock
 }
+
+const noSnapshot = "no snapshot\n"
 
 func (s *modelStore) close() error { return nil }
 
@@ -85,8 +88,25 @@ func (s *modelStore) run(_ context.Context, o op) string {
 	case advance:
 		s.clock.Advance(o.by)
 		return outcome(nil)
-	case reopen:
+	case softDeleteTable:
+		return outcome(s.db.SoftDeleteTable(o.table))
+	case undeleteTable:
+		return outcome(s.db.UndeleteTable(o.table))
+	case takeSnapshot:
+		s.snapshot = s.db.Snapshot()
 		return outcome(nil)
+	case restoreSnapshot:
+		if s.snapshot == nil {
+			return noSnapshot
+		}
+		s.db.Restore(s.snapshot)
+		return outcome(nil)
+	case compact:
+		return outcome(nil)
+	case reopen:
+		s.snapshot = nil
+		return outcome(nil)
+	case kindsEnd:
 	}
 	return "unknown operation\n"
 }
@@ -129,9 +149,10 @@ func (s *modelStore) visited(o op, cells []engine.Cell) []engine.Cell {
 // engineStore is an engine, opened again by the reopen operation if it has a
 // directory.
 type engineStore struct {
-	db      *engine.DB
-	options engine.Options
-	clock   *clock.Clock
+	db       *engine.DB
+	snapshot *engine.Snapshot // nil if there is none
+	options  engine.Options
+	clock    *clock.Clock
 }
 
 func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
@@ -189,8 +210,34 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	case advance:
 		s.clock.Advance(o.by)
 		return outcome(nil)
+	case compact:
+		return outcome(s.db.Compact(ctx))
+	case softDeleteTable:
+		return outcome(s.db.SoftDeleteTable(ctx, o.table))
+	case undeleteTable:
+		_, err := s.db.UndeleteTable(ctx, o.table)
+		return outcome(err)
+	case takeSnapshot:
+		if s.snapshot != nil {
+			if err := s.snapshot.Close(); err != nil {
+				return outcome(err)
+			}
+		}
+		var err error
+		s.snapshot, err = s.db.Snapshot(ctx)
+		return outcome(err)
+	case restoreSnapshot:
+		if s.snapshot == nil {
+			return noSnapshot
+		}
+		return outcome(s.db.Restore(ctx, s.snapshot))
 	case reopen:
+		snapshot := s.snapshot
+		s.snapshot = nil
 		if s.options.Dir == "" {
+			if snapshot != nil {
+				return outcome(snapshot.Close())
+			}
 			return outcome(nil)
 		}
 		if err := s.db.Close(); err != nil {
@@ -201,6 +248,7 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 			s.db = db
 		}
 		return outcome(err)
+	case kindsEnd:
 	}
 	return "unknown operation\n"
 }

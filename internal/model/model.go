@@ -12,20 +12,42 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
 // DB is a store of tables. Its methods do what those of engine.DB do and
 // return the same errors, bare.
 type DB struct {
-	now    func() time.Time
-	tables map[string]*table
+	o       Options
+	tables  map[string]*table
+	deleted []deletedTable // in order of deletion
+}
+
+// Options say how the store behaves, as those of the engine do.
+type Options struct {
+	Now         func() time.Time
+	EagerGC     bool
+	KeepDeleted time.Duration
 }
 
 type table struct {
+	name     string
 	families []engine.Family // in order of creation
 	ordinals int             // how many families there have been
 	micros   bool
 	cells    map[key]string
+}
+
+type deletedTable struct {
+	t  *table
+	at time.Time
+}
+
+// clone returns a copy that shares nothing that changes.
+func (t *table) clone() *table {
+	n := *t
+	n.families, n.cells = slices.Clone(t.families), maps.Clone(t.cells)
+	return &n
 }
 
 type key struct {
@@ -41,7 +63,25 @@ func compareKeys(a, b key) int {
 }
 
 // New returns an empty store.
-func New(now func() time.Time) *DB { return &DB{now: now, tables: map[string]*table{}} }
+func New(o Options) *DB { return &DB{o: o, tables: map[string]*table{}} }
+
+// Snapshot returns a copy of the store.
+func (d *DB) Snapshot() *DB {
+	n := &DB{o: d.o, tables: map[string]*table{}}
+	for name, t := range d.tables {
+		n.tables[name] = t.clone()
+	}
+	for _, x := range d.deleted {
+		n.deleted = append(n.deleted, deletedTable{x.t.clone(), x.at})
+	}
+	return n
+}
+
+// Restore makes the store hold what s does.
+func (d *DB) Restore(s *DB) {
+	n := s.Snapshot()
+	d.tables, d.deleted = n.tables, n.deleted
+}
 
 func (d *DB) table(name string) (*table, error) {
 	t, ok := d.tables[name]
@@ -65,7 +105,7 @@ func (d *DB) CreateTable(def engine.Table) error {
 	if _, ok := d.tables[def.Name]; ok {
 		return engine.ErrTableExists
 	}
-	t := &table{micros: def.Granularity == engine.Micros, cells: map[key]string{}}
+	t := &table{name: def.Name, micros: def.Granularity == engine.Micros, cells: map[key]string{}}
 	for _, f := range def.Families {
 		if err := t.change(engine.FamilyChange{Create: &f}); err != nil {
 			return err
@@ -84,13 +124,39 @@ func (d *DB) DeleteTable(name string) error {
 	return nil
 }
 
+// SoftDeleteTable removes a table that can be undeleted.
+func (d *DB) SoftDeleteTable(name string) error {
+	t, err := d.table(name)
+	if err != nil {
+		return err
+	}
+	delete(d.tables, name)
+	d.deleted = append(d.deleted, deletedTable{t, d.o.Now()})
+	return nil
+}
+
+// UndeleteTable brings back the table of that name that was removed last.
+func (d *DB) UndeleteTable(name string) error {
+	if _, ok := d.tables[name]; ok {
+		return engine.ErrTableExists
+	}
+	for i, x := range slices.Backward(d.deleted) {
+		if x.t.name == name && d.o.Now().Before(x.at.Add(d.o.KeepDeleted)) {
+			d.deleted = slices.Delete(d.deleted, i, i+1)
+			d.tables[name] = x.t
+			return nil
+		}
+	}
+	return engine.ErrTableNotFound
+}
+
 // ModifyFamilies applies all changes or none.
 func (d *DB) ModifyFamilies(name string, changes []engine.FamilyChange) error {
 	t, err := d.table(name)
 	if err != nil {
 		return err
 	}
-	next := &table{families: slices.Clone(t.families), ordinals: t.ordinals, micros: t.micros, cells: maps.Clone(t.cells)}
+	next := t.clone()
 	for _, c := range changes {
 		if err := next.change(c); err != nil {
 			return err
@@ -113,6 +179,9 @@ func (t *table) change(c engine.FamilyChange) error {
 	case c.Update != nil:
 		for i, f := range t.families {
 			if f.Name == c.Update.Name {
+				if f.Aggregate != c.Update.Aggregate {
+					return engine.ErrInvalid
+				}
 				t.families[i].GC = c.Update.GC
 				return nil
 			}
@@ -145,7 +214,7 @@ func within(row string, s engine.Span) bool {
 
 // serverMicros is the time at the table's granularity.
 func (d *DB) serverMicros(t *table) int64 {
-	micros := d.now().UnixMicro()
+	micros := d.o.Now().UnixMicro()
 	if !t.micros {
 		micros = micros / 1000 * 1000
 	}
@@ -162,33 +231,128 @@ func (d *DB) Mutate(name, row string, muts []engine.Mutation) error {
 		if m.Kind == engine.DeleteFromRow {
 			continue
 		}
-		if _, err := t.family(m.Family); err != nil {
+		f, err := t.family(m.Family)
+		if err != nil {
+			return err
+		}
+		if err := fits(f.Aggregate, m); err != nil {
 			return err
 		}
 	}
+	next := t.clone()
 	for _, m := range muts {
-		f, _ := t.family(m.Family)
-		gone := func(k key) bool { return k.row == row }
-		switch m.Kind {
-		case engine.SetCell:
-			micros := m.Timestamp
-			if micros == engine.ServerTimestamp {
-				micros = d.serverMicros(t)
-			}
-			t.cells[key{row, f.Ordinal, string(m.Qualifier), micros}] = string(m.Value)
-			continue
-		case engine.DeleteFromColumn:
-			gone = func(k key) bool {
-				return k.row == row && k.ordinal == f.Ordinal && k.qualifier == string(m.Qualifier) &&
-					(m.Start == 0 || k.micros >= m.Start) && (m.End == 0 || k.micros < m.End)
-			}
-		case engine.DeleteFromFamily:
-			gone = func(k key) bool { return k.row == row && k.ordinal == f.Ordinal }
-		case engine.DeleteFromRow:
+		if err := d.apply(next, row, m); err != nil {
+			return err
 		}
-		maps.DeleteFunc(t.cells, func(k key, _ string) bool { return gone(k) })
+	}
+	d.tables[name] = next
+	return nil
+}
+
+// fits refuses a mutation that does not fit its family.
+func fits(a engine.Aggregate, m engine.Mutation) error {
+	accumulates := m.Kind == engine.AddToCell || m.Kind == engine.MergeToCell
+	numbers := a != engine.NoAggregate && a != engine.AggregateHLL
+	switch {
+	case m.Kind == engine.SetCell && a != engine.NoAggregate, accumulates && a == engine.NoAggregate,
+		m.Kind == engine.AddToCell && numbers && m.Value != nil:
+		return engine.ErrAggregate
+	case m.Kind == engine.MergeToCell && numbers && m.Value != nil && len(m.Value) != 8:
+		return engine.ErrInvalid
 	}
 	return nil
+}
+
+// apply changes one row of t, which is the caller's own.
+func (d *DB) apply(t *table, row string, m engine.Mutation) error {
+	f, _ := t.family(m.Family)
+	micros := m.Timestamp
+	if micros == engine.ServerTimestamp {
+		micros = d.serverMicros(t)
+	}
+	at := key{row, f.Ordinal, string(m.Qualifier), micros}
+	gone := func(k key) bool { return k.row == row }
+	switch m.Kind {
+	case engine.SetCell:
+		t.cells[at] = string(m.Value)
+		return nil
+	case engine.AddToCell, engine.MergeToCell:
+		if m.Kind == engine.MergeToCell && m.Value == nil {
+			return nil
+		}
+		old, stored := t.cells[at]
+		state, err := accumulate(f.Aggregate, old, stored, m)
+		if err == nil {
+			t.cells[at] = state
+		}
+		return err
+	case engine.DeleteFromColumn:
+		gone = func(k key) bool {
+			return k.row == row && k.ordinal == f.Ordinal && k.qualifier == string(m.Qualifier) &&
+				(m.Start == 0 || k.micros >= m.Start) && (m.End == 0 || k.micros < m.End)
+		}
+	case engine.DeleteFromFamily:
+		gone = func(k key) bool { return k.row == row && k.ordinal == f.Ordinal }
+	case engine.DeleteFromRow:
+	}
+	maps.DeleteFunc(t.cells, func(k key, _ string) bool { return gone(k) })
+	return nil
+}
+
+// accumulate returns the state that m makes of old, if that is stored.
+func accumulate(a engine.Aggregate, old string, stored bool, m engine.Mutation) (string, error) {
+	if a == engine.AggregateHLL {
+		return accumulateSketch(old, stored, m)
+	}
+	n := m.Input
+	if m.Kind == engine.MergeToCell {
+		n = int64(binary.BigEndian.Uint64(m.Value))
+	}
+	if stored {
+		before := int64(binary.BigEndian.Uint64([]byte(old)))
+		switch a {
+		case engine.AggregateSum:
+			n += before
+		case engine.AggregateMin:
+			n = min(n, before)
+		case engine.AggregateMax:
+			n = max(n, before)
+		case engine.NoAggregate, engine.AggregateHLL:
+		}
+	}
+	return string(binary.BigEndian.AppendUint64(nil, uint64(n))), nil
+}
+
+// accumulateSketch is accumulate for sketches: each input goes through bytes.
+func accumulateSketch(old string, stored bool, m engine.Mutation) (string, error) {
+	sketch := hllpp.New(hllpp.Int64)
+	if m.Value != nil {
+		sketch = hllpp.New(hllpp.Bytes)
+	}
+	if stored {
+		sketch, _ = hllpp.Unmarshal([]byte(old))
+	}
+	switch {
+	case m.Kind == engine.MergeToCell:
+		other, err := hllpp.Unmarshal(m.Value)
+		if err == nil && stored {
+			err = sketch.Merge(other)
+			other = sketch
+		}
+		if err != nil {
+			return "", engine.ErrInvalid
+		}
+		sketch = other
+	case m.Value != nil:
+		if sketch.AddBytes(m.Value) != nil {
+			return "", engine.ErrAggregate
+		}
+	default:
+		if sketch.AddInt64(m.Input) != nil {
+			return "", engine.ErrAggregate
+		}
+	}
+	return string(sketch.Marshal()), nil
 }
 
 // ReadModifyWrite applies rules in order, all or none, and returns the new
@@ -198,6 +362,7 @@ func (d *DB) ReadModifyWrite(name, row string, rules []engine.RuleReadModifyWrit
 	if err != nil {
 		return nil, err
 	}
+	seen := d.visible(t)
 	cells := maps.Clone(t.cells)
 	changed := map[key]bool{}
 	for _, r := range rules {
@@ -205,10 +370,13 @@ func (d *DB) ReadModifyWrite(name, row string, rules []engine.RuleReadModifyWrit
 		if err != nil {
 			return nil, err
 		}
+		if f.Aggregate != engine.NoAggregate {
+			return nil, engine.ErrAggregate
+		}
 		k := key{row, f.Ordinal, string(r.Qualifier), d.serverMicros(t)}
 		var value []byte
 		for _, old := range slices.SortedFunc(maps.Keys(cells), compareKeys) {
-			if old.row == k.row && old.ordinal == k.ordinal && old.qualifier == k.qualifier {
+			if (seen[old] || changed[old]) && old.row == k.row && old.ordinal == k.ordinal && old.qualifier == k.qualifier {
 				k.micros = max(k.micros, old.micros)
 				value = []byte(cells[old])
 				break
@@ -259,7 +427,7 @@ func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error)
 		return nil, err
 	}
 	var rows []Row
-	for _, k := range slices.SortedFunc(maps.Keys(t.cells), compareKeys) {
+	for _, k := range slices.SortedFunc(maps.Keys(d.visible(t)), compareKeys) {
 		if spans != nil && !slices.ContainsFunc(spans, func(s engine.Span) bool { return within(k.row, s) }) {
 			continue
 		}
@@ -275,25 +443,50 @@ func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error)
 	return rows, nil
 }
 
-// RunGC removes what the families' rules collect.
+// RunGC removes what the families' rules collect, and tables that can no longer
+// be undeleted.
 func (d *DB) RunGC() {
 	for _, t := range d.tables {
-		version := 0
-		var before key
-		for i, k := range slices.SortedFunc(maps.Keys(t.cells), compareKeys) {
-			if i > 0 && k.row == before.row && k.ordinal == before.ordinal && k.qualifier == before.qualifier {
-				version++
-			} else {
-				version = 0
-			}
-			before = k
-			for _, f := range t.families {
-				if f.Ordinal == k.ordinal && collects(f.GC, version, d.now().Sub(time.UnixMicro(k.micros))) {
-					delete(t.cells, k)
-				}
+		for k := range d.garbage(t) {
+			delete(t.cells, k)
+		}
+	}
+	d.deleted = slices.DeleteFunc(d.deleted, func(x deletedTable) bool { return !d.o.Now().Before(x.at.Add(d.o.KeepDeleted)) })
+}
+
+// visible returns the cells that reads see.
+func (d *DB) visible(t *table) map[key]bool {
+	seen := map[key]bool{}
+	for k := range t.cells {
+		seen[k] = true
+	}
+	if d.o.EagerGC {
+		for k := range d.garbage(t) {
+			delete(seen, k)
+		}
+	}
+	return seen
+}
+
+// garbage returns the cells that the families' rules collect.
+func (d *DB) garbage(t *table) map[key]bool {
+	out := map[key]bool{}
+	version := 0
+	var before key
+	for i, k := range slices.SortedFunc(maps.Keys(t.cells), compareKeys) {
+		if i > 0 && k.row == before.row && k.ordinal == before.ordinal && k.qualifier == before.qualifier {
+			version++
+		} else {
+			version = 0
+		}
+		before = k
+		for _, f := range t.families {
+			if f.Ordinal == k.ordinal && collects(f.GC, version, d.o.Now().Sub(time.UnixMicro(k.micros))) {
+				out[k] = true
 			}
 		}
 	}
+	return out
 }
 
 func collects(r engine.GCRule, version int, age time.Duration) bool {
