@@ -181,7 +181,7 @@ type faults struct {
 	clock *clock.Clock
 	seed  uint64
 
-	mu     sync.Mutex // serialises changes of active
+	mu     sync.Mutex // serializes changes of active
 	made   uint64     // how many there ever were; guarded by mu
 	active atomic.Pointer[[]*Fault]
 }

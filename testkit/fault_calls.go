@@ -273,7 +273,7 @@ func (c *faultyStream) cutHere() *Fault {
 // renumber gives the entries of an answer their place in the request as the
 // client sent it.
 func (c *faultyStream) renumber(m *btpb.MutateRowsResponse) *btpb.MutateRowsResponse {
-	out := &btpb.MutateRowsResponse{RateLimitInfo: m.RateLimitInfo}
+	out := &btpb.MutateRowsResponse{RateLimitInfo: m.GetRateLimitInfo()}
 	for _, e := range m.GetEntries() {
 		index := e.GetIndex()
 		if index >= 0 && index < int64(len(c.entries.kept)) {

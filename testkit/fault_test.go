@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,7 +62,7 @@ func readRows(ctx context.Context, env *testkit.Env, rows *btpb.RowSet) ([]strin
 	var key string
 	for {
 		resp, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return keys, nil
 		}
 		if err != nil {
@@ -93,7 +94,7 @@ func mutateRows(t *testing.T, env *testkit.Env, rows ...string) ([]codes.Code, e
 	got := slices.Repeat([]codes.Code{99}, len(rows))
 	for {
 		resp, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return got, nil
 		}
 		if err != nil {

@@ -209,6 +209,7 @@ func TestGC_Modes(t *testing.T) {
 	}{
 		{"manual", testkit.GCManual, 1, 1, 0},
 		{"background", testkit.GCBackground, 1, 0, 0},
+		{"eager", testkit.GCEager, 0, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -335,7 +335,7 @@ func TestServe_PortFile(t *testing.T) {
 // manual does not.
 func TestServe_GC(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--gc", "background", "--gc-interval", "1ms"}, {"--gc", "manual"}} {
+	for _, args := range [][]string{{"--gc", "background", "--gc-interval", "1ms"}, {"--gc", "eager"}, {"--gc", "manual"}} {
 		s := serve(t, append(args, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")...)
 		conn := s.dial(t)
 		_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
@@ -350,9 +350,10 @@ func TestServe_GC(t *testing.T) {
 		if err := mutate(t.Context(), conn, "t", "row"); err != nil { // a cell of 1970
 			t.Fatal(err)
 		}
-		if args[1] == "manual" {
-			if got := rows(t, conn, "t"); len(got) != 1 {
-				t.Errorf("manual: rows %v", got)
+		switch want := map[string]int{"manual": 1, "eager": 0}; args[1] {
+		case "manual", "eager":
+			if got := rows(t, conn, "t"); len(got) != want[args[1]] {
+				t.Errorf("%s: rows %v", args[1], got)
 			}
 			continue
 		}
