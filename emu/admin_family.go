@@ -59,25 +59,14 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		}
 		return &engine.FamilyChange{Create: &f}, nil
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:
-		rule, err := updatesGCRule(field, m.GetUpdateMask())
-		if err != nil {
-			return nil, err
-		}
-		if !rule {
-			return nil, nil
-		}
-		f, err := s.family(field+".update", m.GetId(), k.Update)
-		if err != nil {
+		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		is, err := familyAfter(t, before, m.GetId())
 		if err != nil {
 			return nil, err
 		}
-		if err := keepValueType(&f, is, field+".update", k.Update.GetValueType()); err != nil {
-			return nil, err
-		}
-		return &engine.FamilyChange{Update: &f}, nil
+		return s.familyUpdate(is, field, k.Update, m.GetUpdateMask())
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Drop:
 		if !k.Drop {
 			return nil, statusInvalid(field+".drop", "must be true")
@@ -100,6 +89,8 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 		switch {
 		case c.Create != nil && c.Create.Name == name:
 			return c.Create, nil
+		case c.Update != nil && c.Update.Name == name:
+			return c.Update, nil
 		case c.Drop == name:
 			return nil, statusNoFamily(t.Name, name)
 		}
@@ -107,24 +98,38 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 	return family(t, name)
 }
 
-// updatesGCRule reads the mask of an update: without one, the GC rule is what
-// is updated. The only other field, the value type, cannot change.
-func updatesGCRule(field string, mask *fieldmaskpb.FieldMask) (bool, error) {
-	if mask == nil {
-		return true, nil
+// familyUpdate converts an update of the family is. Without a mask the GC rule
+// is what is updated, and a value type must be the one the family has.
+func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask) (*engine.FamilyChange, error) {
+	f := engine.Family{Name: is.Name, GC: is.GC}
+	if err := keepValueType(&f, is, field+".update", nil); err != nil {
+		return nil, err
 	}
-	rule := false
-	for _, path := range mask.GetPaths() {
-		switch path {
-		case "gc_rule":
-			rule = true
-		case "value_type":
-			return false, statusInvalid(field+".update_mask", "Immutable fields 'value_type' cannot be updated")
-		default:
-			return false, statusInvalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule", path)
+	paths := mask.GetPaths()
+	if mask == nil {
+		paths = []string{"gc_rule"}
+		if err := keepValueType(&f, is, field+".update", to.GetValueType()); err != nil {
+			return nil, err
 		}
 	}
-	return rule, nil
+	for _, path := range paths {
+		var err error
+		switch path {
+		case "gc_rule":
+			f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule())
+		case "value_type":
+			err = changeValueType(&f, is, field+".update", to.GetValueType())
+		default:
+			err = statusInvalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	return &engine.FamilyChange{Update: &f}, nil
 }
 
 // newFamily validates the definition of a family to be created and converts

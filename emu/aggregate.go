@@ -78,7 +78,7 @@ func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 // valueType is the type of a family's values, with the state type that the
 // server fills in; nil for plain bytes.
 func valueType(f *engine.Family) *btapb.Type {
-	if f.Aggregate == engine.NoAggregate {
+	if len(f.Meta) == 0 {
 		return nil
 	}
 	meta := &btapb.ColumnFamily{}
@@ -103,6 +103,26 @@ func keepValueType(to, from *engine.Family, field string, asked *btapb.Type) err
 	}
 	to.Aggregate, to.Meta = from.Aggregate, from.Meta
 	return nil
+}
+
+// changeValueType gives a family that is no aggregate another type, which only
+// says how its values are meant to be read, or none. What is an aggregate stays
+// one and nothing becomes one; the official Go client's tests show both.
+func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
+	switch {
+	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:
+		return keepValueType(to, from, field, asked)
+	case from.Aggregate != engine.NoAggregate, asked.GetAggregateType() != nil:
+		return statusImmutableValueType()
+	case asked == nil:
+		to.Meta = nil
+		return nil
+	case !scalarWithEncoding(asked):
+		return statusInvalid(field+".value_type", "expected a bytes, string, int64 or timestamp type with an encoding")
+	}
+	var err error
+	to.Meta, err = proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.ColumnFamily{ValueType: asked})
+	return toStatus(err)
 }
 
 // addToCell validates an input to a cell of an aggregate family and converts
