@@ -192,6 +192,9 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 			if out[i].Append == nil {
 				out[i].Append = []byte{} // nil would mean increment
 			}
+			if s.limits == StrictLimits {
+				out[i].MaxBytes = maxValueBytes
+			}
 		case *btpb.ReadModifyWriteRule_IncrementAmount:
 			out[i].Increment = k.IncrementAmount
 		default:

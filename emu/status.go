@@ -161,7 +161,7 @@ func toStatus(err error) error {
 		code = codes.AlreadyExists
 	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies):
 		code = codes.InvalidArgument
-	case errors.Is(err, engine.ErrNotCounter):
+	case errors.Is(err, engine.ErrNotCounter), errors.Is(err, engine.ErrValueTooLarge):
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrClosed):
 		code = codes.Unavailable

@@ -540,3 +540,40 @@ func TestLimits_Off(t *testing.T) {
 	_, err := e.read(&btpb.ReadRowsRequest{Filter: nestedFilter(5000)})
 	wantCode(t, err, codes.InvalidArgument)
 }
+
+// TestReadModifyWriteRow_ValueLimit appends beyond what a value may hold.
+func TestReadModifyWriteRow_ValueLimit(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	half := strings.Repeat("x", maxValueBytes/2)
+	_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r"), Rules: []*btpb.ReadModifyWriteRule{
+		appendRule("f", "p", "x"), appendRule("f", "q", half), appendRule("f", "q", half), appendRule("f", "q", "x"),
+	}})
+	wantCode(t, err, codes.FailedPrecondition, codes.InvalidArgument) // the code is a belief
+	e.wantCells(nil)
+}
+
+// TestReadModifyWriteRow_ManyRules applies as many rules as a request may have,
+// to as many columns: the cost of one does not grow with their number.
+func TestReadModifyWriteRow_ManyRules(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	const columns = maxMutations / 10
+	req := &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r")}
+	for i := range maxMutations {
+		req.Rules = append(req.Rules, increment("r", "f", fmt.Sprintf("%06d", i%columns), int64(i%columns)).Rules[0])
+	}
+	resp, err := e.data.ReadModifyWriteRow(e.ctx(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := resp.GetRow().GetFamilies()[0].GetColumns()
+	if len(got) != columns {
+		t.Fatalf("%d columns, want %d", len(got), columns)
+	}
+	for i, c := range got {
+		if string(c.GetQualifier()) != fmt.Sprintf("%06d", i) || string(c.GetCells()[0].GetValue()) != be(int64(10*i)) {
+			t.Fatalf("column %d: %v", i, c)
+		}
+	}
+}

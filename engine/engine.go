@@ -186,6 +186,7 @@ type RuleReadModifyWrite struct {
 	Qualifier []byte
 	Append    []byte
 	Increment int64
+	MaxBytes  int // Append: the largest value it may make; 0 is no limit
 }
 
 // Cell is one version of one column. Its slices belong to the engine and are

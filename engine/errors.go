@@ -22,6 +22,9 @@ var (
 	// ErrNotCounter is returned when an increment meets a value that is not
 	// eight bytes long.
 	ErrNotCounter = errors.New("value is not an 8-byte counter")
+	// ErrValueTooLarge is returned when an append would make a value longer than
+	// its rule allows.
+	ErrValueTooLarge = errors.New("value too large")
 	// ErrAggregate is returned for a mutation that does not fit its family:
 	// SetCell or a read-modify-write on an aggregate family, AddToCell or
 	// MergeToCell on an ordinary one, an input of the wrong type.

@@ -142,7 +142,8 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 // overflow. The new cell's timestamp is the time at the table's granularity,
 // or that of the newest cell if that is later. It returns the columns' new
 // cells in storage order; they belong to the caller. Errors, with nothing
-// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter.
+// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter,
+// ErrValueTooLarge.
 func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error) {
 	var cells []Cell
 	err := d.Update(ctx, table, row, func(tx *RowTx) error {
@@ -164,6 +165,11 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 	}
 	tx.scans = append(tx.scans, s)
 	var cells []Cell
+	type column struct {
+		ordinal   uint16
+		qualifier string
+	}
+	index := make(map[column]int, min(len(rules), 1024)) // into cells
 	for i, r := range rules {
 		f, err := tx.t.family(r.Family)
 		if err != nil {
@@ -172,10 +178,8 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		if f.Aggregate != NoAggregate {
 			return nil, fmt.Errorf("rule %d: %w: read-modify-write in the aggregate family %q", i, ErrAggregate, f.Name)
 		}
-		at := slices.IndexFunc(cells, func(c Cell) bool {
-			return c.Ordinal == f.Ordinal && bytes.Equal(c.Qualifier, r.Qualifier)
-		})
-		if at < 0 {
+		at, ok := index[column{f.Ordinal, string(r.Qualifier)}]
+		if !ok {
 			c := Cell{Family: f.Name, Ordinal: f.Ordinal, Qualifier: append([]byte{}, r.Qualifier...)}
 			c.Timestamp = serverMicros(tx.t, tx.now)
 			s.Rewind()
@@ -191,10 +195,15 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 				c.Value = make([]byte, 8)
 			}
 			at = len(cells)
+			index[column{f.Ordinal, string(r.Qualifier)}] = at
 			cells = append(cells, c)
 		}
 		c := &cells[at]
 		if r.Append != nil {
+			if n := len(c.Value) + len(r.Append); r.MaxBytes > 0 && n > r.MaxBytes {
+				return nil, fmt.Errorf("rule %d: %w: %d bytes in column %q of family %q of row %q, of at most %d",
+					i, ErrValueTooLarge, n, r.Qualifier, r.Family, tx.row, r.MaxBytes)
+			}
 			c.Value = append(c.Value, r.Append...)
 			continue
 		}
