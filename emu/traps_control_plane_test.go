@@ -1,0 +1,605 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// updateTable updates table t and returns the response of the operation.
+func (e *env) updateTable(to *btapb.Table, paths ...string) (*btapb.Table, error) {
+	e.t.Helper()
+	to.Name = testTable
+	op, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: to, UpdateMask: mask(paths...)})
+	if err != nil {
+		return nil, err
+	}
+	got := response[*btapb.Table](e, op, nil)
+	meta, err := op.GetMetadata().UnmarshalNew()
+	if m, ok := meta.(*btapb.UpdateTableMetadata); err != nil || !ok || m.GetName() != testTable || m.GetEndTime() == nil {
+		e.t.Errorf("metadata: %v, %v", meta, err)
+	}
+	stored, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable})
+	if err != nil || !proto.Equal(stored, got) {
+		e.t.Errorf("the operation returned %v, the table is %v, %v", got, stored, err)
+	}
+	return got, nil
+}
+
+func TestTrap56_DeletionProtectionRaces(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for i := range 100 {
+		e.createTable("t", "f")
+		var protectErr, deleteErr error
+		var group sync.WaitGroup
+		group.Go(func() {
+			_, protectErr = e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
+				Table: &btapb.Table{Name: testTable, DeletionProtection: true}, UpdateMask: mask("deletion_protection"),
+			})
+		})
+		group.Go(func() {
+			_, deleteErr = e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable})
+		})
+		group.Wait()
+		// One of them was first; a table that was protected is there.
+		if (protectErr == nil) == (deleteErr == nil) {
+			t.Fatalf("round %d: protecting: %v, deleting: %v", i, protectErr, deleteErr)
+		}
+		if protectErr == nil {
+			wantCode(t, deleteErr, codes.FailedPrecondition)
+			if _, err := e.updateTable(&btapb.Table{}, "deletion_protection"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			wantCode(t, protectErr, codes.NotFound)
+		}
+	}
+}
+
+func TestTrap57_UpdateTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnvWith(t, Options{}, engine.Options{Dir: dir})
+	e.createTable("t", "f")
+	got, err := e.updateTable(&btapb.Table{DeletionProtection: true}, "deletion_protection")
+	if err != nil || !got.GetDeletionProtection() || got.GetColumnFamilies()["f"] == nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	// Another mask leaves protection alone, whatever the table in the request says.
+	got, err = e.updateTable(&btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: days(1)}}, "change_stream_config")
+	if err != nil || !got.GetDeletionProtection() || got.GetChangeStreamConfig().GetRetentionPeriod().AsDuration() != 24*time.Hour {
+		t.Errorf("got %v, %v", got, err)
+	}
+	odd := durationpb.New(70*time.Hour + 1500)
+	got, err = e.updateTable(&btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: odd}}, "change_stream_config.retention_period")
+	if err != nil || got.GetChangeStreamConfig().GetRetentionPeriod().AsDuration() != 70*time.Hour+time.Microsecond {
+		t.Errorf("got %v, %v", got, err)
+	}
+	got, err = e.updateTable(withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(3)}), "automated_backup_policy")
+	if err != nil || got.GetAutomatedBackupPolicy().GetFrequency().AsDuration() != 24*time.Hour || !proto.Equal(got.GetAutomatedBackupPolicy(), got.GetEffectiveAutomatedBackupPolicy()) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	got, err = e.updateTable(withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(90), KeepHotDuration: days(10)}),
+		"automated_backup_policy.retention_period", "automated_backup_policy.keep_hot_duration")
+	if err != nil || got.GetAutomatedBackupPolicy().GetRetentionPeriod().AsDuration() != 90*24*time.Hour || got.GetChangeStreamConfig() == nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	tiered := &btapb.TieredStorageConfig{InfrequentAccess: &btapb.TieredStorageRule{Rule: &btapb.TieredStorageRule_IncludeIfOlderThan{IncludeIfOlderThan: days(30)}}}
+	if got, err = e.updateTable(&btapb.Table{TieredStorageConfig: tiered}, "tiered_storage_config"); err != nil || !proto.Equal(got.GetTieredStorageConfig(), tiered) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	// They survive a restart.
+	e = e.restart(dir)
+	stored, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable})
+	if err != nil || !proto.Equal(stored, got) {
+		t.Errorf("got %v, %v; want %v", stored, err, got)
+	}
+	got, err = e.updateTable(&btapb.Table{}, "change_stream_config", "automated_backup_policy", "tiered_storage_config", "deletion_protection")
+	if err != nil || got.GetChangeStreamConfig() != nil || got.GetAutomatedBackupPolicy() != nil || got.GetEffectiveAutomatedBackupPolicy() != nil ||
+		got.GetTieredStorageConfig() != nil || got.GetDeletionProtection() {
+		t.Errorf("got %v, %v", got, err)
+	}
+
+	for _, paths := range [][]string{nil, {"*"}, {"name"}, {"granularity"}, {"cluster_states"}, {"restore_info"}, {"deletion_protection.x"}, {"change_stream_config.x"}, {"row_key_schema.fields"}, {"effective_automated_backup_policy"}} {
+		_, err := e.updateTable(&btapb.Table{}, paths...)
+		wantCode(t, err, codes.InvalidArgument)
+	}
+	for _, paths := range [][]string{{"column_families"}, {"deletion_protection", "column_families.f.gc_rule"}} {
+		_, err := e.updateTable(&btapb.Table{DeletionProtection: true}, paths...)
+		wantCode(t, err, codes.Unimplemented)
+	}
+	stream := func(d time.Duration) *btapb.Table {
+		return &btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(d)}}
+	}
+	tier := func(d time.Duration) *btapb.Table {
+		return &btapb.Table{TieredStorageConfig: &btapb.TieredStorageConfig{InfrequentAccess: &btapb.TieredStorageRule{Rule: &btapb.TieredStorageRule_IncludeIfOlderThan{IncludeIfOlderThan: durationpb.New(d)}}}}
+	}
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		path string
+		to   *btapb.Table
+	}{
+		{"change_stream_config", stream(day - 1)},
+		{"change_stream_config", stream(7*day + 1)},
+		{"change_stream_config", &btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{}}},
+		{"tiered_storage_config", tier(30*day - 1)},
+		{"tiered_storage_config", &btapb.Table{TieredStorageConfig: &btapb.TieredStorageConfig{}}},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(2)})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(91)})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(3), Frequency: days(2)})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(3), KeepHotDuration: days(4)})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(3), Locations: []string{"z"}})},
+		{"automated_backup_policy", withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(3), Disabled: true})},
+	} {
+		_, err := e.updateTable(c.to, c.path)
+		wantCode(t, err, codes.InvalidArgument)
+	}
+	_, err = e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testTable + "x"}, UpdateMask: mask("deletion_protection")})
+	wantCode(t, err, codes.NotFound)
+	_, err = e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{UpdateMask: mask("deletion_protection")})
+	wantCode(t, err, codes.InvalidArgument)
+}
+
+func schema(enc *btapb.Type_Struct_Encoding, fields ...string) *btapb.Type_Struct {
+	s := &btapb.Type_Struct{Encoding: enc}
+	for _, f := range fields {
+		s.Fields = append(s.Fields, &btapb.Type_Struct_Field{FieldName: f, Type: &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{
+			Encoding: &btapb.Type_String_Encoding{Encoding: &btapb.Type_String_Encoding_Utf8Bytes_{Utf8Bytes: &btapb.Type_String_Encoding_Utf8Bytes{}}},
+		}}}})
+	}
+	return s
+}
+
+func delimited(d string) *btapb.Type_Struct_Encoding {
+	return &btapb.Type_Struct_Encoding{Encoding: &btapb.Type_Struct_Encoding_DelimitedBytes_{DelimitedBytes: &btapb.Type_Struct_Encoding_DelimitedBytes{Delimiter: []byte(d)}}}
+}
+
+func TestTrap57_RowKeySchema(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	singleton := &btapb.Type_Struct_Encoding{Encoding: &btapb.Type_Struct_Encoding_Singleton_{Singleton: &btapb.Type_Struct_Encoding_Singleton{}}}
+	untyped := schema(delimited("#"), "a")
+	untyped.Fields[0].Type = &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{}}}
+	for name, s := range map[string]*btapb.Type_Struct{
+		"no encoding":    schema(nil, "a"),
+		"no fields":      schema(delimited("#")),
+		"no delimiter":   schema(delimited(""), "a"),
+		"long delimiter": schema(delimited(strings.Repeat("#", 51)), "a"),
+		"singleton of 2": schema(singleton, "a", "b"),
+		"no name":        schema(delimited("#"), "a", ""),
+		"twice":          schema(delimited("#"), "a", "a"),
+		"family":         schema(delimited("#"), "f"),
+		"_key":           schema(delimited("#"), "_key"),
+		"_timestamp":     schema(delimited("#"), "_timestamp"),
+		"no type":        untyped,
+	} {
+		if _, err := e.updateTable(&btapb.Table{RowKeySchema: s}, "row_key_schema"); err == nil {
+			t.Errorf("%s was accepted", name)
+		} else {
+			wantCode(t, err, codes.InvalidArgument)
+		}
+		_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "u", Table: &btapb.Table{
+			RowKeySchema: s, ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}},
+		}})
+		wantCode(t, err, codes.InvalidArgument)
+	}
+	first := schema(delimited("#"), "a", "b")
+	if _, err := e.updateTable(&btapb.Table{RowKeySchema: first}, "row_key_schema"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.updateTable(&btapb.Table{RowKeySchema: first}, "row_key_schema"); err != nil {
+		t.Errorf("the same schema again: %v", err)
+	}
+	_, err := e.updateTable(&btapb.Table{RowKeySchema: schema(singleton, "a")}, "row_key_schema")
+	wantCode(t, err, codes.InvalidArgument)
+	// A family cannot take the name of a field.
+	_, err = e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{
+		Name: testTable, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{createFamily("b", &btapb.ColumnFamily{})},
+	})
+	wantCode(t, err, codes.InvalidArgument)
+	// Removing it is a warning.
+	_, err = e.updateTable(&btapb.Table{}, "row_key_schema")
+	wantCode(t, err, codes.InvalidArgument)
+	op, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testTable}, UpdateMask: mask("row_key_schema"), IgnoreWarnings: true})
+	if got := response[*btapb.Table](e, op, err); got.GetRowKeySchema() != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestTrap58_Settings creates a table with everything that can be set.
+func TestTrap58_Settings(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	in := withBackupPolicy(&btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(7), Frequency: days(1)})
+	in.ColumnFamilies = map[string]*btapb.ColumnFamily{"f": {GcRule: maxVersions(1)}}
+	in.Granularity = btapb.Table_MICROS
+	in.ChangeStreamConfig = &btapb.ChangeStreamConfig{RetentionPeriod: days(7)}
+	in.RowKeySchema = schema(delimited("#"), "a")
+	in.DeletionProtection = true
+	want := proto.CloneOf(in)
+	want.Name, want.EffectiveAutomatedBackupPolicy = testTable, in.GetAutomatedBackupPolicy()
+	created, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProto(t, created, want)
+	for view, fields := range map[btapb.Table_View]bool{btapb.Table_SCHEMA_VIEW: true, btapb.Table_FULL: true, btapb.Table_NAME_ONLY: false, btapb.Table_REPLICATION_VIEW: false} {
+		got, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable, View: view})
+		if err != nil || (got.GetChangeStreamConfig() != nil) != fields || (got.GetRowKeySchema() != nil) != fields || got.GetDeletionProtection() != fields {
+			t.Errorf("%v: got %v, %v", view, got, err)
+		}
+	}
+}
+
+// TestTrap60_ClusterStates shows a table in views that name its clusters.
+func TestTrap60_ClusterStates(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	key := nodes("z2", 1)
+	key.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k"}
+	e.mustCreateInstance("i", nodes("z1", 1), key)
+	e.createTable("t")
+	ready := btapb.Table_ClusterState_READY
+	google := []*btapb.EncryptionInfo{{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}}
+	got, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable, View: btapb.Table_REPLICATION_VIEW})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProto(t, got, &btapb.Table{Name: testTable, ClusterStates: map[string]*btapb.Table_ClusterState{"c1": {ReplicationState: ready}, "c2": {ReplicationState: ready}}})
+	list, err := e.admin.ListTables(e.ctx(), &btapb.ListTablesRequest{Parent: testInstance, View: btapb.Table_REPLICATION_VIEW})
+	if err != nil || len(list.GetTables()) != 1 {
+		t.Fatal(list, err)
+	}
+	wantProto(t, list.GetTables()[0], got)
+	for _, view := range []btapb.Table_View{btapb.Table_ENCRYPTION_VIEW, btapb.Table_FULL} {
+		got, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable, View: view})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c1, c2 := got.GetClusterStates()["c1"], got.GetClusterStates()["c2"]
+		wantProto(t, &btapb.Table_ClusterState{EncryptionInfo: c1.GetEncryptionInfo()}, &btapb.Table_ClusterState{EncryptionInfo: google})
+		if len(c2.GetEncryptionInfo()) != 1 || c2.GetEncryptionInfo()[0].GetEncryptionType() != btapb.EncryptionInfo_CUSTOMER_MANAGED_ENCRYPTION ||
+			!strings.HasPrefix(c2.GetEncryptionInfo()[0].GetKmsKeyVersion(), key.GetEncryptionConfig().GetKmsKeyName()+"/") {
+			t.Errorf("%v: got %v", view, c2)
+		}
+	}
+}
+
+func TestTrap62_Operations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnvWith(t, Options{}, engine.Options{Dir: dir})
+	e.createTable("t", "f")
+	for range 3 {
+		if _, err := e.updateTable(&btapb.Table{DeletionProtection: true}, "deletion_protection"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.mustCreateInstance("other", nodes("z", 1))
+	e = e.restart(dir)
+	list := func(name string, size int32) (ops []*longrunningpb.Operation) {
+		t.Helper()
+		req := &longrunningpb.ListOperationsRequest{Name: name, PageSize: size}
+		for {
+			resp, err := e.operations().ListOperations(e.ctx(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, resp.GetOperations()...)
+			if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
+				return ops
+			}
+		}
+	}
+	for name, want := range map[string]int{
+		"operations": 4, "operations/projects/p": 4, "operations/" + testInstance: 3,
+		"operations/projects/p/instances/other": 1, "operations/projects/p2": 0, "operations/projects/p/instances/oth": 0,
+	} {
+		for _, size := range []int32{0, 1, 2} {
+			if got := list(name, size); len(got) != want {
+				t.Errorf("%s: %d operations, want %d", name, len(got), want)
+			}
+		}
+	}
+	op := list("operations/"+testInstance, 0)[1]
+	got, err := e.operations().WaitOperation(e.ctx(), &longrunningpb.WaitOperationRequest{Name: op.GetName(), Timeout: durationpb.New(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProto(t, got, op)
+	_, err = e.operations().CancelOperation(e.ctx(), &longrunningpb.CancelOperationRequest{Name: op.GetName()})
+	wantCode(t, err, codes.OK)
+	response[*btapb.Table](e, op, nil) // it is what it was
+
+	_, err = e.operations().DeleteOperation(e.ctx(), &longrunningpb.DeleteOperationRequest{Name: op.GetName()})
+	wantCode(t, err, codes.OK)
+	for _, name := range []string{op.GetName(), "operations/projects/p/instances/wrong/operations/1", "operations/projects/p/instances/i/operations/x", "operations/projects/p/instances/i/operations/99"} {
+		_, err := e.operations().GetOperation(e.ctx(), &longrunningpb.GetOperationRequest{Name: name})
+		wantCode(t, err, codes.NotFound)
+		_, err = e.operations().DeleteOperation(e.ctx(), &longrunningpb.DeleteOperationRequest{Name: name})
+		wantCode(t, err, codes.NotFound)
+		_, err = e.operations().CancelOperation(e.ctx(), &longrunningpb.CancelOperationRequest{Name: name})
+		wantCode(t, err, codes.NotFound)
+	}
+	_, err = e.operations().GetOperation(e.ctx(), &longrunningpb.GetOperationRequest{})
+	wantCode(t, err, codes.InvalidArgument)
+	_, err = e.operations().ListOperations(e.ctx(), &longrunningpb.ListOperationsRequest{Name: "operations", Filter: "done=true"})
+	wantCode(t, err, codes.InvalidArgument)
+	_, err = e.operations().WaitOperation(e.ctx(), &longrunningpb.WaitOperationRequest{Name: op.GetName(), Timeout: durationpb.New(-1)})
+	wantCode(t, err, codes.InvalidArgument)
+	// A number is never given twice.
+	last := list("operations", 0)
+	if _, err := e.operations().DeleteOperation(e.ctx(), &longrunningpb.DeleteOperationRequest{Name: last[len(last)-1].GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.updateTable(&btapb.Table{}, "deletion_protection"); err != nil {
+		t.Fatal(err)
+	}
+	if got := list("operations/"+testInstance, 0); !strings.HasSuffix(got[len(got)-1].GetName(), "/operations/5") {
+		t.Errorf("the newest operation is %s", got[len(got)-1].GetName())
+	}
+}
+
+func TestTrap63_ConsistencyTokens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnvWith(t, Options{}, engine.Options{Dir: dir})
+	e.createTable("t")
+	e.createTable("u")
+	token := func(id string) string {
+		t.Helper()
+		resp, err := e.admin.GenerateConsistencyToken(e.ctx(), &btapb.GenerateConsistencyTokenRequest{Name: testInstance + "/tables/" + id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetConsistencyToken()
+	}
+	check := func(id, token string) error {
+		resp, err := e.admin.CheckConsistency(e.ctx(), &btapb.CheckConsistencyRequest{
+			Name: testInstance + "/tables/" + id, ConsistencyToken: token,
+			Mode: &btapb.CheckConsistencyRequest_DataBoostReadLocalWrites{DataBoostReadLocalWrites: &btapb.DataBoostReadLocalWrites{}},
+		})
+		if err == nil && !resp.GetConsistent() {
+			t.Error("a token is not consistent")
+		}
+		return err
+	}
+	ofT := token("t")
+	wantCode(t, check("t", ofT), codes.OK)
+	wantCode(t, check("u", ofT), codes.InvalidArgument)
+	wantCode(t, check("nope", ofT), codes.NotFound)
+	for _, bad := range []string{"", "x", ofT + "A", ofT[1:], strings.ToLower(ofT) + "="} {
+		wantCode(t, check("t", bad), codes.InvalidArgument)
+	}
+	_, err := e.admin.GenerateConsistencyToken(e.ctx(), &btapb.GenerateConsistencyTokenRequest{Name: testTable + "x"})
+	wantCode(t, err, codes.NotFound)
+	e = e.restart(dir)
+	wantCode(t, check("t", ofT), codes.OK)
+	// A table of the same name is another table.
+	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+		t.Fatal(err)
+	}
+	e.createTable("t")
+	wantCode(t, check("t", ofT), codes.InvalidArgument)
+	// 90 days.
+	ofU := token("u")
+	e.clock.Advance(90 * 24 * time.Hour)
+	wantCode(t, check("u", ofU), codes.OK)
+	e.clock.Advance(time.Microsecond)
+	wantCode(t, check("u", ofU), codes.InvalidArgument)
+}
+
+// TestTrap64_AdminRacesData interleaves every RPC that administers a table
+// with requests for its data. Nothing may block for ever or race.
+func TestTrap64_AdminRacesData(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("i", nodes("z", 1), nodes("z2", 1))
+	e.createTable("t", "f")
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	ctx, cancel := context.WithTimeout(e.ctx(), time.Minute)
+	defer cancel()
+	instances, operations := e.instances(), e.operations()
+	modify := func(mods ...*btapb.ModifyColumnFamiliesRequest_Modification) error {
+		_, err := e.admin.ModifyColumnFamilies(ctx, &btapb.ModifyColumnFamiliesRequest{Name: testTable, Modifications: mods})
+		return err
+	}
+	calls := map[string]func(i int) error{
+		"UpdateTable": func(i int) error {
+			op, err := e.admin.UpdateTable(ctx, &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testTable, DeletionProtection: i%4 == 0}, UpdateMask: mask("deletion_protection")})
+			if err == nil {
+				_, err = operations.GetOperation(ctx, &longrunningpb.GetOperationRequest{Name: op.GetName()})
+			}
+			return err
+		},
+		"ModifyColumnFamilies": func(int) error {
+			return modify(createFamily("g", &btapb.ColumnFamily{}), updateFamily("f", &btapb.ColumnFamily{GcRule: maxVersions(1)}), dropFamily("g"))
+		},
+		"DropRowRange": func(i int) error {
+			_, err := e.admin.DropRowRange(ctx, &btapb.DropRowRangeRequest{Name: testTable, Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: fmt.Appendf(nil, "r%d", i%8)}})
+			return err
+		},
+		"DeleteTable": func(i int) error {
+			if i%5 != 0 {
+				return nil
+			}
+			if _, err := e.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+				return err
+			}
+			if i%2 == 0 {
+				_, err := e.admin.UndeleteTable(ctx, &btapb.UndeleteTableRequest{Name: testTable})
+				return err
+			}
+			_, err := e.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}})
+			return err
+		},
+		"ListTables": func(int) error {
+			_, err := e.admin.ListTables(ctx, &btapb.ListTablesRequest{Parent: testInstance, View: btapb.Table_REPLICATION_VIEW})
+			return err
+		},
+		"consistency": func(int) error {
+			resp, err := e.admin.GenerateConsistencyToken(ctx, &btapb.GenerateConsistencyTokenRequest{Name: testTable})
+			if err == nil {
+				_, err = e.admin.CheckConsistency(ctx, &btapb.CheckConsistencyRequest{Name: testTable, ConsistencyToken: resp.GetConsistencyToken()})
+			}
+			if status.Code(err) == codes.InvalidArgument {
+				err = nil // the table is another one by now
+			}
+			return err
+		},
+		"policy": func(int) error {
+			_, err := e.admin.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: testTable, Policy: &iampb.Policy{}})
+			return err
+		},
+		"clusters": func(i int) error {
+			_, err := instances.UpdateCluster(ctx, &btapb.Cluster{Name: testInstance + "/clusters/c1", ServeNodes: int32(i%9 + 1)})
+			return err
+		},
+		"profiles": func(i int) error {
+			id := fmt.Sprintf("p%d", i)
+			if _, err := instances.CreateAppProfile(ctx, &btapb.CreateAppProfileRequest{Parent: testInstance, AppProfileId: id, AppProfile: singleCluster("c1", true)}); err != nil {
+				return err
+			}
+			_, err := instances.DeleteAppProfile(ctx, &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/" + id, IgnoreWarnings: true})
+			return err
+		},
+		"GC": func(int) error { _, err := e.srv.RunGC(ctx); return err },
+		"MutateRow": func(i int) error {
+			_, err := e.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testTable, RowKey: fmt.Appendf(nil, "r%d", i%16), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}})
+			return err
+		},
+		"CheckAndMutateRow": func(i int) error {
+			_, err := e.data.CheckAndMutateRow(ctx, &btpb.CheckAndMutateRowRequest{TableName: testTable, AppProfileId: fmt.Sprintf("p%d", i), RowKey: fmt.Appendf(nil, "r%d", i%16), TrueMutations: []*btpb.Mutation{deleteRow()}, FalseMutations: []*btpb.Mutation{set("f", "q", 0, "v")}})
+			return err
+		},
+		"ReadRows": func(int) error {
+			stream, err := e.data.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: testTable})
+			for err == nil {
+				_, err = stream.Recv()
+			}
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		},
+	}
+	var group sync.WaitGroup
+	for name, call := range calls {
+		for range 2 {
+			group.Go(func() {
+				for i := range rounds {
+					// The table comes and goes, is protected and not.
+					switch err := call(i); status.Code(err) {
+					case codes.OK, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition:
+					default:
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+}
+
+func TestTrap65_TokensRaceCreateTable(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var group sync.WaitGroup
+	for w := range 8 {
+		group.Go(func() {
+			for i := range 20 {
+				id := fmt.Sprintf("t%d-%d", w, i)
+				_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: id})
+				wantCode(t, err, codes.OK)
+				_, err = e.admin.GenerateConsistencyToken(e.ctx(), &btapb.GenerateConsistencyTokenRequest{Name: testInstance + "/tables/" + id})
+				wantCode(t, err, codes.OK)
+				// And one name that all want: one gets it.
+				_, err = e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "all"})
+				wantCode(t, err, codes.OK, codes.AlreadyExists)
+			}
+		})
+	}
+	group.Wait()
+	list, err := e.admin.ListTables(e.ctx(), &btapb.ListTablesRequest{Parent: testInstance})
+	if err != nil || len(list.GetTables()) != 161 {
+		t.Errorf("%d tables, %v", len(list.GetTables()), err)
+	}
+}
+
+func TestUndeleteTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnvWith(t, Options{}, engine.Options{Dir: dir})
+	e.createTable("t", "f")
+	e.mustMutate("r", set("f", "q", 0, "kept"))
+	policy, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: testTable, Policy: &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/viewer", Members: []string{"allUsers"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	undelete := func() (*longrunningpb.Operation, error) {
+		return e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testTable})
+	}
+	del := func() {
+		t.Helper()
+		if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = undelete()
+	wantCode(t, err, codes.AlreadyExists)
+	del()
+	e = e.restart(dir)
+	op, err := undelete()
+	if got := response[*btapb.Table](e, op, err); got.GetName() != testTable || got.GetColumnFamilies()["f"] == nil {
+		t.Errorf("got %v", got)
+	}
+	meta, err := op.GetMetadata().UnmarshalNew()
+	if m, ok := meta.(*btapb.UndeleteTableMetadata); err != nil || !ok || m.GetName() != testTable {
+		t.Errorf("metadata: %v, %v", meta, err)
+	}
+	e.wantCells(nil, "r f:q@0=kept")
+	got, err := e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: testTable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProto(t, got, policy)
+	// A table created under the name in between has nothing of the old one.
+	del()
+	e.createTable("t")
+	got, err = e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: testTable})
+	if err != nil || len(got.GetBindings()) != 0 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	del()
+	// Seven days.
+	e.clock.Advance(7*24*time.Hour + 1)
+	_, err = undelete()
+	wantCode(t, err, codes.NotFound)
+	_, err = e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{})
+	wantCode(t, err, codes.InvalidArgument)
+}
