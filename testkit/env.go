@@ -155,12 +155,17 @@ func (e *Env) DynamoDBURL() string {
 // Now returns the environment's time.
 func (e *Env) Now() time.Time { return e.config.clock.Now() }
 
-// Advance moves the environment's time forward by d and returns the new time.
-// It collects garbage if the environment was started with GCBackground and a
-// minute has passed.
+// Advance moves the environment's time forward by d, does what was due by then,
+// and returns the new time: it deletes the DynamoDB items whose time to live is
+// over, and collects garbage if the environment was started with GCBackground
+// and a minute has passed.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.tb.Helper()
 	now := e.config.clock.Advance(d)
+	// No fault is meant for what the environment does by itself.
+	if err := e.dynamo.reap(probe(e.ctx)); err != nil {
+		e.tb.Fatalf("testkit: Advance: %v", err)
+	}
 	if e.config.gc != GCBackground {
 		return now
 	}

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -90,6 +91,17 @@ func (d *dynamoDBDoor) restart(change func() error) error {
 	err := d.server.Close()
 	d.server = nil
 	return errors.Join(err, change(), d.openLocked())
+}
+
+// reap lets the server delete the items that have expired.
+func (d *dynamoDBDoor) reap(ctx context.Context) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return nil
+	}
+	_, err := d.server.ReapExpired(ctx)
+	return err
 }
 
 // close ends the server if it is there.

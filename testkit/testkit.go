@@ -15,7 +15,8 @@
 // [Env.DynamoDBURL]).
 //
 // Time is the environment's own: [Env.Advance] moves it forward,
-// [WithFrozenClock] lets it stand still. Garbage collection is manual: expired
+// [WithFrozenClock] lets it stand still. DynamoDB items whose time to live is
+// over go when it is moved. Garbage collection is manual: expired
 // cells stay readable, as they may in production, until [Env.RunGC]; [WithGC]
 // changes that.
 //

@@ -219,6 +219,37 @@ func TestGC_Manual(t *testing.T) {
 	}
 }
 
+// TestAdvance_TimeToLive: items expire when time is moved past it.
+func TestAdvance_TimeToLive(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	env.Advance(time.Hour) // before there is anything to expire
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	_, err := ddb.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String("items"),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expires"), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, in := range []time.Duration{time.Hour, 3 * time.Hour} {
+		_, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+			"pk":      &types.AttributeValueMemberS{Value: fmt.Sprint(i)},
+			"expires": &types.AttributeValueMemberN{Value: fmt.Sprint(env.Now().Add(in).Unix())},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int32{2, 1, 1, 0} {
+		if got := countItems(t, ddb); got != want {
+			t.Errorf("%d items at %v, want %d", got, env.Now(), want)
+		}
+		env.Advance(65 * time.Minute)
+	}
+}
+
 // TestWithDir: a later environment finds what an earlier one wrote.
 func TestWithDir(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -360,6 +361,54 @@ func TestServe_GC(t *testing.T) {
 		for len(rows(t, conn, "t")) > 0 { // the test's own time is the bound
 			runtime.Gosched()
 		}
+	}
+}
+
+// dynamoDB calls an operation of a server's DynamoDB door.
+func dynamoDB(t *testing.T, s *server, operation, request string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Date", "20260101T000000Z")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=tabletop/20260101/us-east-1/dynamodb/aws4_request, "+
+		"SignedHeaders=host;x-amz-date;x-amz-target, Signature="+strings.Repeat("0", 64))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s %v", operation, resp.StatusCode, body, err)
+	}
+	return string(body)
+}
+
+// TestServe_TTL: an item whose time to live is over goes by itself.
+func TestServe_TTL(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--ttl-interval", "1ms")
+	dynamoDB(t, s, "CreateTable", `{"TableName":"items","BillingMode":"PAY_PER_REQUEST",
+		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]}`)
+	dynamoDB(t, s, "UpdateTimeToLive", `{"TableName":"items","TimeToLiveSpecification":{"AttributeName":"expires","Enabled":true}}`)
+	now := time.Now().Unix()
+	dynamoDB(t, s, "PutItem", fmt.Sprintf(`{"TableName":"items","Item":{"pk":{"S":"old"},"expires":{"N":"%d"}}}`, now-60))
+	dynamoDB(t, s, "PutItem", fmt.Sprintf(`{"TableName":"items","Item":{"pk":{"S":"young"},"expires":{"N":"%d"}}}`, now+3600))
+	for {
+		got := dynamoDB(t, s, "Scan", `{"TableName":"items"}`)
+		if !strings.Contains(got, "young") {
+			t.Fatalf("the item that has time is gone: %s", got)
+		}
+		if !strings.Contains(got, "old") { // the test's own time is the bound
+			break
+		}
+	}
+	if code := s.end(t, syscall.SIGTERM); code != 0 || s.stderr.Len() > 0 {
+		t.Errorf("exit code %d\n%s", code, s.stderr)
 	}
 }
 

@@ -59,10 +59,11 @@ type serveCommand struct {
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 
-	GC         gcMode         `name:"gc" help:"When expired cells go: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
-	GCInterval *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
-	Limits     limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
-	PortFile   string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
+	GC          gcMode         `name:"gc" help:"When expired cells go: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
+	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
+	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
+	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
+	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 }
 
 // gcMode says when expired cells go; "" is gcBackground.
@@ -116,6 +117,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.GCInterval != nil && *c.GCInterval <= 0 {
 		return fmt.Errorf("--gc-interval: %v is not a time to wait; --gc manual never collects", *c.GCInterval)
+	}
+	if c.TTLInterval <= 0 {
+		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
 	}
 	switch c.Limits {
 	case "", limitsStrict, limitsOff:
@@ -272,6 +276,7 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		return err
 	}
 	s.closers = append(s.closers, f.Close)
+	s.reap(ctx, f)
 	lis, err := s.listen("--dynamodb", c.DynamoDB)
 	if err != nil {
 		return err
@@ -296,6 +301,32 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		}
 	})
 	return nil
+}
+
+// reap deletes expired items on a timer until stop.
+func (s *serving) reap(ctx context.Context, f *facade.Server) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	s.closers = append(s.closers, func() error {
+		cancel()
+		<-ended
+		return nil
+	})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(s.command.TTLInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if _, err := f.ReapExpired(ctx); err != nil && ctx.Err() == nil {
+				s.logger.Error("deleting expired items failed", "error", err)
+			}
+		}
+	}()
 }
 
 // listen opens a port, and warns of one that other machines can reach.
