@@ -56,7 +56,7 @@ type rule struct {
 	// identity are the slots that tell the items of a row apart, for the
 	// `i/` cells of the sidecar.
 	identity             []int
-	lossTypes, lossEmpty bool
+	lossTypes, lossEmpty, lossRetention bool
 }
 
 type capture struct {
@@ -168,7 +168,7 @@ func (c *compiler) words() {
 	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
 	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
 	for i, l := range c.spec.AcceptLoss {
-		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, LossTypes, LossEmpty)
+		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, LossTypes, LossEmpty, LossRetention)
 	}
 	for i, g := range c.spec.Source.GSIs {
 		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsNone)
@@ -337,6 +337,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 		if l.Rule == "" || l.Rule == spec.Name {
 			r.lossTypes = r.lossTypes || l.What == LossTypes
 			r.lossEmpty = r.lossEmpty || l.What == LossEmpty
+			r.lossRetention = r.lossRetention || l.What == LossRetention
 		}
 	}
 	c.when(r, spec, path)

@@ -100,6 +100,9 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	switch {
 	case p.byTime && l.declared[p.family] != GC{}:
 		f.Class, f.Why = Lossy, "retention loss: garbage collection of family "+p.family+" removes items"
+		if r.lossRetention {
+			f.Why = "accepted: garbage collection of family " + p.family + " removes items"
+		}
 	case l.sidecar || p.codec == codecDDBJSON:
 	case r.lossTypes:
 		f.Class, f.Why = Lossy, "accepted: another type comes back as "+s.Type.String()

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -49,6 +50,14 @@ func (m *Mapping) TargetTable() string { return m.target }
 
 // Key is the primary key of the table.
 func (m *Mapping) Key() KeySchema { return m.key }
+
+// AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
+// so on, for the items of a rule.
+func (m *Mapping) AcceptsLoss(rule, what string) bool {
+	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l AcceptedLoss) bool {
+		return l.What == what && (l.Rule == "" || l.Rule == rule)
+	})
+}
 
 // Families are the families that the Bigtable table needs, `_t` included when
 // declared, `_f` not, in declared order. The slice is shared.

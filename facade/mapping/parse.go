@@ -310,7 +310,7 @@ func (r *reader) root(n ast.Node) {
 				var l AcceptedLoss
 				r.object(n, path, map[string]field{
 					"rule": r.str(&l.Rule, "a rule's name"), "why": r.str(&l.Why, "a reason"),
-					"what": func(n ast.Node, path string) { l.What = r.word(n, path, LossTypes, LossEmpty) },
+					"what": func(n ast.Node, path string) { l.What = r.word(n, path, LossTypes, LossEmpty, LossRetention) },
 				}, "what", "why")
 				s.AcceptLoss = append(s.AcceptLoss, l)
 			})
