@@ -248,7 +248,13 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 		if res.stats != nil {
 			return res, errors.New("a message after the statistics")
 		}
-		if n := proto.Size(resp); n >= 1<<20 {
+		rows := 0
+		for _, c := range resp.GetChunks() {
+			if len(c.GetRowKey()) > 0 {
+				rows++
+			}
+		}
+		if n := proto.Size(resp); rows > 1 && n >= 1<<20 || n >= 4<<20 {
 			return res, fmt.Errorf("a message of %d bytes", n)
 		}
 		res.messages = append(res.messages, resp)

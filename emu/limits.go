@@ -67,10 +67,14 @@ const (
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
-	// maxMessageBytes bounds a response of ReadRows, including the protocol's
-	// overhead: clients that dial an emulator keep grpc's limit of 4 MiB. The
-	// official Go client is the exception; see wantsWholeRows.
+	// maxMessageBytes bounds a response of ReadRows with several rows,
+	// including the protocol's overhead.
 	maxMessageBytes = 1<<20 - 1
+	// maxRowMessageBytes bounds a response with a part of one row. It is just
+	// below the 4 MiB that grpc receives by default, which clients that dial an
+	// emulator keep: the official Go and Python clients cannot read a row that
+	// goes on in the next message. For Go see also wantsWholeRows.
+	maxRowMessageBytes = 4<<20 - 64<<10
 	// targetMessageBytes is the size at which a response of ReadRows is sent.
 	targetMessageBytes = 256 << 10
 	// maxChunkValueBytes is the largest piece of a value in one chunk. With the

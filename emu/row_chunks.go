@@ -13,7 +13,7 @@ import (
 // family and the qualifier only where they change; many rows a message; values
 // above maxChunkValueBytes in pieces, all but the last with the value's size;
 // commit_row on the last chunk of a row. A message ends within a row only if
-// the row does not fit into one. Each message has memory of its own, since it
+// the row does not fit into maxRowMessageBytes. Each message has memory of its own, since it
 // belongs to its receiver once it is sent.
 type rowChunks struct {
 	send func(*btpb.ReadRowsResponse) error
@@ -122,7 +122,7 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 			return nil, err
 		}
 	}
-	if w.resp != nil && !w.wholeRows && w.size+size > maxMessageBytes {
+	if w.resp != nil && !w.wholeRows && w.size+size > maxRowMessageBytes {
 		if err := w.flush(); err != nil {
 			return nil, err
 		}

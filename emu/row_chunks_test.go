@@ -32,14 +32,20 @@ func TestRowChunks_LargeRow(t *testing.T) {
 	}
 }
 
-// TestRowChunks_WholeRows writes a row larger than a message for a client that
-// wants it whole, and for one that does not.
+// TestRowChunks_WholeRows writes rows for a client that wants them whole, and
+// for one that does not: it gets those whole that fit into one message of 4 MiB.
 func TestRowChunks_WholeRows(t *testing.T) {
 	t.Parallel()
-	for _, whole := range []bool{false, true} {
+	for _, c := range []struct {
+		whole           bool
+		cells           int // of 700 KiB
+		messages, parts int // that end with a row, within a row
+	}{
+		{false, 5, 3, 0}, {false, 8, 3, 3}, {true, 5, 3, 0}, {true, 8, 3, 0},
+	} {
 		var open int
 		var messages int
-		w := &rowChunks{wholeRows: whole, send: func(r *btpb.ReadRowsResponse) error {
+		w := &rowChunks{wholeRows: c.whole, send: func(r *btpb.ReadRowsResponse) error {
 			messages++
 			if ch := r.GetChunks(); !ch[len(ch)-1].GetCommitRow() {
 				open++
@@ -48,7 +54,7 @@ func TestRowChunks_WholeRows(t *testing.T) {
 		}}
 		for range 3 {
 			w.begin([]byte("row"))
-			for range 5 {
+			for range c.cells {
 				if err := w.add(&filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 700<<10)}); err != nil {
 					t.Fatal(err)
 				}
@@ -60,8 +66,8 @@ func TestRowChunks_WholeRows(t *testing.T) {
 		if err := w.flush(); err != nil {
 			t.Fatal(err)
 		}
-		if whole && (open != 0 || messages != 3) || !whole && (open == 0 || messages < 12) {
-			t.Errorf("whole=%v: %d of %d messages end within a row", whole, open, messages)
+		if open != c.parts || messages != c.messages+c.parts {
+			t.Errorf("%+v: %d of %d messages end within a row", c, open, messages)
 		}
 	}
 }

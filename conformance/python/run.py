@@ -137,6 +137,21 @@ def bigtable_large_values_cross_message_limits():
 
 
 @case
+def bigtable_wide_rows_among_small_ones():
+    table = new_bigtable_table("py-wide", f=None)
+    for key in ("a", "z"):
+        row = table.direct_row(key)
+        row.set_cell("f", b"q", b"1")
+        row.commit()
+    row = table.direct_row("m")
+    for i in range(20_000):
+        row.set_cell("f", f"{i:05}", b"1")
+    row.commit()
+    equal([r.row_key for r in table.read_rows()], [b"a", b"m", b"z"])
+    equal(len(table.read_row("m").cells["f"]), 20_000)
+
+
+@case
 def bigtable_conditional_and_append_rows():
     from google.cloud.bigtable import row_filters as rf
 
