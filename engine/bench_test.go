@@ -88,6 +88,47 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
+// BenchmarkRestore goes back to a snapshot after a small change, as a test
+// suite does; BenchmarkSnapshot takes one.
+func BenchmarkRestore(b *testing.B) {
+	for _, rows := range []int{100, benchRows} {
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			d := fillBench(b, rows)
+			s, err := d.Snapshot(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if err := d.Mutate(b.Context(), "t", benchKey(i%rows), benchMutations(i)); err != nil {
+					b.Fatal(err)
+				}
+				if err := d.Restore(b.Context(), s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	for _, rows := range []int{100, benchRows} {
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			d := fillBench(b, rows)
+			b.ReportAllocs()
+			for b.Loop() {
+				s, err := d.Snapshot(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkReadRow(b *testing.B) {
 	d := fillBench(b, benchRows)
 	b.ReportAllocs()

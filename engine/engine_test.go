@@ -79,11 +79,11 @@ func dump(d *DB, table string, o ScanOptions) (string, error) {
 	return b.String(), s.Close()
 }
 
-func mustDump(t testing.TB, d *DB) string {
-	t.Helper()
+func mustDump(tb testing.TB, d *DB) string {
+	tb.Helper()
 	text, err := dump(d, "t", ScanOptions{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
@@ -93,41 +93,41 @@ func writeCell(b *strings.Builder, row []byte, c Cell) {
 }
 
 // field reads a word of a test file: quoted, or as it stands.
-func field(t testing.TB, s string) string {
-	t.Helper()
+func field(tb testing.TB, s string) string {
+	tb.Helper()
 	if !strings.HasPrefix(s, `"`) {
 		return s
 	}
 	u, err := strconv.Unquote(s)
 	if err != nil {
-		t.Fatalf("%s: %v", s, err)
+		tb.Fatalf("%s: %v", s, err)
 	}
 	return u
 }
 
-func number(t testing.TB, s string) int64 {
-	t.Helper()
+func number(tb testing.TB, s string) int64 {
+	tb.Helper()
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n
 }
 
 // parseRule reads versions(2), age(1h), union(…,…), intersection(…,…), none.
-func parseRule(t testing.TB, s string) GCRule {
-	t.Helper()
+func parseRule(tb testing.TB, s string) GCRule {
+	tb.Helper()
 	name, rest, _ := strings.Cut(s, "(")
 	rest = strings.TrimSuffix(rest, ")")
 	switch name {
 	case "none":
 		return GCRule{}
 	case "versions":
-		return GCRule{Kind: MaxVersions, Versions: int(number(t, rest))}
+		return GCRule{Kind: MaxVersions, Versions: int(number(tb, rest))}
 	case "age":
 		age, err := time.ParseDuration(rest)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		return GCRule{Kind: MaxAge, Age: age}
 	case "union", "intersection":
@@ -140,7 +140,7 @@ func parseRule(t testing.TB, s string) GCRule {
 			switch {
 			case i == len(rest) || rest[i] == ',' && depth == 0:
 				if from < i {
-					r.Rules = append(r.Rules, parseRule(t, rest[from:i]))
+					r.Rules = append(r.Rules, parseRule(tb, rest[from:i]))
 				}
 				from = i + 1
 			case rest[i] == '(':
@@ -151,54 +151,54 @@ func parseRule(t testing.TB, s string) GCRule {
 		}
 		return r
 	}
-	t.Fatalf("unknown rule %q", s)
+	tb.Fatalf("unknown rule %q", s)
 	return GCRule{}
 }
 
 // parseFamily reads: name [aggregate=kind] [gc=rule] [meta=text].
-func parseFamily(t testing.TB, words []string) *Family {
-	t.Helper()
-	f := &Family{Name: field(t, words[0])}
+func parseFamily(tb testing.TB, words []string) *Family {
+	tb.Helper()
+	f := &Family{Name: field(tb, words[0])}
 	for _, w := range words[1:] {
 		switch name, value, _ := strings.Cut(w, "="); name {
 		case "gc":
-			f.GC = parseRule(t, value)
+			f.GC = parseRule(tb, value)
 		case "aggregate":
 			f.Aggregate = Aggregate(slices.Index([]string{"none", "sum", "min", "max", "hll"}, value))
 		case "meta":
 			f.Meta = []byte(value)
 		default:
-			t.Fatalf("unknown argument %q", w)
+			tb.Fatalf("unknown argument %q", w)
 		}
 	}
 	return f
 }
 
-func parseMutations(t testing.TB, input string) []Mutation {
-	t.Helper()
+func parseMutations(tb testing.TB, input string) []Mutation {
+	tb.Helper()
 	var muts []Mutation
 	for line := range strings.Lines(input) {
 		w := strings.Fields(line)
 		m := Mutation{}
 		if len(w) > 1 {
-			m.Family = field(t, w[1])
+			m.Family = field(tb, w[1])
 		}
 		if len(w) > 2 {
-			m.Qualifier = []byte(field(t, w[2]))
+			m.Qualifier = []byte(field(tb, w[2]))
 		}
 		switch w[0] {
 		case "set":
 			m.Kind, m.Timestamp = SetCell, ServerTimestamp
 			if w[3] != "now" {
-				m.Timestamp = number(t, w[3])
+				m.Timestamp = number(tb, w[3])
 			}
 			if len(w) > 4 {
-				m.Value = []byte(field(t, w[4]))
+				m.Value = []byte(field(tb, w[4]))
 			}
 		case "delete-column":
 			m.Kind = DeleteFromColumn
 			if len(w) > 3 {
-				m.Start, m.End = number(t, w[3]), number(t, w[4])
+				m.Start, m.End = number(tb, w[3]), number(tb, w[4])
 			}
 		case "delete-family":
 			m.Kind = DeleteFromFamily
@@ -207,22 +207,22 @@ func parseMutations(t testing.TB, input string) []Mutation {
 		case "add", "add-bytes", "merge", "merge-none":
 			m.Kind, m.Timestamp = AddToCell, ServerTimestamp
 			if w[3] != "now" {
-				m.Timestamp = number(t, w[3])
+				m.Timestamp = number(tb, w[3])
 			}
 			switch w[0] {
 			case "add":
-				m.Input = number(t, w[4])
+				m.Input = number(tb, w[4])
 			case "add-bytes":
-				m.Value = []byte(field(t, w[4]))
+				m.Value = []byte(field(tb, w[4]))
 			case "merge":
-				m.Kind, m.Value = MergeToCell, []byte(field(t, w[4]))
+				m.Kind, m.Value = MergeToCell, []byte(field(tb, w[4]))
 			case "merge-none":
 				m.Kind = MergeToCell
 			}
 		case "unknown":
 			m.Kind = 99
 		default:
-			t.Fatalf("unknown mutation %q", line)
+			tb.Fatalf("unknown mutation %q", line)
 		}
 		muts = append(muts, m)
 	}
@@ -498,6 +498,7 @@ func resourcesText(rs []Resource, err error) (string, error) {
 
 // walkRow runs one call of a Scan a line and prints where it is after each.
 func walkRow(t *testing.T, d *DB, table, script string) (string, error) {
+	t.Helper()
 	s, err := d.Scan(t.Context(), table, ScanOptions{})
 	if err != nil {
 		return "", err

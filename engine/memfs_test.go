@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func testMemFS(t testing.TB) *memFS {
-	t.Helper()
+func testMemFS(tb testing.TB) *memFS {
+	tb.Helper()
 	f := newMemFS(func() time.Time { return epoch })
-	t.Cleanup(f.release)
+	tb.Cleanup(f.release)
 	return f
 }
 

@@ -73,6 +73,31 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 	}
 }
 
+// TestMutate_AccumulateAfterRange deletes so many cells that a range tombstone
+// takes them, and accumulates in one of them in the same call.
+func TestMutate_AccumulateAfterRange(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	if _, err := d.CreateTable(t.Context(), Table{Name: "t", Families: []Family{{Name: "sum", Aggregate: AggregateSum}}}); err != nil {
+		t.Fatal(err)
+	}
+	add := func(i int) Mutation {
+		return Mutation{Kind: AddToCell, Family: "sum", Qualifier: fmt.Appendf(nil, "%06d", i), Timestamp: 1000, Input: 5}
+	}
+	var muts []Mutation
+	for i := range maxPointDeletes + 100 {
+		muts = append(muts, add(i))
+	}
+	mustMutate(t, d, "r", muts...)
+	last := maxPointDeletes + 50
+	mustMutate(t, d, "r", add(3), Mutation{Kind: DeleteFromRow}, add(3), add(last), add(last))
+	want := `"r" sum:"000003" @1000 "\x00\x00\x00\x00\x00\x00\x00\x05"` + "\n" +
+		`"r" sum:"010050" @1000 "\x00\x00\x00\x00\x00\x00\x00\n"` + "\n"
+	if got := mustDump(t, d); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // TestKeyRanges compares with a set of single keys.
 func TestKeyRanges(t *testing.T) {
 	t.Parallel()

@@ -435,8 +435,8 @@ func (s *Sketch) Marshal() []byte {
 	return protowire.AppendBytes(b, state)
 }
 
-// Unmarshal reads a sketch, trusting nothing in it. Fields that it does not
-// know are left out.
+// Unmarshal reads a sketch, trusting nothing in it. Numbers and bytes in
+// fields that it does not know are left out.
 func Unmarshal(b []byte) (*Sketch, error) {
 	s := &Sketch{}
 	kind, version := uint64(aggregatorType), uint64(1)
@@ -471,7 +471,7 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	return s, s.unmarshalState(state)
 }
 
-// fields calls fn with each field of a message: a number or bytes.
+// fields calls fn with each field of a message, which are numbers and bytes.
 func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	for len(b) > 0 {
 		field, wireType, n := protowire.ConsumeTag(b)
@@ -481,11 +481,14 @@ func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 		b = b[n:]
 		var v uint64
 		var data []byte
-		n = protowire.ConsumeFieldValue(field, wireType, b)
-		if wireType == protowire.VarintType {
-			v, n = protowire.ConsumeVarint(b)
-		} else if wireType == protowire.BytesType {
+		isBytes := wireType == protowire.BytesType
+		if !isBytes && wireType != protowire.VarintType {
+			return fmt.Errorf("%w: field %d has wire type %d", ErrInvalid, field, wireType)
+		}
+		if isBytes {
 			data, n = protowire.ConsumeBytes(b)
+		} else {
+			v, n = protowire.ConsumeVarint(b)
 		}
 		if n < 0 {
 			return fmt.Errorf("%w: field %d is cut off", ErrInvalid, field)

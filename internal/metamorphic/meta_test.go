@@ -35,10 +35,13 @@ func TestMetamorphic(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		for name, options := range map[string]func(*testing.T) engine.Options{
-			"memory":    func(*testing.T) engine.Options { return engine.Options{} },
-			"files":     func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewMem()} },
-			"directory": func(t *testing.T) engine.Options { return engine.Options{Dir: t.TempDir(), NoSync: true} },
-			"tiny":      func(*testing.T) engine.Options { return engine.Options{MemTableBytes: 32 << 10} },
+			"memory": func(*testing.T) engine.Options { return engine.Options{} },
+			"files":  func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewMem()} },
+			"directory": func(t *testing.T) engine.Options {
+				t.Helper()
+				return engine.Options{Dir: t.TempDir(), NoSync: true}
+			},
+			"tiny": func(*testing.T) engine.Options { return engine.Options{MemTableBytes: 32 << 10} },
 			"tinyfiles": func(*testing.T) engine.Options {
 				return engine.Options{Dir: "data", FS: vfs.NewMem(), MemTableBytes: 32 << 10}
 			},
