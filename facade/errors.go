@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // Error is an error as the DynamoDB API answers it.
@@ -183,7 +184,16 @@ func foreignError(err error) *Error {
 	case errors.Is(err, errContended):
 		return serviceUnavailableError(err.Error())
 	}
-	if slices.Contains(unavailableCodes, status.Code(err)) {
+	var unreadable *mapping.Error
+	if errors.As(err, &unreadable) {
+		// Another client wrote what the layout cannot say. A retry would read
+		// the same, so that the answer says where it stands instead.
+		return validationError(fmt.Sprintf(msgUnreadableRow, err))
+	}
+	switch code := status.Code(err); {
+	case code == codes.NotFound: // the rows' table was dropped by another client
+		return resourceNotFoundError(fmt.Sprintf(msgRowsNotFound, err))
+	case slices.Contains(unavailableCodes, code):
 		return serviceUnavailableError(err.Error())
 	}
 	return internalServerError()

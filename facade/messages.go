@@ -17,6 +17,8 @@ const (
 	msgAuthDate             = "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header."
 	msgAuthQueryParameter   = "AWS query-string parameters must include '%s'."
 	msgAuthQueryHint        = "Re-examine the query-string parameters."
+	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v" // ours
+	msgRowsNotFound         = msgResourceNotFound + ": %v"                         // ours
 	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."
 	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"
 	msgOperationRefused     = "Tabletop does not support the operation %s: %s"
@@ -163,7 +165,7 @@ const (
 	msgTransactionOngoing  = "Transaction is ongoing for the item"                                                // 155
 	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152
 	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                 // 153
-	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" // 154
+	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" //nolint:misspell // 154, sic
 	msgTransactTooLarge    = "The aggregate size of the items in the transaction exceeds 4 MB"
 	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"
 	msgTokenRunning        = "The transaction with the given request token is already in progress."

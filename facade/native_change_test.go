@@ -1,0 +1,68 @@
+package facade
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// TestNativeChange checks that what another client did to the rows of a mapped
+// table is told, with the place, by an error that no client retries.
+func TestNativeChange(t *testing.T) {
+	t.Parallel()
+	const file = "../fixtures/subjects/s2-video/mapping.yaml"
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mapping.Load(file, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o Options
+	s := newTestServer(t, func(given *Options) {
+		given.Mappings = []*mapping.Mapping{m}
+		o = *given
+	})
+	table := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable()
+	refused := func(status int, texts ...string) {
+		t.Helper()
+		for _, body := range []string{
+			`{"TableName":"Videos"}`,
+			`{"TableName":"Videos","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"0998"}}}`,
+		} {
+			operation := "Scan"
+			if strings.Contains(body, "Key") {
+				operation = "Query"
+			}
+			w := post(s, operation, body)
+			if w.Code != status {
+				t.Errorf("%s: status %d: %s", operation, w.Code, w.Body)
+			}
+			for _, text := range texts {
+				if !strings.Contains(w.Body.String(), text) {
+					t.Errorf("%s: no %q in %s", operation, text, w.Body)
+				}
+			}
+		}
+	}
+
+	_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
+		TableName: table, RowKey: []byte("0998"), Mutations: []*btpb.Mutation{setCell("a", []byte("Likes"), 1000, []byte("short"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(http.StatusBadRequest, "ValidationException", `0998`, `Likes`)
+
+	if _, err := btapb.NewBigtableTableAdminClient(o.Conn).DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: table}); err != nil {
+		t.Fatal(err)
+	}
+	refused(http.StatusBadRequest, "ResourceNotFoundException", m.TargetTable())
+}
