@@ -72,7 +72,7 @@ type checkedAction struct {
 // with all others.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 //
-// A transaction that meets an item held by another one is cancelled with the
+// A transaction that meets an item held by another one is canceled with the
 // reason TransactionConflict; it does not wait.
 func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsInput) (*transactWriteItemsOutput, error) {
 	v := s.validator("TransactWriteItems")
@@ -145,8 +145,10 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 	for i, element := range in.TransactItems {
 		given := 0
 		for _, a := range []checkedAction{
-			{transactAction: element.ConditionCheck, kind: actionCheck}, {transactAction: element.Put, kind: actionPut},
-			{transactAction: element.Delete, kind: actionDelete}, {transactAction: element.Update, kind: actionUpdate},
+			{transactAction: element.ConditionCheck, kind: actionCheck},
+			{transactAction: element.Put, kind: actionPut},
+			{transactAction: element.Delete, kind: actionDelete},
+			{transactAction: element.Update, kind: actionUpdate},
 		} {
 			if a.transactAction == nil {
 				continue

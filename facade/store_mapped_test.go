@@ -384,30 +384,56 @@ func TestStore_SharedRows(t *testing.T) {
 }
 
 // Two rules on one column: the second item is refused, not written over the
-// first.
+// first, whichever comes first and by whichever door.
 func TestStore_SharedColumn(t *testing.T) {
 	t.Parallel()
+	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
+	stats := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
+	comment := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoComment#8305627524990"), "Content": attr.String("good")}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			ctx := t.Context()
-			s := openStore(t, testOptions(conn, loadMapping(t, videoMapping)))
-			def, err := s.table(ctx, "Videos")
-			if err != nil {
-				t.Fatal(err)
-			}
-			views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
-			if err := put(ctx, s, def, views); err != nil {
-				t.Fatal(err)
-			}
-			other := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
-			if err := put(ctx, s, def, other); !errors.Is(err, errOutsideMapping) {
-				t.Errorf("put over another item: %v", err)
-			}
-			got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
-			if d := diffItems([]attr.Item{views}, got); d != "" || err != nil {
-				t.Errorf("items: %v (-want +got):\n%s", err, d)
+			for _, pair := range [][2]attr.Item{{views, stats}, {stats, views}} {
+				first, second := pair[0], pair[1]
+				o := testOptions(conn, loadMapping(t, videoMapping))
+				o.NoAuth, o.Instance = true, strings.ToLower(first["SK"].Str)
+				srv, err := New(ctx, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if err := srv.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				s := srv.store
+				def, err := s.table(ctx, "Videos")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, item := range []attr.Item{comment, first} {
+					if err := put(ctx, s, def, item); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err = put(ctx, s, def, second)
+				if !errors.Is(err, errOutsideMapping) || !strings.Contains(err.Error(), first["SK"].Str) {
+					t.Errorf("put over another item: %v", err)
+				}
+				changes := []*itemChange{replaceBy(def, keyAttrs(def, second), second)}
+				if ok, _, err := s.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errOutsideMapping) {
+					t.Errorf("transaction over another item: %v, %v, %v", ok, err, changes[0].err)
+				}
+				_, err = srv.Call(ctx, "PutItem", []byte(`{"TableName": "Videos", "Item": `+string(attr.AppendItemJSON(nil, second))+`}`))
+				if e, ok := asError(err); !ok || e.Code != codeValidation {
+					t.Errorf("PutItem over another item: %v", err)
+				}
+				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+				if d := diffItems([]attr.Item{comment, first}, got); d != "" || err != nil {
+					t.Errorf("items: %v (-want +got):\n%s", err, d)
+				}
 			}
 		})
 	}

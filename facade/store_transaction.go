@@ -35,7 +35,7 @@ import (
 // Whoever meets an intent looks at the record. Committed: the intent is
 // carried out first. Aborted, or no record: it is taken away. Pending: the
 // item is as its cells say, and not to be written; after its time anyone may
-// make the record aborted. So no step needs its process to survive, and every
+// make the record aborted. (That of a snapshot of absent items, at any time.) So no step needs its process to survive, and every
 // step may be done twice. A native reader sees an item's old cells until its
 // intent is carried out.
 //
@@ -75,6 +75,7 @@ const (
 	transactionPending   = 'P'
 	transactionCommitted = 'C'
 	transactionAborted   = 'A'
+	transactionReading   = 'R' // pending, and to be aborted by anyone who meets it
 )
 
 // What an intent makes of its item: the first byte of its cell.
@@ -203,6 +204,27 @@ func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
 	return r, nil
 }
 
+// begin returns a transaction, pending or reading, that has no record yet.
+func (s *store) begin(state byte, token string, changes []*itemChange) transactionRecord {
+	r := transactionRecord{
+		id: string(s.newToken()), state: state,
+		deadline: s.nowMicros() + transactionTimeout.Microseconds(), token: token,
+	}
+	for _, ch := range changes {
+		r.items = append(r.items, transactionItem{ch.table.Name, ch.table.ID, appendKey(nil, ch.table.Key, ch.key)})
+	}
+	return r
+}
+
+// record writes the record of a transaction that begins.
+func (s *store) record(ctx context.Context, r *transactionRecord) error {
+	now := s.nowMicros()
+	return s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{
+		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(r.state)),
+		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
+	})
+}
+
 // readTransaction reads a record; its state is 0 if there is none.
 func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
 	row, err := s.readRow(ctx, catalogTable, transactionRow(id), newestOnly())
@@ -212,14 +234,19 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 	return parseTransaction(id, row)
 }
 
-// decide makes a pending record committed or aborted. It reports false when
+// decide makes a record committed or aborted that is pending or reading, as r
+// says. It reports false when
 // someone else has decided.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
-	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(transactionPending)))
+	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
 	return s.checkAndMutate(ctx, catalogTable, transactionRow(r.id), guard, []*btpb.Mutation{
 		deleteColumn(catalogFamily, transactionStateQualifier, 0, 0),
 		setCell(catalogFamily, transactionStateQualifier, s.nowMicros(), r.stateValue(state)),
 	}, nil)
+}
+
+func (r *transactionRecord) undecided() bool {
+	return r.state == transactionPending || r.state == transactionReading
 }
 
 // expired reports whether others may abort the transaction.
@@ -271,10 +298,10 @@ func (s *store) resolve(ctx context.Context, table string, key attr.Item, id str
 		if err != nil {
 			return false, err
 		}
-		if r.state == transactionPending {
-			if !s.expired(&r) {
-				return true, nil
-			}
+		if r.state == transactionPending && !s.expired(&r) {
+			return true, nil
+		}
+		if r.undecided() {
 			if _, err := s.decide(ctx, &r, transactionAborted); err != nil {
 				return false, err
 			}
@@ -437,7 +464,6 @@ type itemChange struct {
 
 	write *itemWrite
 	st    *itemState // as read by evaluate
-	tried bool       // an intent may be there
 }
 
 // transactionRequest makes a repeated request recognizable.
@@ -468,22 +494,10 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
 		return false, false, nil
 	}
-	r := transactionRecord{
-		id: string(s.newToken()), state: transactionPending,
-		deadline: s.nowMicros() + transactionTimeout.Microseconds(), token: req.token,
-	}
 	ordered := slices.Clone(changes)
-	slices.SortFunc(ordered, func(a, b *itemChange) int {
-		return cmp.Or(cmp.Compare(a.table.Name, b.table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
-	})
-	for _, ch := range ordered {
-		r.items = append(r.items, transactionItem{ch.table.Name, ch.table.ID, appendKey(nil, ch.table.Key, ch.key)})
-	}
-	now := s.nowMicros()
-	if err := s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{
-		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(transactionPending)),
-		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
-	}); err != nil {
+	inKeyOrder(ordered)
+	r := s.begin(transactionPending, req.token, ordered)
+	if err := s.record(ctx, &r); err != nil {
 		s.abandon(ctx, &r)
 		return false, false, err
 	}
@@ -546,6 +560,13 @@ func (s *store) evaluate(ctx context.Context, ch *itemChange) error {
 	ch.st = &st
 	_, ch.err = ch.fn(st.item)
 	return nil
+}
+
+// inKeyOrder sorts changes, so that of two transactions that meet one gets all.
+func inKeyOrder(changes []*itemChange) {
+	slices.SortFunc(changes, func(a, b *itemChange) int {
+		return cmp.Or(cmp.Compare(a.table.Name, b.table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
+	})
 }
 
 // placeIntents puts the transaction's intents into its items. It reports
@@ -640,7 +661,6 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	if pw.st.state != nil {
 		state = append(state, pw.st.state.Value...)
 	}
-	ch.tried = true
 	return w.commit(ctx, pw.st, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.state, 0, 0),
 		setCell(mapping.FamilyState, p.state, pw.st.order(), state),
@@ -679,7 +699,7 @@ func (s *store) abandon(ctx context.Context, r *transactionRecord) {
 	}
 	if err != nil {
 		s.leave(r.id)
-		s.o.Logger.WarnContext(ctx, "a cancelled transaction is left to be cleaned up", "error", err)
+		s.o.Logger.WarnContext(ctx, "a canceled transaction is left to be cleaned up", "error", err)
 	}
 }
 
@@ -757,7 +777,7 @@ func (s *store) recoverTransaction(ctx context.Context, r *transactionRecord, fo
 	if r.state == 0 || !force && !s.expired(r) {
 		return nil
 	}
-	if r.state == transactionPending {
+	if r.undecided() {
 		ok, err := s.decide(ctx, r, transactionAborted)
 		if err != nil {
 			return err
@@ -931,7 +951,11 @@ type itemRead struct {
 // there was none: the items at fault have their err. No item occurs twice.
 //
 // It reads all items until two passes agree: state cells never repeat, so an
-// item with the same one twice did not change in between.
+// item with the same one twice did not change in between. An item that is
+// absent twice may have been there in between. With one such item, its
+// absence in the middle one of three passes is that of all. Several are held
+// while the others are read again; unlike a transaction that writes, this one
+// gives way to any writer.
 func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := s.current(ctx, r.table)
@@ -943,42 +967,109 @@ func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 			return false, err
 		}
 	}
-	pass := func() (same bool, err error) {
-		same = true
-		for _, r := range reads {
-			if len(r.slots) == 0 {
-				continue
-			}
-			before := r.st
-			if r.st, _, err = s.readFreeItem(ctx, r.l, r.slots, r.key); err != nil {
-				return false, err
-			}
-			r.item, r.err = r.st.item, nil
-			if _, held := r.st.heldBy(); held {
-				r.err = errIntent
-			} else if !unchanged(&before, &r.st) {
-				r.err = errSnapshot
-			}
-			same = same && r.err == nil
-		}
-		return same, nil
-	}
+	readable := slices.DeleteFunc(slices.Clone(reads), func(r *itemRead) bool { return len(r.slots) == 0 })
+	agreed := 0
 	for attempt := range maxSnapshotAttempts {
-		same, err := pass()
+		same, err := s.readAgain(ctx, readable)
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(reads, func(r *itemRead) bool { return errors.Is(r.err, errIntent) }) {
-			break
+		if slices.ContainsFunc(readable, func(r *itemRead) bool { return errors.Is(r.err, errIntent) }) {
+			return false, nil
 		}
-		if attempt > 0 && same || len(reads) == 1 {
-			for _, r := range reads {
+		if agreed++; attempt == 0 || !same {
+			agreed = 0
+		}
+		absent, present := splitAbsent(readable)
+		done := len(readable) <= 1
+		switch {
+		case len(absent) <= 1:
+			done = done || agreed > len(absent)
+		default:
+			if done, err = s.readHolding(ctx, absent, present); err != nil {
+				return false, err
+			}
+		}
+		if done {
+			for _, r := range readable {
 				r.err = nil
 			}
 			return true, nil
 		}
 	}
+	if !slices.ContainsFunc(readable, func(r *itemRead) bool { return r.err != nil }) {
+		for _, r := range readable {
+			r.err = errSnapshot
+		}
+	}
 	return false, nil
+}
+
+// readAgain reads items, and reports whether all are as they were before.
+func (s *store) readAgain(ctx context.Context, reads []*itemRead) (same bool, err error) {
+	same = true
+	for _, r := range reads {
+		before := r.st
+		if r.st, _, err = s.readFreeItem(ctx, r.l, r.slots, r.key); err != nil {
+			return false, err
+		}
+		r.item, r.err = r.st.item, nil
+		if _, held := r.st.heldBy(); held {
+			r.err = errIntent
+		} else if !unchanged(&before, &r.st) {
+			r.err = errSnapshot
+		}
+		same = same && r.err == nil
+	}
+	return same, nil
+}
+
+func splitAbsent(reads []*itemRead) (absent, present []*itemRead) {
+	for _, r := range reads {
+		if r.item == nil && r.st.state == nil {
+			absent = append(absent, r)
+		} else {
+			present = append(present, r)
+		}
+	}
+	return absent, present
+}
+
+// readHolding reports whether no item has changed since all were read: it
+// holds the absent ones while it reads the others again.
+func (s *store) readHolding(ctx context.Context, absent, present []*itemRead) (bool, error) {
+	holds := make([]*itemChange, len(absent))
+	for i, a := range absent {
+		holds[i] = checkAbsent(s, a)
+	}
+	inKeyOrder(holds)
+	r := s.begin(transactionReading, "", holds)
+	if err := s.record(ctx, &r); err != nil {
+		s.abandon(ctx, &r)
+		return false, err
+	}
+	ok, err := s.placeIntents(ctx, &r, holds)
+	if ok && err == nil {
+		ok, err = s.readAgain(ctx, present)
+	}
+	if ok && err == nil {
+		// If it can still be aborted nobody has done so: all was held until now.
+		ok, err = s.decide(ctx, &r, transactionAborted)
+	}
+	s.abandon(ctx, &r)
+	return ok && err == nil, err
+}
+
+// checkAbsent is a change that only looks that there still is no item.
+func checkAbsent(s *store, r *itemRead) *itemChange {
+	ch := &itemChange{table: r.table, key: r.key, check: true, fn: func(old attr.Item) (attr.Item, error) {
+		if old != nil {
+			return nil, errSnapshot
+		}
+		return nil, nil
+	}}
+	ch.write = &itemWrite{s: s, l: r.l, key: r.key, id: r.l.idOf(r.key), slots: r.slots}
+	return ch
 }
 
 // unchanged reports whether an item is as it was read before.
