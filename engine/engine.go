@@ -4,7 +4,10 @@
 //
 // It knows bytes and its own small types: no protos, no gRPC, no DynamoDB.
 // One Pebble key holds one cell, so that a read costs what it returns and
-// never what the row holds.
+// never what the row holds. Beside the tables lie the resources of the layer
+// above, opaque, in the same consistent cut. Garbage is collected by RunGC, in
+// the background by StartGC, and hidden at once with Options.EagerGC. A
+// Snapshot holds everything at one moment, for Restore to go back to.
 //
 // It promises: a row's mutations apply all or none, also over a crash; a Scan
 // is a consistent view; with a directory, what a call acknowledged is on disk
@@ -12,10 +15,9 @@
 // check Bigtable's limits (key and value sizes, names, a table's timestamp
 // granularity): those belong to the API above it.
 //
-// Lock order: DB.gcMu, DB.resourceMu, DB.catalogMu, row latches by ascending
-// stripe. Changes
-// of the catalog that rows depend on hold all latches, so that whoever holds
-// one sees a catalog that stands still.
+// Lock order: DB.resourceMu, DB.gcMu, DB.catalogMu, row latches by ascending
+// stripe. Changes of the catalog that rows depend on hold all latches, so that
+// whoever holds one sees a catalog that stands still.
 //
 // The package is exported so that the module's own layers can use it; its API
 // carries no promise of stability.
@@ -499,10 +501,10 @@ func (d *DB) leave() {
 	}
 }
 
-// Close waits for the calls under way, stops open scans with ErrClosed, and
-// releases the store. Scans still open are an error that says so: the store
+// Close ends background garbage collection, waits for the calls under way,
+// stops open scans with ErrClosed, and releases the store with its snapshots. Scans still open are an error that says so: the store
 // is then released with the last of them. Later calls do nothing and return
-// nil. It must not be called from inside Update.
+// nil. It must not be called from inside Update or UpdateResources.
 func (d *DB) Close() error {
 	d.end()
 	if d.closed.Swap(true) {

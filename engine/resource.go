@@ -52,7 +52,8 @@ func (d *DB) DeleteResource(ctx context.Context, name string) error {
 // UpdateResources runs fn, which may read and change any resources by tx; its
 // changes become visible and durable together if it returns nil, and not at
 // all otherwise. Updates run one after the other. fn may call the DB for
-// anything but resources, snapshots and closing. Errors: fn's own.
+// anything but UpdateResources and what uses it, Restore and Close. Errors:
+// fn's own.
 func (d *DB) UpdateResources(ctx context.Context, fn func(tx *ResourceTx) error) error {
 	if err := d.enter(); err != nil {
 		return err

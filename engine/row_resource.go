@@ -4,7 +4,12 @@ import "fmt"
 
 // Resource returns the value of the resource of that name, or
 // ErrResourceNotFound. Changes of the transaction are not seen.
-func (tx *RowTx) Resource(name string) ([]byte, error) { return resource(tx.d.pebble, name) }
+func (tx *RowTx) Resource(name string) ([]byte, error) {
+	if tx.done {
+		return nil, fmt.Errorf("%w: row used after its Update", ErrInvalid)
+	}
+	return resource(tx.d.pebble, name)
+}
 
 // PutResource stores a resource, in place of the one of that name if there is
 // one, in the same commit as what Mutate has collected: both are there, or

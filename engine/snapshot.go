@@ -191,10 +191,10 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 // replaceAll puts the contents of the files in place of all that the store
 // holds.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
-	d.gcMu.Lock()
-	defer d.gcMu.Unlock()
 	d.resourceMu.Lock()
 	defer d.resourceMu.Unlock()
+	d.gcMu.Lock()
+	defer d.gcMu.Unlock()
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
 	defer d.lockAll(true)()
