@@ -12,8 +12,8 @@ import (
 
 // Snapshot is everything that an environment held at one moment: instances,
 // tables, families, rows, and so the DynamoDB tables and items too. It costs
-// no more than its bytes, can be restored any number of times, and ends with
-// the environment.
+// no more than its bytes, can be restored any number of times, also side by
+// side, and ends with the environment.
 type Snapshot struct{ store *engine.Snapshot }
 
 // Snapshot keeps what the environment holds now, as one consistent cut.
@@ -26,8 +26,9 @@ func (e *Env) Snapshot() *Snapshot {
 	return &Snapshot{s}
 }
 
-// Restore brings the environment back to what a snapshot, of this environment,
-// holds. Clients, ports and faults stay as they are, and so does the time,
+// Restore makes the environment hold what a snapshot does, of its own or of
+// another environment that has not ended: what is costly to build can be built
+// once, and restored into the environment of each test. Clients, ports and faults stay as they are, and so does the time,
 // which never runs backwards. Bigtable calls under way happen before it or
 // after it; DynamoDB calls under way are waited for, and begin after it if they
 // come later.

@@ -80,6 +80,48 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// TestRestore_Template: an environment is made once and restored into others,
+// each of which is its own.
+func TestRestore_Template(t *testing.T) {
+	t.Parallel()
+	template := testkit.Start(t)
+	createTable(t, template, "t", 1, "f")
+	set(t, template, "t", "row", "f", "q", []byte("v"))
+	createItems(t, template.DynamoDB(t))
+	putItem(t, template.DynamoDB(t), "a")
+	base, want := template.Snapshot(), template.DumpAll()
+	t.Run("tests", func(t *testing.T) {
+		for _, opts := range [][]testkit.Option{nil, nil, {testkit.WithDir(t.TempDir())}} {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				env := testkit.Start(t, opts...)
+				ddb := env.DynamoDB(t)
+				env.Restore(base)
+				if diff := cmp.Diff(want, env.DumpAll()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				putItem(t, ddb, "b")
+				set(t, env, "t", "another", "f", "q", []byte("v"))
+				if got := countItems(t, ddb); got != 2 {
+					t.Errorf("%d items, want 2", got)
+				}
+			})
+		}
+	})
+	if diff := cmp.Diff(want, template.DumpAll()); diff != "" {
+		t.Errorf("the template (-want +got):\n%s", diff)
+	}
+	got := failure(t, func(tb testing.TB) {
+		tb.Helper()
+		var gone *testkit.Snapshot
+		t.Run("ended", func(t *testing.T) { gone = testkit.Start(t).Snapshot() })
+		testkit.Start(tb).Restore(gone)
+	})
+	if !strings.Contains(got, "Restore") || !strings.Contains(got, "closed") {
+		t.Errorf("failed with %q", got)
+	}
+}
+
 // TestRestore_Concurrent: requests of both doors go on beside restores, and
 // find the store whole.
 func TestRestore_Concurrent(t *testing.T) {
