@@ -13,10 +13,14 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"github.com/cockroachdb/datadriven"
+	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -39,6 +43,7 @@ import (
 //	rmw row=KEY          input: a ReadModifyWriteRowRequest in prototext
 //	sample               input: a SampleRowKeysRequest in prototext
 //	gc, advance DURATION
+//	call SERVICE.METHOD  any unary RPC; input and output: its messages in prototext
 //
 // A word in double quotes is a Go string.
 func TestDataDriven(t *testing.T) {
@@ -232,6 +237,9 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 			fmt.Fprintln(&b, name(string(resp.GetRowKey())))
 		}
 
+	case "call":
+		return e.call(d)
+
 	case "gc":
 		stats, err := e.srv.RunGC(e.ctx())
 		return fmt.Sprintf("deleted %d cells\n", stats.CellsDeleted), err
@@ -245,6 +253,44 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return "", nil
 	}
 	d.Fatalf(e.t, "unknown command %s", d.Cmd)
+	return "", nil
+}
+
+// call runs any unary RPC of the registered services.
+func (e *env) call(d *datadriven.TestData) (string, error) {
+	service, method, _ := strings.Cut(d.CmdArgs[0].Key, ".")
+	for _, file := range []protoreflect.FileDescriptor{
+		btpb.File_google_bigtable_v2_bigtable_proto,
+		btapb.File_google_bigtable_admin_v2_bigtable_table_admin_proto,
+		btapb.File_google_bigtable_admin_v2_bigtable_instance_admin_proto,
+		longrunningpb.File_google_longrunning_operations_proto,
+		location.File_google_cloud_location_locations_proto,
+	} {
+		of := file.Services().ByName(protoreflect.Name(service))
+		if of == nil || of.Methods().ByName(protoreflect.Name(method)) == nil {
+			continue
+		}
+		rpc := of.Methods().ByName(protoreflect.Name(method))
+		message := func(d2 protoreflect.MessageDescriptor) proto.Message {
+			t, err := protoregistry.GlobalTypes.FindMessageByName(d2.FullName())
+			if err != nil {
+				d.Fatalf(e.t, "%v", err)
+			}
+			return t.New().Interface()
+		}
+		req, resp := message(rpc.Input()), message(rpc.Output())
+		if err := prototext.Unmarshal([]byte(d.Input), req); err != nil {
+			d.Fatalf(e.t, "%v", err)
+		}
+		if err := e.srv.Conn().Invoke(e.ctx(), fmt.Sprintf("/%s/%s", of.FullName(), method), req, resp); err != nil {
+			return "", err
+		}
+		// The marshaller puts spaces where it likes, so that nobody compares its
+		// text.
+		text := prototext.MarshalOptions{Multiline: true}.Format(resp)
+		return strings.ReplaceAll(text, ":  ", ": "), nil
+	}
+	d.Fatalf(e.t, "no service has a method %s", d.CmdArgs[0].Key)
 	return "", nil
 }
 
