@@ -10,14 +10,19 @@
 // an RPC that is not built answers Unimplemented with its name; and no request
 // of any shape ends the process.
 //
-// What it does not: there are no replicas, so every read is consistent and app
-// profiles are accepted and ignored; IAM is not checked; every instance exists
-// as soon as it is named; change streams, SQL, views, backups, aggregates and
-// instance administration are not built yet, and say so. Support lists each
-// RPC, filter, mutation and garbage-collection rule with its state.
+// What it does not: there are no replicas, so every read is consistent; what an
+// instance consists of is kept and served by one process whatever it says,
+// except that app profiles decide on single-row transactions; policies are
+// stored and not enforced; settings of change streams, backups and tiers are
+// stored and start nothing; change streams, SQL, views, backups and schema
+// bundles are not built yet, and say so. Support lists each RPC, filter, mutation
+// and garbage-collection rule with its state.
 //
-// Where to look: the RPC ReadRows is in read_rows.go, and so on; table
-// administration is in admin_*.go; filters are in internal/filter; statuses
+// Any instance exists as soon as it is named, until the first CreateInstance in
+// its project; those that hold tables stay.
+//
+// Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
+// instance administration is in admin_*.go; filters are in internal/filter; statuses
 // are made in status.go alone, limits stand in limits.go alone.
 //
 //	db, err := engine.Open(engine.Options{})

@@ -29,8 +29,8 @@ type Options struct {
 	// DB holds the tables and rows. The caller owns it and closes it after the
 	// server. Required.
 	DB *engine.DB
-	// Now is the time source of latencies in request statistics. The times of
-	// cells come from the DB. Default: the wall clock.
+	// Now is the time source of latencies in request statistics, of operations
+	// and of the age of consistency tokens. The times of cells come from the DB. Default: the wall clock.
 	Now func() time.Time
 	// Logger receives panics of handlers and other faults of the server.
 	// Default: none are written.
