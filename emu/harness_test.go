@@ -45,6 +45,7 @@ type env struct {
 	srv   *Server
 	data  btpb.BigtableClient
 	admin btapb.BigtableTableAdminClient
+	peer  bool // the stubs are of another server; there is no db and no srv
 }
 
 func newEnv(t *testing.T) *env {
