@@ -354,3 +354,37 @@ func TestOpen_FormatVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestOpen_ForeignFolder checks that a store is not made among other files,
+// and that what a crash leaves of a store that was never opened to the end is
+// no obstacle.
+func TestOpen_ForeignFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(Options{Dir: dir})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "main.go") {
+		t.Errorf("got %v, want ErrInvalid that names main.go", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 {
+		t.Errorf("the refused folder has %d entries, want 1", len(entries))
+	}
+	if err := os.Rename(filepath.Join(dir, "main.go"), filepath.Join(dir, "LOCK")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		d, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -32,6 +32,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -347,6 +348,9 @@ func Open(o Options) (*DB, error) {
 		}
 	}
 	po.FS = guardFS{po.FS, d}
+	if err := checkDir(dir, po.FS); err != nil {
+		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
+	}
 	d.fs, d.options, d.snapshotDir = po.FS, po, po.FS.PathJoin(dir, "snapshots")
 
 	p, err := pebble.Open(dir, po)
@@ -365,6 +369,26 @@ func Open(o Options) (*DB, error) {
 	}
 	d.catalog.Store(c)
 	return d, nil
+}
+
+// storeFile matches what a store keeps in its folder, also one that was never
+// opened to the end.
+var storeFile = regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|lost\+found)$`)
+
+// checkDir refuses a folder that is somebody else's: a store among a project's
+// sources would be in the way of both. A folder that is not there is made
+// later.
+func checkDir(dir string, fs vfs.FS) error {
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil //nolint:nilerr // opening tells, where it matters
+	}
+	for _, name := range names {
+		if !storeFile.MatchString(name) {
+			return fmt.Errorf("%w: the folder holds %q, which is not a store's; expected an empty folder or a store", ErrInvalid, name)
+		}
+	}
+	return nil
 }
 
 // The sizes below were measured together. The cache is charged for two
