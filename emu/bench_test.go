@@ -106,4 +106,47 @@ func BenchmarkInProcess(b *testing.B) {
 			}
 		}
 	})
+	b.Run("MutateRow/with a token", func(b *testing.B) {
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			_, err := c.MutateRow(b.Context(), &btpb.MutateRowRequest{
+				TableName: testTable, RowKey: []byte("005000"), Mutations: one, Idempotency: &btpb.Idempotency{Token: fmt.Appendf(nil, "%08d", n)},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("MutateRows of 100", func(b *testing.B) {
+		var entries []*btpb.MutateRowsRequest_Entry
+		for i := range 100 {
+			entries = append(entries, entry(fmt.Sprintf("%06d", i*50), one...))
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			stream, err := c.MutateRows(b.Context(), &btpb.MutateRowsRequest{TableName: testTable, Entries: entries})
+			if err != nil {
+				b.Fatal(err)
+			}
+			drain(b, stream.Recv)
+		}
+	})
+	b.Run("ReadModifyWriteRow", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.ReadModifyWriteRow(b.Context(), increment("005000", "f", "counter", 1)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("SampleRowKeys", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			stream, err := c.SampleRowKeys(b.Context(), &btpb.SampleRowKeysRequest{TableName: testTable})
+			if err != nil {
+				b.Fatal(err)
+			}
+			drain(b, stream.Recv)
+		}
+	})
 }

@@ -158,10 +158,10 @@ var features = []Feature{
 	{"Mutation", "delete_from_family", Served, ""},
 	{"Mutation", "delete_from_row", Served, ""},
 
-	{"GcRule", "max_num_versions", Served, "applied by an explicit run"},
-	{"GcRule", "max_age", Served, "applied by an explicit run"},
-	{"GcRule", "intersection", Served, "applied by an explicit run"},
-	{"GcRule", "union", Served, "applied by an explicit run"},
+	{"GcRule", "max_num_versions", Served, ""},
+	{"GcRule", "max_age", Served, ""},
+	{"GcRule", "intersection", Served, ""},
+	{"GcRule", "union", Served, ""},
 }
 
 // refusal returns the answer to an RPC that is not served, or nil. A method
