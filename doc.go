@@ -30,7 +30,10 @@
 //   - internal/clock is the time source.
 //   - internal/lint holds the module's rules as tests, conformance the official
 //     clients against a running server.
-//   - cmd/tabletop is the binary.
+//   - internal/hllpp is the sketch of HLL families; internal/model and
+//     internal/metamorphic compare the engine with a naive one.
+//   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's
+//     emulator of that name.
 //
 // # Layers
 //
