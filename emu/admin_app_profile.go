@@ -42,13 +42,16 @@ func settleIsolation(p *btapb.AppProfile) {
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		return
 	case *btapb.AppProfile_StandardIsolation_:
-		if iso.StandardIsolation.GetPriority() == btapb.AppProfile_PRIORITY_UNSPECIFIED {
-			iso.StandardIsolation.Priority = priority
+		if iso.StandardIsolation != nil { // it may be nil without a wire
+			if iso.StandardIsolation.GetPriority() == btapb.AppProfile_PRIORITY_UNSPECIFIED {
+				iso.StandardIsolation.Priority = priority
+			}
+			return
 		}
-		return
 	case *btapb.AppProfile_Priority_:
+		//nolint:staticcheck // deprecated, and still sent
 		if iso.Priority != btapb.AppProfile_PRIORITY_UNSPECIFIED {
-			priority = iso.Priority
+			priority = iso.Priority //nolint:staticcheck // as above
 		}
 	}
 	p.Isolation = &btapb.AppProfile_StandardIsolation_{StandardIsolation: &btapb.AppProfile_StandardIsolation{Priority: priority}}

@@ -377,10 +377,8 @@ func (s *Server) checkInstanceID(id string) error {
 
 // checkInstanceFields checks what an instance is to become.
 func (s *Server) checkInstanceFields(in *btapb.Instance) error {
-	switch in.GetType() {
-	case btapb.Instance_PRODUCTION, btapb.Instance_DEVELOPMENT:
-	default:
-		return statusInvalid("instance.type", "%d is not a type", in.GetType())
+	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
+		return statusInvalid("instance.type", "%d is not a type", typ)
 	}
 	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
 		return statusInvalid("instance.edition", "%d is not an edition", in.GetEdition())

@@ -47,7 +47,11 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	settings := &btapb.Table{}
 	proto.Merge(settings, req.GetTable())
-	if err := settleSettings(settings, func(name string) bool { return families[name] != nil }); err != nil {
+	hasFamily := func(name string) bool {
+		_, ok := families[name]
+		return ok
+	}
+	if err := settleSettings(settings, hasFamily); err != nil {
 		return nil, err
 	}
 	if def.Meta, err = encodeSettings(settings); err != nil {

@@ -81,7 +81,7 @@ func (s operationsService) WaitOperation(_ context.Context, req *longrunningpb.W
 	return op, err
 }
 
-// CancelOperation does nothing: an operation that is done cannot be cancelled,
+// CancelOperation does nothing: an operation that is done cannot be canceled,
 // and success only says that it was tried.
 func (s operationsService) CancelOperation(_ context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	if _, _, err := operation(s.db, req.GetName()); err != nil {

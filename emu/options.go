@@ -30,7 +30,8 @@ type Options struct {
 	// server. Required.
 	DB *engine.DB
 	// Now is the time source of latencies in request statistics, of operations
-	// and of the age of consistency tokens. The times of cells come from the DB. Default: the wall clock.
+	// and of the age of consistency tokens. The times of cells come from the DB.
+	// Default: the wall clock.
 	Now func() time.Time
 	// Logger receives panics of handlers and other faults of the server.
 	// Default: none are written.
