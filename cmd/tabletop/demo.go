@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -25,8 +26,8 @@ func (*demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	equal := true
 	for _, s := range subjects {
-		err := withStore("", func(conn grpc.ClientConnInterface) error {
-			var o fixtures.Options
+		err := withStore("", func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
+			o := fixtures.Options{Now: time.Now, RunGC: runGC}
 			done := p.showProgress(&o)
 			r, err := fixtures.Verify(ctx, conn, s.Files, o)
 			done()

@@ -18,6 +18,8 @@ func (p *program) printReport(r *fixtures.Report) {
 			line = p.paint(ansiGreen, verdict) + " " + rest
 		case "FAIL":
 			line = p.paint(ansiRed, verdict) + " " + rest
+		case "skip", "warning:":
+			line = p.paint(ansiYellow, verdict) + " " + rest
 		}
 		_, _ = fmt.Fprint(p.stdout, line)
 	}
@@ -35,10 +37,11 @@ func (p *program) printFailures(r *fixtures.Report) {
 
 // The colors of a terminal.
 const (
-	ansiBold  = "\x1b[1m"
-	ansiRed   = "\x1b[31m"
-	ansiGreen = "\x1b[32m"
-	ansiPlain = "\x1b[0m"
+	ansiBold   = "\x1b[1m"
+	ansiRed    = "\x1b[31m"
+	ansiGreen  = "\x1b[32m"
+	ansiPlain  = "\x1b[0m"
+	ansiYellow = "\x1b[33m"
 )
 
 func (p *program) paint(color, text string) string {

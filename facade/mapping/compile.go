@@ -55,7 +55,7 @@ type rule struct {
 	exclusive bool
 	// identity are the slots that tell the items of a row apart, for the
 	// `i/` cells of the sidecar.
-	identity             []int
+	identity                            []int
 	lossTypes, lossEmpty, lossRetention bool
 }
 

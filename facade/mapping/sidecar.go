@@ -49,18 +49,18 @@ func SidecarKindOf(c Cell) SidecarKind {
 func (k SidecarKind) String() string {
 	switch k {
 	case SidecarPresence:
-		return "presence cells, for items that have only key attributes"
+		return "presence of an item that has only key attributes"
 	case SidecarAttributes:
-		return "cells with attributes that the mapping gives no cell of their own"
+		return "attributes that the mapping gives no cell of their own"
 	case SidecarType:
-		return "type marks, of values whose type is not the mapping's"
+		return "type of a value that is not the mapping's"
 	case SidecarEmpty:
-		return "marks of empty maps and lists"
+		return "an empty map or list"
 	case SidecarJSON:
-		return "marks of sets, maps and lists that are kept as JSON"
+		return "a set, map or list kept as JSON"
 	case SidecarRule:
-		return "rule tags, of columns that several rules write"
+		return "the rule of a column that several rules write"
 	case SidecarUnknown:
 	}
-	return "cells that no mapping writes"
+	return "nothing that a mapping writes"
 }
