@@ -1,6 +1,8 @@
 package facade
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -11,6 +13,47 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
+
+// TestForeignRows checks that a table whose rows were laid out by another
+// mapping is told of at start, and that one with readable rows is not.
+func TestForeignRows(t *testing.T) {
+	t.Parallel()
+	for row, warned := range map[string]bool{"hats#fedoras": false, "nodelimiter": true} {
+		const file = "../fixtures/subjects/s1-catalogue/mapping.yaml"
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := mapping.Load(file, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o Options
+		newTestServer(t, func(given *Options) {
+			given.Mappings = []*mapping.Mapping{m}
+			o = *given
+		})
+		_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
+			TableName: "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable(),
+			RowKey:    []byte(row), Mutations: []*btpb.Mutation{setCell("SKU", []byte("Price"), 1000, []byte("1"))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		again, err := New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "laid out by another mapping") && strings.Contains(log.String(), row); got != warned {
+			t.Errorf("row %q: warned %t, want %t: %s", row, got, warned, &log)
+		}
+	}
+}
 
 // TestNativeChange checks that what another client did to the rows of a mapped
 // table is told, with the place, by an error that no client retries.

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -536,6 +537,11 @@ func (s *store) openCatalog(ctx context.Context) error {
 			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
 		}
 	}
+	for _, m := range s.o.Mappings {
+		if err := s.warnUnreadable(ctx, m); err != nil {
+			return err
+		}
+	}
 	for _, c := range unfilled {
 		s.fillIndexes(c)
 	}
@@ -613,6 +619,37 @@ func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping
 		return nil
 	})
 	return err
+}
+
+// sampledRows is how many rows of a mapped table a start looks at.
+const sampledRows = 10
+
+// warnUnreadable tells of a mapping that reads nothing of what its table holds:
+// most likely the rows were laid out by another one, and the table seems empty.
+// It is no error, since a table may hold the rows of others too.
+func (s *store) warnUnreadable(ctx context.Context, m *mapping.Mapping) error {
+	var families []*btpb.RowFilter
+	for _, f := range m.Families() {
+		families = append(families, ofFamily(f.Name))
+	}
+	var first []byte
+	for row, err := range s.readRows(ctx, rowRead{table: m.TargetTable(), spans: m.PlanScan().Spans, filter: anyOf(families...), limit: sampledRows}) {
+		if err != nil {
+			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
+		}
+		items, err := m.Items(row)
+		if err != nil || len(items) > 0 {
+			return nil //nolint:nilerr // a row that is damaged is told when it is asked for
+		}
+		if first == nil {
+			first = bytes.Clone(row.Key)
+		}
+	}
+	if first != nil {
+		s.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
+			"table", m.SourceTable(), "bigtableTable", m.TargetTable(), "row", string(first))
+	}
+	return nil
 }
 
 // maxCatalogTables is the most tables that a start looks at: as many as a

@@ -365,15 +365,37 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
 	switch hint.require {
 	case mustExist:
-		return w.s.checkAndMutate(ctx, w.l.table, p.row, unless(intent, p.occupied()), muts, nil)
+		return w.writeIf(ctx, p, true, unless(intent, p.occupied()), muts)
 	case mustNotExist:
-		there := anyOf(p.occupied(), state)
-		matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, there, nil, muts)
-		return !matched && err == nil, err
+		return w.writeIf(ctx, p, false, anyOf(p.occupied(), state), muts)
 	case anyPresence:
 	}
-	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, intent, nil, muts)
-	return !matched && err == nil, err
+	return w.writeIf(ctx, p, false, intent, muts)
+}
+
+// writeIf applies muts to the row if the predicate holds, or if it does not,
+// and reports whether they are there. A request can be delivered twice: the
+// second time the first one's work keeps the predicate from holding, and only
+// the token that it wrote tells that it was this very write. A write that
+// leaves no token, a delete, is repeatable.
+func (w *itemWrite) writeIf(ctx context.Context, p slot, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
+	onTrue, onFalse := muts, []*btpb.Mutation(nil)
+	if !holds {
+		onTrue, onFalse = onFalse, onTrue
+	}
+	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, predicate, onTrue, onFalse)
+	if err != nil || matched == holds {
+		return err == nil, err
+	}
+	for _, m := range muts {
+		set := m.GetSetCell()
+		if set.GetFamilyName() != mapping.FamilyState || !bytes.Equal(set.GetColumnQualifier(), p.state) {
+			continue
+		}
+		row, err := w.s.readRow(ctx, w.l.table, p.row, chain(ofColumn(mapping.FamilyState, p.state), newestOnly()))
+		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
+	}
+	return false, nil
 }
 
 // plannedWrite is a write of an item that only needs to be committed.
@@ -510,7 +532,7 @@ func (w *itemWrite) commit(ctx context.Context, st itemState, muts []*btpb.Mutat
 	p := st.slot
 	state := ofColumn(mapping.FamilyState, p.state)
 	if st.state != nil {
-		return w.s.checkAndMutate(ctx, w.l.table, p.row, chain(state, newestOnly(), ofValue(st.state.Value)), muts, nil)
+		return w.writeIf(ctx, p, true, chain(state, newestOnly(), ofValue(st.state.Value)), muts)
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
@@ -518,8 +540,7 @@ func (w *itemWrite) commit(ctx context.Context, st itemState, muts []*btpb.Mutat
 	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
 		there = append(there, own...)
 	}
-	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, anyOf(there...), nil, muts)
-	return !matched && err == nil, err
+	return w.writeIf(ctx, p, false, anyOf(there...), muts)
 }
 
 // adopt gives a state cell to an item that has none, so that the write that

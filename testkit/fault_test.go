@@ -412,7 +412,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestDuplicate_DynamoDB: a Put may reach the Bigtable behind the door twice.
+// TestDuplicate_DynamoDB: a write may reach the Bigtable behind the door twice,
+// and happens once.
 func TestDuplicate_DynamoDB(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -424,6 +425,29 @@ func TestDuplicate_DynamoDB(t *testing.T) {
 	}
 	if got := countItems(t, ddb); got != 1 || fault.Hits() == 0 {
 		t.Errorf("%d items, with %d requests sent twice", got, fault.Hits())
+	}
+	_, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName:           aws.String("items"),
+		Item:                map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "new"}},
+		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+	})
+	if err != nil {
+		t.Errorf("a conditional put: %v", err)
+	}
+	for want := range 3 {
+		out, err := ddb.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName:                 aws.String("items"),
+			Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "new"}},
+			UpdateExpression:          aws.String("ADD n :one"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+			ReturnValues:              types.ReturnValueAllNew,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := out.Attributes["n"].(*types.AttributeValueMemberN); !ok || n.Value != fmt.Sprint(want+1) {
+			t.Errorf("added %d times: %v", want+1, out.Attributes["n"])
+		}
 	}
 }
 
