@@ -54,7 +54,14 @@ type layout struct {
 type indexLayout struct {
 	table string
 	x     *mapping.Index
+	// importMicros is the timestamp of the cells of entries whose item another
+	// writer loaded.
+	importMicros int64
 }
+
+// unknownImportTime stands for the time of an import that a mapping does not
+// give: never 0, at which any garbage collection by age would take the cells.
+var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
 func (s *store) newLayout(def *tableDef) (*layout, error) {
@@ -77,6 +84,10 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 		il := &indexLayout{table: ix.BigtableTable}
 		if m != nil {
 			il.x = m.Index(ix.Name)
+			il.importMicros = unknownImportTime.UnixMicro()
+			if micros, ok := m.ImportTimeMicros(); ok {
+				il.importMicros = micros
+			}
 		}
 		if il.x == nil {
 			d := mapping.IndexDef{Name: ix.Name, Key: ix.Key, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
@@ -229,7 +240,11 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 	if item == nil {
 		return mapping.Placed{}, false, nil
 	}
-	placed, ok, err := x.x.Place(item, order)
+	micros := order
+	if order == adoptedOrder && !x.x.OneCell() {
+		micros = x.importMicros // the order stands in a cell of its own
+	}
+	placed, ok, err := x.x.Place(item, micros)
 	return placed, ok, outsideMapping(err)
 }
 

@@ -273,6 +273,24 @@ func TestStore_AdoptTable(t *testing.T) {
 			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
 				t.Error(err)
 			}
+			// The entry is as old as the import, as a loader would have it.
+			entries := 0
+			for row, err := range s.readRows(ctx, rowRead{table: def.Indexes[0].BigtableTable, spans: []mapping.Span{{}}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range row.Cells {
+					if c.Family == mapping.FamilyItem {
+						entries++
+						if c.Timestamp != 1715685260608000 {
+							t.Errorf("cell %s:%s of the entry is of %d", c.Family, c.Qualifier, c.Timestamp)
+						}
+					}
+				}
+			}
+			if entries == 0 {
+				t.Error("no entry in the index")
+			}
 		})
 	}
 }
