@@ -639,7 +639,7 @@ func (s *store) warnUnreadable(ctx context.Context, m *mapping.Mapping) error {
 		}
 		items, err := m.Items(row)
 		if err != nil || len(items) > 0 {
-			return nil //nolint:nilerr // a row that is damaged is told when it is asked for
+			return nil // a row that is damaged is told when it is asked for
 		}
 		if first == nil {
 			first = bytes.Clone(row.Key)
