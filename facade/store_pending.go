@@ -66,7 +66,15 @@ func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMar
 		}
 		m.users++
 		w.mu.Unlock()
-		<-m.ready
+		select {
+		case <-m.ready:
+		case <-ctx.Done():
+			s.unmark(m, true)
+			return m, ctx.Err()
+		}
+		if code := status.Code(m.err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+			return s.mark(ctx, table, row) // the caller that was first gave up; this one has not
+		}
 		return m, m.err
 	}
 	m := &pendingMark{
