@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -148,41 +147,10 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	if !attr.Equal(p.startKey[key.Hash.Name], bound.Hash) {
 		return validationError(msgStartKeyOutside)
 	}
-	if key.Range.Name != "" && !inRange(bound, p.startKey[key.Range.Name]) {
+	if key.Range.Name != "" && !bound.Matches(p.startKey[key.Range.Name]) {
 		return validationError(msgStartKeyPredicate)
 	}
 	return nil
-}
-
-// inRange reports whether a sort key satisfies the condition.
-func inRange(bound expr.KeyRange, value attr.Value) bool {
-	if bound.Op == expr.NoRange {
-		return true
-	}
-	if bound.Op == expr.BeginsWith {
-		return strings.HasPrefix(value.Str, bound.A.Str)
-	}
-	c, ok := attr.Compare(value, bound.A)
-	if !ok {
-		return false
-	}
-	switch bound.Op {
-	case expr.Equal:
-		return c == 0
-	case expr.Less:
-		return c < 0
-	case expr.LessEqual:
-		return c <= 0
-	case expr.Greater:
-		return c > 0
-	case expr.GreaterEqual:
-		return c >= 0
-	case expr.Between:
-		upper, ok := attr.Compare(value, bound.B)
-		return c >= 0 && ok && upper <= 0
-	case expr.NoRange, expr.BeginsWith:
-	}
-	return true
 }
 
 // rangeOp turns the operator of an expression into that of a plan.

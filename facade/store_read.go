@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"iter"
 	"slices"
-	"strings"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
@@ -438,37 +437,7 @@ func compareAttr(a, b attr.Item, name string) int {
 
 // matchesKey reports whether an item satisfies a condition on the key.
 func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item attr.Item) bool {
-	if !attr.Equal(item[key.Hash.Name], cond.Hash) {
-		return false
-	}
-	if cond.Op == mapping.NoRange {
-		return true
-	}
-	v := item[key.Range.Name]
-	c, ok := attr.Compare(v, cond.A)
-	if !ok {
-		return false
-	}
-	switch cond.Op {
-	case mapping.NoRange:
-		return true
-	case mapping.Equal:
-		return c == 0
-	case mapping.Less:
-		return c < 0
-	case mapping.LessEqual:
-		return c <= 0
-	case mapping.Greater:
-		return c > 0
-	case mapping.GreaterEqual:
-		return c >= 0
-	case mapping.Between:
-		d, ok := attr.Compare(v, cond.B)
-		return ok && c >= 0 && d <= 0
-	case mapping.BeginsWith:
-		return v.Type != attr.N && strings.HasPrefix(v.Str, cond.A.Str)
-	}
-	return false
+	return attr.Equal(item[key.Hash.Name], cond.Hash) && cond.Matches(item[key.Range.Name])
 }
 
 // segmentOf returns the segment, in [0, total), that an item or key belongs to
