@@ -42,6 +42,12 @@ type Options struct {
 	// seed the same requests see the same samples. Default: 0, a sequence like
 	// any other.
 	Seed uint64
+	// Token is what every RPC on a listener must carry, as the header
+	// `authorization: Bearer TOKEN`; one that does not is answered with
+	// Unauthenticated. The channel of Conn, which only this process reaches,
+	// needs none. A token is as secret as the listener: use it over TLS.
+	// Default: none is asked for.
+	Token string
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that hunt a message changed after it was
 	// handed over. Default: messages are shared.

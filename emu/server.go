@@ -80,7 +80,7 @@ func New(o Options) (*Server, error) {
 		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health: health.NewServer(),
 	}
-	s.grpc = grpc.NewServer(
+	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
 		grpc.StreamInterceptor(o.StreamInterceptor),
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
@@ -91,7 +91,11 @@ func New(o Options) (*Server, error) {
 			MinTime:             5 * time.Second,
 			PermitWithoutStream: true,
 		}),
-	)
+	}
+	if o.Token != "" {
+		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
+	}
+	s.grpc = grpc.NewServer(options...)
 	s.register(s.grpc, s.withResponseParams(s.guard(&btpb.Bigtable_ServiceDesc)))
 	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc))
 	healthpb.RegisterHealthServer(s.grpc, s.health)

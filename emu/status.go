@@ -168,3 +168,14 @@ func toStatus(err error) error {
 	}
 	return newStatus(code, "%v", err)
 }
+
+// statusNoToken refuses an RPC without a token, on a server that wants one.
+// Ours.
+func statusNoToken() error {
+	return newStatus(codes.Unauthenticated, "The request carries no token; this server wants the header authorization: Bearer TOKEN.")
+}
+
+// statusWrongToken refuses an RPC with a token that is not the server's. Ours.
+func statusWrongToken() error {
+	return newStatus(codes.Unauthenticated, "The header authorization is not Bearer and the token of this server.")
+}
