@@ -429,7 +429,7 @@ func TestServe_Limits(t *testing.T) {
 // is not announced.
 func TestServe_Warnings(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "0.0.0.0:0", "--dynamodb", "off")
+	s := serve(t, "--bigtable", "0.0.0.0:0", "--dynamodb", "off", "--public")
 	if host, _, err := net.SplitHostPort(s.env["BIGTABLE_EMULATOR_HOST"]); err != nil || host != "127.0.0.1" {
 		t.Errorf("clients are sent to %q", s.env["BIGTABLE_EMULATOR_HOST"])
 	}

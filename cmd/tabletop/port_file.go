@@ -33,7 +33,7 @@ func (s *serving) writePortFile() error {
 		p.Bigtable = &addr
 	}
 	if s.dynamoDBAddr != nil {
-		url := "http://" + clientAddr(s.dynamoDBAddr)
+		url := s.dynamoDBURL()
 		p.DynamoDB = &url
 	}
 	text, err := json.Marshal(p)

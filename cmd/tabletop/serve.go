@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,6 +64,7 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
+	Doors       doorFlags      `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 }
 
@@ -106,6 +108,9 @@ func (c *serveCommand) Validate() error {
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
+	if err := c.Doors.check(c.Bigtable, c.DynamoDB); err != nil {
+		return err
+	}
 	switch c.GC {
 	case "", gcBackground, gcEager:
 	case gcManual:
@@ -135,8 +140,18 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	secure, err := c.Doors.tls()
+	if err != nil {
+		return err
+	}
+	token, err := c.Doors.token()
+	if err != nil {
+		return err
+	}
 	s := &serving{
 		command: c,
+		tls:     secure,
+		token:   token,
 		program: p,
 		clock:   clock.New(),
 		logger:  slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -193,7 +208,9 @@ type serving struct {
 	program *program
 	clock   *clock.Clock
 	logger  *slog.Logger
-	failed  chan error // a door that ended by itself
+	tls     *tls.Config // nil: plain text
+	token   string      // "": nobody is asked for one
+	failed  chan error  // a door that ended by itself
 
 	bigtableAddr, dynamoDBAddr net.Addr // nil: the door is shut
 	closers                    []func() error
@@ -226,7 +243,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger}
+	o := emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger, Token: s.token}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
@@ -247,7 +264,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	case "":
 		addr = "127.0.0.1:8086"
 	}
-	lis, err := s.listen("--bigtable", addr)
+	lis, err := s.listen("--bigtable", addr, "h2")
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +294,7 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	}
 	s.closers = append(s.closers, f.Close)
 	s.reap(ctx, f)
-	lis, err := s.listen("--dynamodb", c.DynamoDB)
+	lis, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1")
 	if err != nil {
 		return err
 	}
@@ -329,17 +346,23 @@ func (s *serving) reap(ctx context.Context, f *facade.Server) {
 	}()
 }
 
-// listen opens a port, and warns of one that other machines can reach.
-func (s *serving) listen(flag string, addr listenAddress) (net.Listener, error) {
+// listen opens a port for a protocol, and warns of one that other machines can
+// reach and that anyone there may use.
+func (s *serving) listen(flag string, addr listenAddress, protocol string) (net.Listener, error) {
 	lis, err := net.Listen("tcp", string(addr))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
 		_, _ = fmt.Fprintf(s.program.stderr,
-			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are\n", flag, lis.Addr())
+			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are; --token-file does\n", flag, lis.Addr())
 	}
-	return lis, nil
+	if s.tls == nil {
+		return lis, nil
+	}
+	config := s.tls.Clone()
+	config.NextProtos = []string{protocol}
+	return tls.NewListener(lis, config), nil
 }
 
 // announce prints the lines that point clients here, once the doors are open.
@@ -355,17 +378,33 @@ func (s *serving) announce() {
 	case c.Data != "":
 		where = "in " + c.Data
 	}
-	if s.bigtableAddr != nil {
+	switch {
+	case s.bigtableAddr == nil:
+	case s.tls != nil || s.token != "":
+		// Clients speak plain text, without a token, to BIGTABLE_EMULATOR_HOST.
+		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", clientAddr(s.bigtableAddr))
+	default:
 		export("BIGTABLE_EMULATOR_HOST", clientAddr(s.bigtableAddr))
 	}
 	if s.dynamoDBAddr != nil {
-		export("AWS_ENDPOINT_URL_DYNAMODB", "http://"+clientAddr(s.dynamoDBAddr))
+		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
 		export("AWS_REGION", "us-east-1")
 		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
 		export("AWS_ACCESS_KEY_ID", "tabletop")
-		export("AWS_SECRET_ACCESS_KEY", "tabletop")
+		if s.token == "" { // a secret is not printed
+			export("AWS_SECRET_ACCESS_KEY", "tabletop")
+		}
 	}
 	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s\n", c.Project, c.Instance, where)
+}
+
+// dynamoDBURL is where clients find the DynamoDB door.
+func (s *serving) dynamoDBURL() string {
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + clientAddr(s.dynamoDBAddr)
 }
 
 // clientAddr is the address to dial for a listener's: one that listens on all

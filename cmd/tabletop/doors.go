@@ -1,0 +1,86 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// doorFlags say who may come in: who reaches the doors, whether what passes
+// is encrypted, and what a client must show.
+type doorFlags struct {
+	Public    bool   `help:"Let the doors listen where other machines reach them. Without it an address that is not loopback is refused."`
+	TLSCert   string `name:"tls-cert" help:"Serve both doors over TLS with this certificate (PEM, its chain after it)." placeholder:"FILE"`
+	TLSKey    string `name:"tls-key" help:"The private key of --tls-cert (PEM)." placeholder:"FILE"`
+	TokenFile string `name:"token-file" help:"Ask every client for the token in this file: the Bigtable door as \"authorization: Bearer TOKEN\", the DynamoDB door as the secret key of the access key \"tabletop\", whose signatures it checks." placeholder:"FILE"`
+}
+
+// maxTokenBytes bounds a token: the header that carries it stays small.
+const maxTokenBytes = 4096
+
+// check finds what the flags cannot say together, and addresses that other
+// machines reach without --public.
+func (d *doorFlags) check(bigtable, dynamoDB listenAddress) error {
+	if (d.TLSCert == "") != (d.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key go together: a certificate needs its key")
+	}
+	if d.Public {
+		return nil
+	}
+	for _, door := range []struct {
+		flag string
+		addr listenAddress
+	}{{"--bigtable", bigtable}, {"--dynamodb", dynamoDB}} {
+		if door.addr != "" && door.addr != off && !isLoopback(string(door.addr)) {
+			return fmt.Errorf("%s %s could be reached from other machines: say --public if that is meant, or listen on 127.0.0.1", door.flag, door.addr)
+		}
+	}
+	return nil
+}
+
+// isLoopback says whether only this machine reaches a HOST:PORT. A name but
+// localhost is not looked up: what it means can change.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// tls returns the configuration of --tls-cert, or nil without one.
+func (d *doorFlags) tls() (*tls.Config, error) {
+	if d.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(d.TLSCert, d.TLSKey)
+	if err != nil {
+		return nil, badInput("--tls-cert %s, --tls-key %s: %w", d.TLSCert, d.TLSKey, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// token returns the content of --token-file without the line's end, or "".
+func (d *doorFlags) token() (string, error) {
+	if d.TokenFile == "" {
+		return "", nil
+	}
+	src, err := os.ReadFile(d.TokenFile)
+	if err != nil {
+		return "", badInput("--token-file: %w", err)
+	}
+	token := strings.TrimRight(string(src), "\r\n")
+	switch {
+	case token == "":
+		return "", badInput("--token-file: %s is empty; a token is expected", d.TokenFile)
+	case len(token) > maxTokenBytes:
+		return "", badInput("--token-file: %s has %d bytes; a token has at most %d", d.TokenFile, len(token), maxTokenBytes)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", badInput("--token-file: %s is not one word of printable ASCII", d.TokenFile)
+	}
+	return token, nil
+}
