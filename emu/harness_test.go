@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -397,6 +398,34 @@ func wantCode(t *testing.T, err error, want ...codes.Code) {
 		}
 	}
 	t.Errorf("got %v (%v), want %v", got, err, want)
+}
+
+// wantBelief is for what the specification marks "(belief)": no source says
+// what the service answers, so a client must be ready for each of accepted. An
+// outcome is what a call leaves a caller with: the name of a code, or what a
+// read returned. The choice of this server is one of them, and stays the same
+// however often it is asked.
+func wantBelief(t *testing.T, what string, outcome func() string, accepted ...string) {
+	t.Helper()
+	got := outcome()
+	if !slices.Contains(accepted, got) {
+		t.Errorf("%s: got %s, want one of %q", what, got, accepted)
+	}
+	for range 3 {
+		if again := outcome(); again != got {
+			t.Fatalf("%s: got %s and then %s", what, got, again)
+		}
+	}
+}
+
+// outcomeOf is the outcome of a read for wantBelief: the name of its code or
+// its cells.
+func (e *env) outcomeOf(req *btpb.ReadRowsRequest) string {
+	res, err := e.read(req)
+	if err != nil {
+		return status.Code(err).String()
+	}
+	return res.text()
 }
 
 // withFeatures adds the header in which a client says what it can do.

@@ -63,7 +63,6 @@ func TestTrap23_BadRegexes(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f") // empty: a filter is checked before a row is read
 	for _, f := range []*btpb.RowFilter{
-		familyRegexOf("a:b"),
 		rowKeyRegexOf("["), familyRegexOf("("), qualifierRegexOf("*"), valueRegexOf("a)(b"), valueRegexOf(`\`),
 		chainOf(passAll(), valueRegexOf("(")),
 		valueRegexOf("(x{1000}){1000}"),
@@ -75,6 +74,10 @@ func TestTrap23_BadRegexes(t *testing.T) {
 		})
 		wantCode(t, err, codes.InvalidArgument)
 	}
+	// That a family regex must not contain a colon is documented; the code of the
+	// refusal is a belief.
+	wantBelief(t, "a colon in a family regex", func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: familyRegexOf("a:b")}) },
+		codes.InvalidArgument.String(), codes.FailedPrecondition.String())
 }
 
 func TestTrap24_Ranges(t *testing.T) {
@@ -91,9 +94,14 @@ func TestTrap24_Ranges(t *testing.T) {
 	values := func(r *btpb.ValueRange) *btpb.RowFilter {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: r}}
 	}
+	for _, f := range []*btpb.RowFilter{timeRangeOf(-1, 0), columns(&btpb.ColumnRange{})} {
+		_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
+		wantCode(t, err, codes.InvalidArgument)
+	}
+	// A belief: that a range which can hold nothing is refused. Otherwise it
+	// holds nothing.
 	for _, f := range []*btpb.RowFilter{
-		timeRangeOf(3000, 2000), timeRangeOf(2000, 2000), timeRangeOf(-1, 0),
-		columns(&btpb.ColumnRange{}),
+		timeRangeOf(3000, 2000), timeRangeOf(2000, 2000),
 		columns(&btpb.ColumnRange{
 			FamilyName:     "f",
 			StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte("b")},
@@ -104,8 +112,7 @@ func TestTrap24_Ranges(t *testing.T) {
 			EndValue:   &btpb.ValueRange_EndValueOpen{EndValueOpen: []byte("b")},
 		}),
 	} {
-		_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
-		wantCode(t, err, codes.InvalidArgument)
+		wantBelief(t, f.String(), func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: f}) }, codes.InvalidArgument.String(), "")
 	}
 }
 
@@ -232,12 +239,18 @@ func TestTrap32_LabelsSizesAndSamples(t *testing.T) {
 		chainOf(labelOf("a"), interleaveOf(labelOf("b"), passAll())),
 		nestedFilter(21),
 		valueRegexOf(strings.Repeat("a", 20_480)),
-		sample(0), sample(1), sample(1.5), sample(-0.5), sample(math.NaN()),
 	}
 	for _, f := range bad {
 		_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
 		wantCode(t, err, codes.InvalidArgument)
 	}
+	// A belief: that a probability outside (0, 1) is refused. Otherwise it is the
+	// certainty next to it.
+	all := e.outcomeOf(&btpb.ReadRowsRequest{})
+	for p, certain := range map[float64]string{0: "", 1: all, 1.5: all, -0.5: ""} {
+		wantBelief(t, fmt.Sprint("a sample of ", p), func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: sample(p)}) }, codes.InvalidArgument.String(), certain)
+	}
+	wantBelief(t, "a sample of NaN", func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: sample(math.NaN())}) }, codes.InvalidArgument.String(), "", all)
 	e.wantCells(labelOf("a-1"), "r f:q@1000=1 a-1")
 	e.wantCells(interleaveOf(labelOf("a"), labelOf("b")), "r f:q@1000=1 a", "r f:q@1000=1 b")
 	e.wantCells(chainOf(labelOf("a"), stripFilter()), "r f:q@1000= a")
