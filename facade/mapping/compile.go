@@ -99,17 +99,21 @@ func (c *compiler) fail(path string, code Code, what, expected string) {
 	if c.err != nil {
 		return
 	}
-	c.err = &SpecError{Code: code, File: c.spec.file, Path: path, What: what, Expected: expected}
-	for at := path; ; {
-		if p, ok := c.spec.pos[at]; ok {
-			c.err.Line, c.err.Column = p.line, p.column
-			return
+	at := c.spec.positionOf(path)
+	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.line, Column: at.column, Path: path, What: what, Expected: expected}
+}
+
+// positionOf is the position of a path, or of the nearest one around it.
+func (s *Spec) positionOf(path string) position {
+	for {
+		if p, ok := s.pos[path]; ok {
+			return p
 		}
-		i := strings.LastIndexAny(at, ".[")
+		i := strings.LastIndexAny(path, ".[")
 		if i < 0 {
-			return
+			return position{}
 		}
-		at = at[:i]
+		path = path[:i]
 	}
 }
 
