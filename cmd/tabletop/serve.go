@@ -64,6 +64,7 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
+	Messages    messages       `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
 	Doors       doorFlags      `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 }
@@ -87,6 +88,22 @@ const (
 	limitsStrict limits = "strict"
 	limitsOff    limits = "off"
 )
+
+// messages is messagesCurrent or messagesClassic; "" is messagesCurrent.
+type messages string
+
+const (
+	messagesCurrent messages = "current"
+	messagesClassic messages = "classic"
+)
+
+// profile returns the wording that m names.
+func (m messages) profile() facade.MessageProfile {
+	if m == messagesClassic {
+		return facade.MessagesClassic
+	}
+	return facade.MessagesCurrent
+}
 
 // Validate checks what flags cannot say alone.
 func (c *serveCommand) Validate() error {
@@ -130,6 +147,11 @@ func (c *serveCommand) Validate() error {
 	case "", limitsStrict, limitsOff:
 	default:
 		return fmt.Errorf("--limits: %q is neither strict nor off", c.Limits)
+	}
+	switch c.Messages {
+	case "", messagesCurrent, messagesClassic:
+	default:
+		return fmt.Errorf("--messages: %q is neither current nor classic", c.Messages)
 	}
 	return nil
 }
@@ -284,7 +306,7 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	}
 	f, err := facade.New(ctx, facade.Options{
 		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings,
-		Now: s.clock.Now, Logger: s.logger,
+		Now: s.clock.Now, Logger: s.logger, Messages: c.Messages.profile(),
 	})
 	if err != nil {
 		if c.Target != "" {
