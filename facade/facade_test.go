@@ -99,6 +99,10 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 //	row=N     the row of the message catalog that the case shows
 //	profile=classic
 //	          the older wording
+//	profile=both
+//	          both wordings: one answer where they are the same
+//	unconfirmed
+//	          the text was seen in one source alone
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
 //
@@ -119,12 +123,15 @@ func TestOperations(t *testing.T) {
 				t.Helper()
 				target := s
 				input := d.Input
-				quiet := false
+				quiet, both := false, false
 				for _, arg := range d.CmdArgs {
 					switch {
 					case arg.Key == "row" && len(arg.Vals) > 0:
 					case arg.Key == "profile" && arg.Vals[0] == "classic":
 						target = classic
+					case arg.Key == "profile" && arg.Vals[0] == "both":
+						both = true
+					case arg.Key == "unconfirmed":
 					case arg.Key == "repeat":
 						n, err := strconv.Atoi(arg.Vals[0])
 						if err != nil {
@@ -141,7 +148,13 @@ func TestOperations(t *testing.T) {
 				if quiet && err == nil {
 					return "ok\n"
 				}
-				return showAnswer(answer, err)
+				shown := showAnswer(answer, err)
+				if both {
+					if older := showAnswer(classic.Call(t.Context(), d.Cmd, []byte(input))); older != shown {
+						return "current: " + shown + "classic: " + older
+					}
+				}
+				return shown
 			})
 		})
 	}

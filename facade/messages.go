@@ -108,7 +108,7 @@ const (
 	msgConditionFailed        = "The conditional request failed"                                                                                                             // 97
 	msgNamesWithoutExpr       = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
 	msgValuesWithoutExpr      = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
-	msgValuesWithoutExprNull  = "ExpressionAttributeValues can only be specified when using expressions: %s is null"                                                         // 99, classic
+	msgValuesWithoutExprNull  = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
 	msgValueInvalid           = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
 	msgMixedStyles            = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
 	msgExpectedValueAndList   = msgInvalidParameterPrefix + "Value and AttributeValueList cannot be used together for Attribute: %s"                                         // 106
@@ -123,6 +123,7 @@ const (
 	msgLegacyBetweenOrder     = "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound"                                           // 115
 	msgUpdateValueMissing     = msgInvalidParameterPrefix + "Only DELETE action is allowed when no attribute value is specified"                                             // 116
 	msgUpdateDeleteType       = msgInvalidParameterPrefix + "DELETE action with value is not supported for the type %s"                                                      // 117
+	msgUpdateStoredType       = "Type mismatch for attribute to update"                                                                                                      // 96
 	msgUpdateAddType          = msgInvalidParameterPrefix + "ADD action is not supported for the type %s"                                                                    // 118
 	msgLegacyOperatorAlone    = msgInvalidParameterPrefix + "ConditionalOperator cannot be used without Filter or Expected"                                                  // 119
 	msgLegacyOperatorOne      = msgInvalidParameterPrefix + "ConditionalOperator can only be used when Filter or Expected has two or more elements"                          // 120
@@ -173,7 +174,8 @@ const (
 	msgTTLDisabled         = "TimeToLive is already disabled"
 	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"
 	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval" // 159
-	msgTagsEmpty           = "Atleast one Tag (Key) needs to be provided as Input."                  // 160, sic
+	msgTagsEmpty           = "Atleast one Tag needs to be provided as Input."                        // 160, sic
+	msgTagKeysEmpty        = "Atleast one Tag Key needs to be provided as Input."                    // 160, sic
 	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"            // 161
 	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                // sic
 	msgTagsTooMany         = "One or more parameter values were invalid: Too many tags, the limit is %d"

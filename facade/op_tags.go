@@ -109,7 +109,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*em
 		return nil, err
 	}
 	if len(in.TagKeys) == 0 {
-		return nil, validationError(msgTagsEmpty)
+		return nil, validationError(msgTagKeysEmpty)
 	}
 	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
 		t.Tags = maps.Clone(t.Tags)

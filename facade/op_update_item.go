@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -85,6 +86,9 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		}
 		return applyUpdate(t, key, update, old)
 	}, writeHint{})
+	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
+		err = validationError(msgUpdateStoredType)
+	}
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)
 	}

@@ -214,28 +214,33 @@ type expressionParameter struct {
 // placeholders checks the way a request uses expressions: not together with
 // legacy parameters, names and values only with an expression.
 func (v *validator) placeholders(names map[string]string, values map[string]wireValue, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
-	var given []string
-	var absent string
+	var given, absent []string // absent: of those that can use values
+	valued := false
 	for _, e := range expressions {
-		if e.text != nil {
+		uses := e.name != "ProjectionExpression"
+		switch {
+		case e.text != nil:
 			given = append(given, e.name)
-		} else {
-			absent = e.name
+			valued = valued || uses
+		case uses:
+			absent = append(absent, e.name)
 		}
 	}
 	if len(legacy) > 0 && len(given) > 0 {
 		return nil, v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
 	}
-	if len(given) == 0 {
-		if names != nil {
-			return nil, v.reject(msgNamesWithoutExpr)
+	if len(given) == 0 && names != nil {
+		return nil, v.reject(msgNamesWithoutExpr)
+	}
+	if values != nil && !valued {
+		if v.current {
+			return nil, v.reject(msgValuesWithoutExpr)
 		}
-		if values != nil {
-			if v.current || len(expressions) != 1 {
-				return nil, v.reject(msgValuesWithoutExpr)
-			}
-			return nil, v.reject(fmt.Sprintf(msgValuesWithoutExprNull, absent))
+		verb := "is"
+		if len(absent) > 1 {
+			verb = "are"
 		}
+		return nil, v.reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
 	}
 	var plain map[string]attr.Value
 	if values != nil {

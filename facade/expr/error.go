@@ -39,6 +39,11 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
+// ErrOperandType is the error of an update that meets an item whose attribute
+// has another type than an operator takes. The legacy AttributeUpdates have a
+// text of their own for it.
+var ErrOperandType = newError(msgUpdateOperand)
+
 func newError(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }

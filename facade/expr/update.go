@@ -332,7 +332,7 @@ func (c clause) result(item attr.Item) (attr.Value, error) {
 	}
 	old, operand := c.target.path.Lookup(item), c.value.value
 	if present(old) && old.Type != operand.Type {
-		return attr.Value{}, newError(msgUpdateOperand)
+		return attr.Value{}, ErrOperandType
 	}
 	switch {
 	case c.section == sectionDelete:
@@ -386,7 +386,7 @@ func (o *operand) compute(item attr.Item) (attr.Value, error) {
 			return attr.Value{}, err
 		}
 		if v.Type != want {
-			return attr.Value{}, newError(msgUpdateOperand)
+			return attr.Value{}, ErrOperandType
 		}
 		args[i] = v
 	}
