@@ -140,8 +140,8 @@ func (q *baseQuery) run(ctx context.Context, yield func(attr.Item, error) bool) 
 	switch plan.Order {
 	case mapping.SameOrder, mapping.ReversedOrder:
 		q.items(ctx, plan, plan.Spans, (plan.Order == mapping.SameOrder) != q.forward)(yield)
-	case mapping.MergeOrder:
-		q.merge(ctx, plan, yield)
+	case mapping.MergeOrder, mapping.MergeReversedOrder:
+		q.merge(ctx, plan, (plan.Order == mapping.MergeOrder) != q.forward, yield)
 	case mapping.SortOrder:
 		var all []attr.Item
 		for item, err := range q.items(ctx, plan, plan.Spans, false) {
@@ -225,8 +225,9 @@ func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mappin
 	}
 }
 
-// merge yields the items of spans that are each in order.
-func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, yield func(attr.Item, error) bool) {
+// merge yields the items of spans that are each in the query's order, or in
+// reverse.
+func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, yield func(attr.Item, error) bool) {
 	type stream struct {
 		head attr.Item
 		next func() (attr.Item, error, bool)
@@ -238,7 +239,7 @@ func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, yield func(att
 		return ok && err == nil, err
 	}
 	for _, span := range plan.Spans {
-		next, stop := iter.Pull2(q.items(ctx, plan, []mapping.Span{span}, !q.forward))
+		next, stop := iter.Pull2(q.items(ctx, plan, []mapping.Span{span}, reverse))
 		defer stop()
 		st := &stream{next: next}
 		switch ok, err := advance(st); {

@@ -382,7 +382,10 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			if err != nil {
 				return 0, nil, err
 			}
-			if !e.text {
+			switch {
+			case e.derived:
+				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.name)
+			case !e.text:
 				return 0, nil, fmt.Errorf("encoder %s has no text form", e.name)
 			}
 			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })
@@ -424,7 +427,7 @@ func (c *compiler) reference(r *rule, name, enc string) (int, *encoder, error) {
 			return firstCapture + i, k.enc, nil
 		}
 		operand := k.enc.in
-		if k.enc.time {
+		if k.enc.time { // an encoder of instants then turns it into text
 			operand = attr.Absent
 		}
 		e, err := parseEncoder(enc, operand)
@@ -447,6 +450,7 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 	if len(spec.Row) == 0 {
 		c.fail(path+".row", CodeInverse, "no row key", "at least one segment")
 	}
+	salted := false
 	for i, src := range spec.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		t, err := parseTemplate(src, func(name, enc string) (int, *encoder, error) { return c.reference(r, name, enc) })
@@ -467,7 +471,15 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 				}
 				continue
 			}
-			r.rowSlots[p.slot] = true
+			if !p.enc.derived {
+				r.rowSlots[p.slot] = true
+			}
+			if p.enc.shards > 0 {
+				if salted {
+					c.fail(at, CodeSyntax, "a second salt", "one a row")
+				}
+				salted = true
+			}
 			if p.enc.width == 0 {
 				width = -1 << 30
 			}

@@ -78,7 +78,7 @@ func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
 	}
 	for i, t := range r.row {
 		for _, p := range t.parts {
-			if p.lit == nil && (p.slot == slot || p.slot >= firstCapture && r.when[slot] != nil && r.when[slot].uses(p.slot)) {
+			if p.lit == nil && !p.enc.derived && (p.slot == slot || p.slot >= firstCapture && r.when[slot] != nil && r.when[slot].uses(p.slot)) {
 				if l.joiner.kind == joinPlain && i < len(r.row)-1 {
 					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.delim))
 				}

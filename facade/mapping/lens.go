@@ -153,6 +153,8 @@ const (
 	ReversedOrder
 	// MergeOrder: each span alone is ascending; merge them.
 	MergeOrder
+	// MergeReversedOrder: each span alone is descending; merge them.
+	MergeReversedOrder
 	// SortOrder: no order; gather the items of the partition and sort them.
 	SortOrder
 )

@@ -3,6 +3,7 @@ package mapping
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,7 +104,7 @@ func formatExtent(e Extent) string {
 
 var rangeOps = map[string]RangeOp{"=": Equal, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "between": Between, "begins_with": BeginsWith}
 
-var orderNames = [...]string{"same", "reversed", "merge", "sort"}
+var orderNames = [...]string{"same", "reversed", "merge", "merge reversed", "sort"}
 
 // TestMapping runs the text cases: goldens of the design subjects, what a rule
 // refuses, how a query is read.
@@ -284,6 +285,19 @@ func TestEncoders(t *testing.T) {
 		{"b64u", "AP8", attr.Binary([]byte{0, 255})},
 		{"iso(s)", "2023-09-10T15:21:48", attr.String("2023-09-10T15:21:48")},
 		{"epoch(ms)", "1423523569918", attr.Int(1423523569918)},
+		{"ver", "12", attr.Int(12)},
+		{"strip(Invoice-)", "0123", attr.String("Invoice-0123")},
+		{"const(Video)", "Video", attr.String("Video")},
+		// Ordered code, by hand from its definition.
+		{"ocint", "\x80", attr.Int(0)},
+		{"ocint", "\xbf", attr.Int(63)},
+		{"ocint", "\xc0\x40", attr.Int(64)},
+		{"ocint", "\x7f", attr.Int(-1)},
+		{"ocint", "\x40", attr.Int(-64)},
+		{"ocint", "\x3f\xbf", attr.Int(-65)},
+		{"ocint", "\xe0\x20\x00", attr.Int(8192)},
+		{"ocint", "\xff\xc0\x7f\xff\xff\xff\xff\xff\xff\xff", attr.Int(math.MaxInt64)},
+		{"ocint", "\x00\x3f\x80\x00\x00\x00\x00\x00\x00\x00", attr.Int(math.MinInt64)},
 	} {
 		e, err := parseEncoder(c.enc, c.v.Type)
 		if err != nil {
@@ -310,6 +324,10 @@ func TestEncoders(t *testing.T) {
 		{"iso(s)", attr.String("2023-09-31T15:21:48")},
 		{"epoch(s)", attr.Int(1)},
 		{"revdigits", attr.String("12a")},
+		{"ocint", number(t, "9223372036854775808")},
+		{"ver", attr.Int(-1)},
+		{"strip(Invoice-)", attr.String("invoice-1")},
+		{"const(Video)", attr.String("Videos")},
 	} {
 		e, err := parseEncoder(bad.enc, bad.v.Type)
 		if err != nil {
@@ -319,9 +337,43 @@ func TestEncoders(t *testing.T) {
 			t.Errorf("%s(%s) = %q; want it refused", bad.enc, bad.v.Str, got)
 		}
 	}
-	for _, bad := range []string{"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)"} {
+	for _, bad := range []string{"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)", "strip", "strip()", "const()", "ver(1)", "ocint(8)",
+		"salt", "salt(fnv1a32)", "salt(rot13,8,1)", "salt(fnv1a32,11,1)", "salt(fnv1a32,0,1)", "salt(fnv1a32,8,0)", "salt(fnv1a32,1001,4)", "hash()", "hash(rot13)",
+	} {
 		if e, err := parseEncoder(bad, attr.Absent); err == nil {
 			t.Errorf("encoder %q is accepted as %s", bad, e.name)
+		}
+	}
+}
+
+// TestDerivedEncoders checks what a salt and a hash write, the salts against the
+// specification's.
+func TestDerivedEncoders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		enc, want string
+		v         attr.Value
+	}{
+		{"salt(fnv1a32,8,1)", "3", attr.String("u1")},
+		{"salt(fnv1a32,8,1)", "6", attr.String("u2")},
+		{"salt(fnv1a32,8,1)", "1", attr.String("u3")},
+		{"salt(fnv1a32,15,2)", "05", attr.String("OE-ORDER1")},
+		{"salt(md5,7,3)", "000", attr.String("")},
+		{"hash(fnv1a32)", "811c9dc5", attr.String("")},
+		{"hash(crc32)", "352441c2", attr.String("abc")},
+		{"hash(md5)", "d41d8cd98f00b204e9800998ecf8427e", attr.Binary(nil)},
+		{"hash(sha256)", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", attr.String("abc")},
+	} {
+		e, err := parseEncoder(c.enc, c.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := e.encodeKey(nil, c.v)
+		if !ok || string(got) != c.want || len(got) != e.width {
+			t.Errorf("%s(%q) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
+		}
+		if back, ok := e.decodeKey(got); ok {
+			t.Errorf("%s: %q comes back as %v", c.enc, got, back)
 		}
 	}
 }

@@ -735,7 +735,7 @@ func (l *rules) wholeRow() []Extent {
 
 // extent are the cells of one put; variables without a value stand for all.
 func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Extent, *Error) {
-	qual, whole, bad := p.qual.renderKnown(nil, vars)
+	qual, whole, bad := p.qual.renderKnown(nil, vars, -1)
 	if bad != nil {
 		return Extent{}, l.outside(r, bad, vars, item)
 	}

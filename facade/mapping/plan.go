@@ -164,7 +164,7 @@ type candidate struct {
 	r     *rule
 	vars  []attr.Value
 	text  interval // of the sort key's text; only for S
-	span  Span
+	spans []Span   // one a shard
 	order Order
 	point bool // one row
 }
@@ -185,7 +185,7 @@ func (l *rules) planQuery(c KeyCondition) (Plan, error) {
 	}
 	plan := Plan{Order: orderOf(found), Extents: l.extentsOf(found, c)}
 	for _, x := range found {
-		plan.Spans = append(plan.Spans, x.span)
+		plan.Spans = append(plan.Spans, x.spans...)
 	}
 	plan.Spans = mergeSpans(plan.Spans)
 	return plan, nil
@@ -216,16 +216,45 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 			}
 		}
 	}
-	return l.span(x, c)
+	salt := r.unknownSalt(x.vars)
+	if salt == nil {
+		return l.span(x, c, -1)
+	}
+	for shard := range salt.enc.shards {
+		l.span(x, c, shard)
+	}
+	if x.point = false; salt.enc.shards > 1 {
+		switch x.order {
+		case SameOrder:
+			x.order = MergeOrder
+		case ReversedOrder:
+			x.order = MergeReversedOrder
+		case MergeOrder, MergeReversedOrder, SortOrder:
+		}
+	}
+	return len(x.spans) > 0
 }
 
-// span finds the rows of a candidate.
-func (l *rules) span(x *candidate, c KeyCondition) bool {
+// unknownSalt is the salt of the row key whose variable has no value, or nil.
+func (r *rule) unknownSalt(vars []attr.Value) *part {
+	for _, t := range r.row {
+		for i := range t.parts {
+			if t.parts[i].unknownSalt(vars) {
+				return &t.parts[i]
+			}
+		}
+	}
+	return nil
+}
+
+// span adds the rows of a candidate, those of one shard where its salt is not
+// known; false where there are none.
+func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
 	r := x.r
 	var key []byte
 	for i, t := range r.row {
 		last := i == len(r.row)-1
-		seg, whole, bad := t.renderKnown(nil, x.vars)
+		seg, whole, bad := t.renderKnown(nil, x.vars, shard)
 		if bad != nil {
 			return false // no item of the rule has such a key
 		}
@@ -238,17 +267,21 @@ func (l *rules) span(x *candidate, c KeyCondition) bool {
 		}
 		x.order = SortOrder
 		bounds := interval{}
-		if p := t.unknown(x.vars); p == &t.parts[len(t.parts)-1] {
+		if p := t.unknown(x.vars, shard); p == &t.parts[len(t.parts)-1] {
 			bounds, x.order = l.textBounds(x, c, p)
 		}
-		x.span = l.bounded(key, bounds, last, widthAt(r.widths, i)-len(seg))
-		return x.span.End == nil || bytes.Compare(x.span.Start, x.span.End) < 0
+		span := l.bounded(key, bounds, last, widthAt(r.widths, i)-len(seg))
+		if span.End != nil && bytes.Compare(span.Start, span.End) >= 0 {
+			return false
+		}
+		x.spans = append(x.spans, span)
+		return true
 	}
 	if len(key) == 0 || len(key) > MaxRowKeyBytes {
 		return false
 	}
 	x.point, x.order = true, SameOrder
-	x.span = Span{key, append(bytes.Clone(key), 0)}
+	x.spans = append(x.spans, Span{key, append(bytes.Clone(key), 0)})
 	return true
 }
 
@@ -259,10 +292,11 @@ func widthAt(widths []int, i int) int {
 	return 0
 }
 
-// unknown is the first reference without a value.
-func (t *template) unknown(vars []attr.Value) *part {
+// unknown is the first reference without a value, a salt not counted where
+// the shard is given.
+func (t *template) unknown(vars []attr.Value, shard int) *part {
 	for i := range t.parts {
-		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent()) {
+		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent() && (shard < 0 || p.enc.shards == 0)) {
 			return p
 		}
 	}
@@ -341,7 +375,9 @@ func orderOf(found []candidate) Order {
 	same := func(f func(a, b candidate) bool) bool {
 		return !slices.ContainsFunc(found[1:], func(x candidate) bool { return !f(found[0], x) })
 	}
-	sameRow := func(a, b candidate) bool { return a.point && b.point && bytes.Equal(a.span.Start, b.span.Start) }
+	sameRow := func(a, b candidate) bool {
+		return a.point && b.point && bytes.Equal(a.spans[0].Start, b.spans[0].Start)
+	}
 	sameTemplate := func(a, b candidate) bool {
 		return a.order == b.order && a.r.exclusive && b.r.exclusive &&
 			slices.EqualFunc(a.r.row, b.r.row, func(x, y *template) bool { return x.src == y.src && !x.usesCapture() })
@@ -359,7 +395,7 @@ func orderOf(found []candidate) Order {
 			return SortOrder
 		}
 		for _, y := range found[:i] {
-			if !sameRow(x, y) && x.span.overlaps(y.span) {
+			if !sameRow(x, y) && x.spans[0].overlaps(y.spans[0]) {
 				return SortOrder
 			}
 		}
@@ -409,7 +445,7 @@ func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
 			if err != nil {
 				continue // no item of the rule has such a key
 			}
-			if next := p.qual.unknown(x.vars); next != nil && next.slot >= firstCapture && x.r.captures[next.slot-firstCapture].enc.name == next.enc.name {
+			if next := p.qual.unknown(x.vars, -1); next != nil && next.slot >= firstCapture && x.r.captures[next.slot-firstCapture].enc.name == next.enc.name {
 				if text, ok := l.captureBounds(&x, next.slot); ok {
 					e.Qualifier = append(e.Qualifier, text.common()...)
 				}

@@ -108,6 +108,7 @@ type subject struct {
 }
 
 const (
+	keysSN = "  key: {hash: {name: PK, type: S}, range: {name: SK, type: N}}\n"
 	keysSS = "  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}\n"
 	schema = "  schema: {a: BOOL, b: 'NULL', c: SS, d: NS, e: L, f: {M: {g: N, k: S}, else: BOOL}, j: B, k: BS, l: S, n: N, o: M}\n"
 	types  = "  families: {a: {}, s.c: {}, s.d: {}, s.k: {}, m.f: {}, s.z.20z: {}, m.y: {}, _t: {}}\n"
@@ -173,6 +174,13 @@ rules:
 - {name: rest, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}", codec: ddbjson}]}
 `, total: true,
 	},
+	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
+	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
+	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},
+	{name: "salted partition", yaml: typed("fixed", keysSS, "'{PK:salt(md5,10,1)}', '{PK:hash(md5)}', '{PK}/{SK}'")},
+	{name: "hashed", yaml: typed("oc", keysSS, "'{PK:hash(fnv1a32)}', '{PK}', '{SK}'"), total: true},
+	{name: "ordered code", yaml: typed("oc", keysSN, "'{PK}', '{SK:ocint}'")},
+	{name: "stripped", yaml: typed("auto", keysSS, "'{PK:strip(a)}', '{SK}'")},
 	{name: "wide", yaml: wide, keys: wideKeys, attrs: []string{"UploadDate", "Formats", "Content", "Count", "ViewCount", "l", "a", "c", "f"}, total: true},
 	{name: "blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}', '{SK}'], put: [{attr: '*', cell: 'd:item'}]}]\n", total: true},
 	{name: "wide blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}'], put: [{attr: '*', cell: 'd:{SK}'}]}]\n", total: true},
@@ -372,14 +380,23 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 		if !slices.Equal(want, got) {
 			t.Fatalf("condition %+v, plan %q %v\nwant %q\ngot  %q\n%s", c, plan.Spans, plan.Extents, want, got, format(rows))
 		}
-		descending := plan.Order == ReversedOrder
-		if plan.Order == SameOrder || descending {
+		inOrder := func(sorted []attr.Item, descending bool) {
 			for i := 1; i < len(sorted); i++ {
 				x, _ := attr.Compare(sorted[i-1]["SK"], sorted[i]["SK"])
 				if m.Key().Range.Name != "" && (x < 0) == descending {
 					t.Fatalf("order %s: %s before %s", orderNames[plan.Order], key(sorted[i-1]), key(sorted[i]))
 				}
 			}
+		}
+		switch plan.Order {
+		case SameOrder, ReversedOrder:
+			inOrder(sorted, plan.Order == ReversedOrder)
+		case MergeOrder, MergeReversedOrder:
+			for _, span := range plan.Spans {
+				part := Plan{Spans: []Span{span}, Extents: plan.Extents}
+				inOrder(slices.DeleteFunc(readAll(t, m, part.read(rows)), func(i attr.Item) bool { return !matches(i) }), plan.Order == MergeReversedOrder)
+			}
+		case SortOrder:
 		}
 		for i := 1; i < len(plan.Spans); i++ {
 			if bytes.Compare(plan.Spans[i-1].End, plan.Spans[i].Start) > 0 || len(plan.Spans[i-1].End) == 0 {
@@ -533,7 +550,7 @@ func TestIndexRoundTrip(t *testing.T) {
 // and that text forms are text.
 func TestEncoderLaws(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"s", "n", "b", "hex", "b64u", "nord", "i64", "pad(4)", "revmax", "revms(13)", "revdigits", "revdomain"} {
+	for _, name := range []string{"s", "n", "b", "hex", "b64u", "nord", "i64", "pad(4)", "ocint", "revmax", "revms(13)", "ver", "revdigits", "revdomain", "strip(a)", "const(a)"} {
 		e, err := parseEncoder(name, attr.Absent)
 		if err != nil {
 			t.Fatal(err)
@@ -545,8 +562,13 @@ func TestEncoderLaws(t *testing.T) {
 				var b [2][]byte
 				for i := range v {
 					v[i] = drawKeyValue(t, e.in)
-					if name == "revdigits" {
+					switch name {
+					case "revdigits":
 						v[i].Str = rapid.StringMatching(`[0-9]{1,5}`).Draw(t, "digits")
+					case "strip(a)":
+						v[i].Str = "a" + v[i].Str
+					case "i64", "ocint":
+						v[i] = attr.Int(rapid.Int64().Draw(t, "int"))
 					}
 					var ok bool
 					if b[i], ok = e.encodeKey(nil, v[i]); !ok {

@@ -2,10 +2,16 @@ package mapping
 
 import (
 	"bytes"
+	"crypto/md5"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -33,11 +39,16 @@ const (
 )
 
 // encoder writes one value into a row key, a qualifier or the text of a key
-// attribute, injectively on its domain.
+// attribute, injectively on its domain unless it is derived.
 type encoder struct {
-	name     string // as written in a template: "revms(13)"
-	in       attr.Type
-	time     bool     // the value is an instant in milliseconds
+	name string // as written in a template: "revms(13)"
+	in   attr.Type
+	time bool // the value is an instant in milliseconds
+	// derived says that the value cannot be told from what is written: it is
+	// told elsewhere, and what is written is checked against it.
+	derived  bool
+	shards   int      // of a salt: how many different texts it writes
+	version  bool     // the value is the number of a version
 	order    keyOrder // of values of type in
 	width    int      // in bytes, of every encoded value; 0: it varies
 	expected string   // the domain, in words
@@ -56,6 +67,9 @@ func (e *encoder) encodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 
 // decodeKey is the inverse: it takes nothing that encodeKey does not write.
 func (e *encoder) decodeKey(b []byte) (attr.Value, bool) {
+	if e.derived {
+		return attr.Value{}, false
+	}
 	v, ok := e.decode(b)
 	if !ok {
 		return attr.Value{}, false
@@ -65,7 +79,7 @@ func (e *encoder) decodeKey(b []byte) (attr.Value, bool) {
 }
 
 // encoderNames says what parseEncoder takes.
-const encoderNames = "s, n, b, hex, b64u, pad(w), nord, i64, revmax, revms(w), iso(s|ms), epoch(s|ms), revdigits or revdomain"
+const encoderNames = "s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)"
 
 // parseEncoder finds an encoder by its text. operand is the type of what it is
 // to encode, Absent where that is for the encoder to say (a capture).
@@ -182,6 +196,50 @@ func parseEncoder(text string, operand attr.Type) (*encoder, error) {
 		e.decode = func(b []byte) (attr.Value, bool) {
 			return attr.String(reversed(string(b))), utf8.Valid(b)
 		}
+	case "ocint":
+		e.in, e.order, e.expected, e.text = attr.N, sameOrder, "an integer from -2^63 to 2^63-1", false
+		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
+			n, ok := integer(v)
+			if !ok {
+				return dst, false
+			}
+			return appendOrderedCode(dst, n), true
+		}
+		e.decode = func(b []byte) (attr.Value, bool) { n, ok := parseOrderedCode(b); return attr.Int(n), ok }
+	case "ver":
+		e.in, e.time, e.version, e.expected = attr.N, true, true, fmt.Sprintf("a version number, from 0 to %d", int64(maxTimeMillis))
+		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
+			n, ok := integer(v)
+			return append(dst, v.Str...), ok && n >= 0 && n <= maxTimeMillis
+		}
+		e.decode = func(b []byte) (attr.Value, bool) {
+			n, err := strconv.ParseInt(string(b), 10, 64)
+			return attr.Int(n), err == nil && n >= 0
+		}
+	case "strip":
+		takesArg = true
+		if arg == "" {
+			return nil, errors.New("encoder strip: no prefix; expected strip(prefix)")
+		}
+		e.in, e.order, e.expected = attr.S, sameOrder, fmt.Sprintf("text that begins with %q", arg)
+		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
+			rest, ok := strings.CutPrefix(v.Str, arg)
+			return append(dst, rest...), ok
+		}
+		e.decode = func(b []byte) (attr.Value, bool) { return attr.String(arg + string(b)), utf8.Valid(b) }
+	case "const":
+		takesArg = true
+		if arg == "" {
+			return nil, errors.New("encoder const: no text; expected const(text)")
+		}
+		e.in, e.order, e.width, e.expected = attr.S, sameOrder, len(arg), fmt.Sprintf("the text %q", arg)
+		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) { return append(dst, arg...), v.Str == arg }
+		e.decode = func(b []byte) (attr.Value, bool) { return attr.String(arg), string(b) == arg }
+	case "salt", "hash":
+		takesArg = true
+		if err := derivedEncoder(e, name, arg, operand); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, fmt.Errorf("unknown encoder %q; expected %s", text, encoderNames)
 	}
@@ -192,6 +250,124 @@ func parseEncoder(text string, operand attr.Type) (*encoder, error) {
 		return nil, fmt.Errorf("encoder %s takes type %s, not %s", text, e.in, operand)
 	}
 	return e, nil
+}
+
+// digests are the functions that salt and hash know.
+var digests = map[string]func(text string) []byte{
+	"fnv1a32": func(text string) []byte { h := fnv.New32a(); _, _ = h.Write([]byte(text)); return h.Sum(nil) },
+	"crc32":   func(text string) []byte { return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))) },
+	"md5":     func(text string) []byte { h := md5.Sum([]byte(text)); return h[:] },
+	"sha256":  func(text string) []byte { h := sha256.Sum256([]byte(text)); return h[:] },
+}
+
+// minIdentityBytes is how long a digest is at least that can stand for a value.
+const minIdentityBytes = md5.Size
+
+func parseDigest(name string) (func(text string) []byte, error) {
+	f, ok := digests[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown hash %q; expected %s", name, strings.Join(slices.Sorted(maps.Keys(digests)), ", "))
+	}
+	return f, nil
+}
+
+// maxShards bounds how many ranges a read fans out to.
+const maxShards = 1000
+
+// shardOf is the shard, of [0, n), of a text: its digest, or the first eight
+// bytes of it, as a big-endian number, modulo n.
+func shardOf(digest func(string) []byte, text string, n int) int {
+	var b [8]byte
+	sum := digest(text)
+	sum = sum[:min(len(sum), len(b))]
+	copy(b[len(b)-len(sum):], sum)
+	return int(binary.BigEndian.Uint64(b[:]) % uint64(n))
+}
+
+// derivedEncoder makes e write what follows from a value and does not tell it:
+// salt(hash,n,w) the shard, as w digits; hash(name) the digest, in hex.
+func derivedEncoder(e *encoder, name, arg string, operand attr.Type) error {
+	e.derived, e.in = true, operand
+	if operand == attr.Absent { // a capture that is a time
+		e.in = attr.N
+	}
+	if name == "hash" {
+		digest, err := parseDigest(arg)
+		if err != nil {
+			return err
+		}
+		e.width = 2 * len(digest(""))
+		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) { return hex.AppendEncode(dst, digest(v.Str)), true }
+		return nil
+	}
+	args := strings.Split(arg, ",")
+	if len(args) != 3 {
+		return errors.New("encoder salt: expected salt(hash,n,w): a hash, the number of shards and of digits")
+	}
+	digest, err := parseDigest(strings.TrimSpace(args[0]))
+	if err != nil {
+		return err
+	}
+	n, errN := strconv.Atoi(strings.TrimSpace(args[1]))
+	w, errW := strconv.Atoi(strings.TrimSpace(args[2]))
+	if errN != nil || errW != nil || n < 1 || n > maxShards || w < 1 || w > 18 || int64(n) > pow10(w) {
+		return fmt.Errorf("encoder salt: %s shards of %s digits; expected 1 to %d, in as many digits as they need", args[1], args[2], maxShards)
+	}
+	e.shards, e.width = n, w
+	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
+		return e.appendShard(dst, shardOf(digest, v.Str, n)), true
+	}
+	return nil
+}
+
+// appendShard appends the text of a shard.
+func (e *encoder) appendShard(dst []byte, shard int) []byte {
+	return fmt.Appendf(dst, "%0*d", e.width, shard)
+}
+
+// Ordered code of integers: bigtable.Type.Int64.Encoding.OrderedCodeBytes. A
+// value takes the fewest bytes that hold its sign, its bits and, in unary, how
+// many bytes there are: ones for what is not negative, zeros for what is.
+const maxOrderedCodeBytes = 10
+
+func appendOrderedCode(dst []byte, n int64) []byte {
+	magnitude := uint64(n)
+	var wide [maxOrderedCodeBytes]byte
+	if n < 0 {
+		magnitude = ^magnitude
+		wide[0], wide[1] = 0xff, 0xff
+	}
+	binary.BigEndian.PutUint64(wide[2:], uint64(n))
+	size := 1
+	for size < maxOrderedCodeBytes && magnitude >= 1<<(7*size-1) {
+		size++
+	}
+	code := wide[maxOrderedCodeBytes-size:]
+	code[0] ^= byte(0xff << max(0, 8-size))
+	if size > 8 {
+		code[1] ^= byte(0xff << (16 - size))
+	}
+	return append(dst, code...)
+}
+
+func parseOrderedCode(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > maxOrderedCodeBytes {
+		return 0, false
+	}
+	var wide [maxOrderedCodeBytes]byte
+	if b[0] < 0x80 {
+		for i := range wide {
+			wide[i] = 0xff
+		}
+	}
+	code := wide[maxOrderedCodeBytes-len(b):]
+	copy(code, b)
+	code[0] ^= byte(0xff << max(0, 8-len(b)))
+	if len(b) > 8 {
+		code[1] ^= byte(0xff << (16 - len(b)))
+	}
+	n := int64(binary.BigEndian.Uint64(wide[2:]))
+	return n, bytes.Equal(appendOrderedCode(nil, n), b)
 }
 
 func pow10(n int) int64 {

@@ -75,18 +75,18 @@ func parseTemplate(src string, resolve func(name, enc string) (slot int, e *enco
 	return t, nil
 }
 
-// slots are the variables that the template refers to.
+// slots are the variables that the template tells.
 func (t *template) slots() []int {
 	var s []int
 	for _, p := range t.parts {
-		if p.lit == nil {
+		if p.lit == nil && !p.enc.derived {
 			s = append(s, p.slot)
 		}
 	}
 	return s
 }
 
-// uses reports whether the template refers to a variable.
+// uses reports whether the template tells a variable.
 func (t *template) uses(slot int) bool { return slices.Contains(t.slots(), slot) }
 
 // isLiteral reports whether the template refers to nothing.
@@ -115,14 +115,17 @@ func (t *template) render(dst []byte, vars []attr.Value, special string) (out []
 }
 
 // renderKnown appends the text up to the first reference whose variable has no
-// value; whole says that there was none such. A value outside of its
-// encoder's domain gives bad.
-func (t *template) renderKnown(dst []byte, vars []attr.Value) (out []byte, whole bool, bad *part) {
+// value; whole says that there was none such. A salt of such a variable is
+// that of shard, unless shard is negative. A value outside of its encoder's
+// domain gives bad.
+func (t *template) renderKnown(dst []byte, vars []attr.Value, shard int) (out []byte, whole bool, bad *part) {
 	for i := range t.parts {
 		p := &t.parts[i]
 		switch {
 		case p.lit != nil:
 			dst = append(dst, p.lit...)
+		case shard >= 0 && p.unknownSalt(vars):
+			dst = p.enc.appendShard(dst, shard)
 		case p.slot < 0 || vars[p.slot].IsAbsent():
 			return dst, false, nil
 		default:
@@ -133,6 +136,11 @@ func (t *template) renderKnown(dst []byte, vars []attr.Value) (out []byte, whole
 		}
 	}
 	return dst, true, nil
+}
+
+// unknownSalt reports whether the part is a salt of a variable without a value.
+func (p *part) unknownSalt(vars []attr.Value) bool {
+	return p.lit == nil && p.enc.shards > 0 && vars[p.slot].IsAbsent()
 }
 
 // match takes text apart and sets the variables; one that has a value already
@@ -159,11 +167,13 @@ func (t *template) match(text []byte, vars []attr.Value, special *string) bool {
 		if n < 0 || n > len(text) {
 			return false
 		}
-		if p.slot < 0 {
+		switch {
+		case p.slot < 0:
 			if special != nil {
 				*special = string(text[:n])
 			}
-		} else {
+		case p.enc.derived: // the caller renders again, and compares
+		default:
 			v, ok := p.enc.decodeKey(text[:n])
 			if !ok || !vars[p.slot].IsAbsent() && !attr.Equal(v, vars[p.slot]) {
 				return false
