@@ -2,11 +2,7 @@ package emu
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 
@@ -16,8 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/engine"
@@ -105,94 +99,7 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// raw is a message that is bytes already.
-type raw []byte
-
-type rawCodec struct{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) ([]byte, error) { return *v.(*raw), nil }
-
-func (rawCodec) Unmarshal(b []byte, v any) error {
-	*v.(*raw) = append(raw(nil), b...)
-	return nil
-}
-
-// call sends one message of bytes to an RPC and reads all answers.
-func (r rpc) call(ctx context.Context, conn grpc.ClientConnInterface, message []byte, o ...grpc.CallOption) error {
-	path := "/" + r.service + "/" + r.method
-	if r.stream == nil {
-		var resp raw
-		return conn.Invoke(ctx, path, (*raw)(&message), &resp, o...)
-	}
-	s, err := conn.NewStream(ctx, r.stream, path, o...)
-	if err != nil {
-		return err
-	}
-	if err := s.SendMsg((*raw)(&message)); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if err := s.CloseSend(); err != nil {
-		return err
-	}
-	for {
-		var resp raw
-		if err := s.RecvMsg(&resp); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-// TestTrap66_EveryRPCAnswers sends nothing, noise, and broken requests to every
-// method: each answers with a status, and the server lives.
-func TestTrap66_EveryRPCAnswers(t *testing.T) {
-	t.Parallel()
-	e := newTable(t, "f")
-	conn := e.dial()
-	rng := rand.New(rand.NewPCG(1, 2))
-	rawly := grpc.ForceCodec(rawCodec{})
-	served := map[string]bool{}
-	for _, f := range Support() {
-		served[f.Group+"."+f.Name] = f.Status == Served
-	}
-	// Requests that are sound but for their last bytes.
-	seed, err := proto.Marshal(&btpb.ReadRowsRequest{TableName: testTable, Filter: nestedFilter(3)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range allRPCs() {
-		messages := [][]byte{nil}
-		for n := range 30 {
-			noise := make([]byte, rng.IntN(64))
-			for i := range noise {
-				noise[i] = byte(rng.Uint32())
-			}
-			messages = append(messages, noise, append(append([]byte{}, seed[:n*len(seed)/30]...), noise...))
-		}
-		for i, m := range messages {
-			err := r.call(e.ctx(), conn, m, rawly)
-			st, ok := status.FromError(err)
-			if !ok {
-				t.Fatalf("%s/%s: %v is no status", r.service, r.method, err)
-			}
-			switch isServed := served[shortService(r.service)+"."+r.method]; {
-			case !isServed && (st.Code() != codes.Unimplemented || !strings.Contains(st.Message(), r.method)):
-				t.Errorf("%s/%s: got %v, want Unimplemented by name", r.service, r.method, err)
-			case isServed && i == 0 && st.Code() != codes.InvalidArgument:
-				t.Errorf("%s/%s: an empty message: %v", r.service, r.method, err)
-			case st.Code() == codes.Unavailable, strings.Contains(st.Message(), "internal fault"):
-				t.Errorf("%s/%s with %x: %v", r.service, r.method, m, err)
-			}
-		}
-	}
-	e.wantCells(nil)
-}
-
-// TestUnknownFields sends messages whose submessages are all there and empty.
+// TestHollowMessages sends messages whose submessages are all there and empty.
 func TestHollowMessages(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
