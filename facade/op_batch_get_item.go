@@ -97,6 +97,9 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		if len(request.Keys) == 0 {
 			v.fail(path+"Keys", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
 		}
+		if n := len(request.Keys); n > maxBatchGetKeys {
+			v.fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(msgMemberMaxLength, maxBatchGetKeys))
+		}
 		v.attributesToGet(request.AttributesToGet)
 		keys += len(request.Keys)
 	}

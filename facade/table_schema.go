@@ -150,6 +150,9 @@ func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (ma
 
 // resolveTableKey is resolveKeySchema for a table.
 func resolveTableKey(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
+	if len(types) < len(schema) { // AWS counts before it looks at the names
+		return mapping.KeySchema{}, validationError(msgKeyNotDefined)
+	}
 	key, err := resolveKeySchema(schema, types)
 	if err != nil {
 		return key, err

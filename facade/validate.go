@@ -21,6 +21,7 @@ type validator struct {
 	operation string
 	current   bool // MessagesCurrent
 	failures  []string
+	newer     string // the first failure of a member that moved early
 }
 
 func (s *Server) validator(operation string) *validator {
@@ -35,6 +36,19 @@ func (v *validator) newConstraintWording() bool {
 		return false
 	default:
 		return v.current
+	}
+}
+
+// movedEarly: the members whose constraint errors have the newer wording in
+// every region. They are checked after the others, and stop at the first.
+func (v *validator) movedEarly(member string) bool {
+	switch v.operation {
+	case "Query":
+		return member == "Limit"
+	case "BatchGetItem":
+		return strings.HasSuffix(member, ".member.Keys")
+	default:
+		return false
 	}
 }
 
@@ -53,8 +67,14 @@ func (v *validator) reject(message string) error {
 // fail records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (v *validator) fail(member, value, constraint string) {
-	if v.newConstraintWording() {
+	switch {
+	case v.newConstraintWording():
 		v.failures = append(v.failures, fmt.Sprintf(msgMemberCurrent, member, constraint))
+		return
+	case v.movedEarly(member):
+		if v.newer == "" {
+			v.newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
+		}
 		return
 	}
 	v.failures = append(v.failures, fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint))
@@ -64,7 +84,10 @@ func (v *validator) fail(member, value, constraint string) {
 func (v *validator) constrained() error {
 	n := len(v.failures)
 	if n == 0 {
-		return nil
+		if v.newer == "" {
+			return nil
+		}
+		return validationError(fmt.Sprintf(msgValidationErrors, 1, "", v.newer))
 	}
 	if v.newConstraintWording() {
 		n = 1
@@ -128,8 +151,8 @@ func (v *validator) tableName(value *string) string {
 // name checks the name of a table or an index.
 func (v *validator) name(member, name string) {
 	least := minTableNameChars
-	if name == "" && v.newConstraintWording() {
-		least = 1
+	if name == "" && member == "TableName" {
+		least = 1 // the member itself; what is given may also be an ARN
 	}
 	if !namePattern.MatchString(name) && name != "" {
 		v.fail(member, quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
@@ -152,7 +175,9 @@ func (v *validator) controlTableName(value *string) (string, error) {
 	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
 		name = m[1]
 	}
-	if n := utf8.RuneCountInString(name); n > 0 && (n < minTableNameChars || n > maxTableNameChars) {
+	n := utf8.RuneCountInString(name)
+	wrongLength := n > 0 && (n < minTableNameChars || n > maxTableNameChars)
+	if wrongLength && (v.current || v.operation != "CreateTable") { // the older CreateTable says it by the constraint
 		return "", validationError(msgTableNameLength)
 	}
 	v.name("TableName", name)
