@@ -59,6 +59,7 @@ const (
 
 // Error codes.
 const (
+	codeAccessDenied           = "AccessDeniedException"
 	codeConditionalCheckFailed = "ConditionalCheckFailedException"
 	codeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
@@ -82,7 +83,7 @@ const (
 func namespaceOf(code string) string {
 	switch code {
 	case codeSerialization, codeUnknownOperation, codeMissingAuthentication, codeIncompleteSignature,
-		codeInvalidSignature, codeRequestTooLarge:
+		codeInvalidSignature, codeRequestTooLarge, codeAccessDenied:
 		return namespaceService
 	case codeValidation:
 		return namespaceValidate
@@ -95,7 +96,7 @@ func namespaceOf(code string) string {
 // capital for a few errors.
 func messageMember(code string) string {
 	switch code {
-	case codeSerialization, codeIdempotentMismatch, codeTransactionCanceled, codeTransactionInProgress:
+	case codeSerialization, codeAccessDenied, codeIdempotentMismatch, codeTransactionCanceled, codeTransactionInProgress:
 		return "Message"
 	default:
 		return "message"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -61,7 +62,8 @@ func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
 	return merged, nil
 }
 
-// taggedTable returns the name of the table that an ARN stands for.
+// taggedTable returns the name of the table that an ARN stands for. Nothing of
+// another account is ours to look at, whether it exists or not.
 func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	v.required("ResourceArn", arn != nil)
 	if err := v.constrained(); err != nil {
@@ -70,6 +72,9 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	m := tableARNPattern.FindStringSubmatch(*arn)
 	if m == nil {
 		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
+	}
+	if account := strings.Split(*arn, ":")[4]; account != s.opts.AccountID {
+		return "", badRequest(codeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
 	}
 	return m[1], nil
 }
