@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -19,9 +20,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// trapNumber is how a declared difference names the trap that it belongs to: the
+// TestTrapNN of that number holds this server to its side.
+var trapNumber = regexp.MustCompile(`^T(0[1-9]|[1-6][0-9]|7[0-2])$`)
+
 // TestCompat_bttest runs reads and writes on this server and on Google's
 // in-memory fake and compares what comes back. The fake is a peer, not an
-// oracle: where it is known to differ the case says so, and must still differ.
+// oracle: where it is known to differ the case names the trap, and must still
+// differ.
 func TestCompat_bttest(t *testing.T) {
 	t.Parallel()
 	fake, err := bttest.NewServer("127.0.0.1:0")
@@ -107,48 +113,51 @@ func TestCompat_bttest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		do     func(context.Context, grpc.ClientConnInterface) (string, error)
-		differ string // why the two differ; "" if they must agree
+		trap   string // the number of the trap for which the two differ; "" if they must agree
+		differ string // what the fake does instead
 	}{
-		{"all", read(&btpb.ReadRowsRequest{}), ""},
-		{"limit", read(&btpb.ReadRowsRequest{RowsLimit: 2}), ""},
-		{"keys", read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row3"), []byte("row1"), []byte("row3")}}}), ""},
-		{"ranges", read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowRanges: []*btpb.RowRange{closedOpen("row1", "row3"), openClosed("row2", "row4")}}}), ""},
-		{"family", filtered(familyRegexOf("g")), ""},
-		{"qualifier", filtered(qualifierRegexOf("q[12]")), ""},
-		{"value", filtered(valueRegexOf("[2-4]")), ""},
-		{"row key", filtered(rowKeyRegexOf("row[02].*")), ""},
-		{"versions", filtered(columnLimitOf(2)), ""},
-		{"time range", filtered(timeRangeOf(2000, 4000)), ""},
-		{"micros in a time range", filtered(timeRangeOf(2001, 4001)), ""},
-		{"chain", filtered(chainOf(familyRegexOf("f"), qualifierRegexOf("q1"), columnLimitOf(1))), ""},
-		{"interleave", filtered(chainOf(qualifierRegexOf("q1"), interleaveOf(passAll(), labelOf("l")), passAll())), ""},
-		{"condition", filtered(conditionOf(valueRegexOf("12"), passAll(), labelOf("no"))), ""},
-		{"condition without a branch", filtered(conditionOf(valueRegexOf("12"), nil, labelOf("no"))), ""},
-		{"bad regex", filtered(valueRegexOf("(")), ""},
-		{"chain of one", filtered(chainOf(passAll())), ""},
-		{"bad granularity", mutate(set("f", "q", 1, "")), ""},
-		{"no mutations", mutate(), ""},
-		{"set and delete", mutate(set("f", "q", 1000, "1"), deleteColumn("f", "q", 0, 0)), ""},
+		{"all", read(&btpb.ReadRowsRequest{}), "", ""},
+		{"limit", read(&btpb.ReadRowsRequest{RowsLimit: 2}), "", ""},
+		{"keys", read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row3"), []byte("row1"), []byte("row3")}}}), "", ""},
+		{"ranges", read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowRanges: []*btpb.RowRange{closedOpen("row1", "row3"), openClosed("row2", "row4")}}}), "", ""},
+		{"family", filtered(familyRegexOf("g")), "", ""},
+		{"qualifier", filtered(qualifierRegexOf("q[12]")), "", ""},
+		{"value", filtered(valueRegexOf("[2-4]")), "", ""},
+		{"row key", filtered(rowKeyRegexOf("row[02].*")), "", ""},
+		{"versions", filtered(columnLimitOf(2)), "", ""},
+		{"time range", filtered(timeRangeOf(2000, 4000)), "", ""},
+		{"micros in a time range", filtered(timeRangeOf(2001, 4001)), "", ""},
+		{"chain", filtered(chainOf(familyRegexOf("f"), qualifierRegexOf("q1"), columnLimitOf(1))), "", ""},
+		{"interleave", filtered(chainOf(qualifierRegexOf("q1"), interleaveOf(passAll(), labelOf("l")), passAll())), "", ""},
+		{"condition", filtered(conditionOf(valueRegexOf("12"), passAll(), labelOf("no"))), "", ""},
+		{"condition without a branch", filtered(conditionOf(valueRegexOf("12"), nil, labelOf("no"))), "", ""},
+		{"bad regex", filtered(valueRegexOf("(")), "", ""},
+		{"chain of one", filtered(chainOf(passAll())), "", ""},
+		{"bad granularity", mutate(set("f", "q", 1, "")), "", ""},
+		{"no mutations", mutate(), "", ""},
+		{"set and delete", mutate(set("f", "q", 1000, "1"), deleteColumn("f", "q", 0, 0)), "", ""},
 
-		{"unknown family", mutate(set("nope", "q", 1000, "")), "the fake answers Unknown"},
+		{"unknown family", mutate(set("nope", "q", 1000, "")), "T02", "the fake answers Unknown"},
 		{"half a mutation", func(ctx context.Context, conn grpc.ClientConnInterface) (string, error) {
 			_, _ = mutate(set("f", "half", 1000, "1"), set("nope", "q", 1000, ""))(ctx, conn)
 			return read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row9")}}})(ctx, conn)
-		}, "the fake keeps what came before the failing mutation"},
-		{"negative limit", read(&btpb.ReadRowsRequest{RowsLimit: -1}), "the fake returns nothing"},
-		{"bitmask", filtered(&btpb.RowFilter{Filter: &btpb.RowFilter_ValueBitmaskFilter{ValueBitmaskFilter: &btpb.ValueBitmask{Mask: []byte("1")}}}), "the fake ignores the filter"},
-		{"bad escape", filtered(qualifierRegexOf(`\q1`)), ""},
-		{"label then strip", filtered(chainOf(rowLimitOf(100), labelOf("l"), stripFilter())), "the fake drops the label"},
-		{"label of 16", filtered(labelOf("aaaaaaaaaaaaaaaa")), "the fake accepts it"},
+		}, "T01", "the fake keeps what came before the failing mutation"},
+		{"negative limit", read(&btpb.ReadRowsRequest{RowsLimit: -1}), "T43", "the fake returns nothing"},
+		{"bitmask", filtered(&btpb.RowFilter{Filter: &btpb.RowFilter_ValueBitmaskFilter{ValueBitmaskFilter: &btpb.ValueBitmask{Mask: []byte("1")}}}), "T25", "the fake ignores the filter"},
+		{"bad escape", filtered(qualifierRegexOf(`\q1`)), "", ""},
+		{"label then strip", filtered(chainOf(rowLimitOf(100), labelOf("l"), stripFilter())), "T32", "the fake drops the label"},
+		{"label of 16", filtered(labelOf("aaaaaaaaaaaaaaaa")), "T32", "the fake accepts it"},
 	} {
 		ours, oursErr := c.do(e.ctx(), conns[0])
 		theirs, theirsErr := c.do(e.ctx(), conns[1])
 		same := ours == theirs && status.Code(oursErr) == status.Code(theirsErr)
 		switch {
-		case c.differ == "" && !same:
+		case (c.trap == "") != (c.differ == ""), c.trap != "" && !trapNumber.MatchString(c.trap):
+			t.Errorf("%s: a difference names its trap: %q, %q", c.name, c.trap, c.differ)
+		case c.trap == "" && !same:
 			t.Errorf("%s: ours:\n%s%v\ntheirs:\n%s%v", c.name, ours, oursErr, theirs, theirsErr)
-		case c.differ != "" && same:
-			t.Errorf("%s: no difference any more (%s):\n%s%v", c.name, c.differ, ours, oursErr)
+		case c.trap != "" && same:
+			t.Errorf("%s: no difference any more (%s, %s):\n%s%v", c.name, c.trap, c.differ, ours, oursErr)
 		case status.Code(oursErr) == codes.Unknown || status.Code(oursErr) == codes.Internal:
 			t.Errorf("%s: %v", c.name, oursErr)
 		}
@@ -198,15 +207,14 @@ func readLoosely(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsR
 
 // TestCompat_bttest_DataDriven runs the data-plane cases of testdata, whose
 // output is this server's, on Google's in-memory fake too. A command where the
-// fake is known to differ says bttest=REASON: the number of a trap, or a state
-// that such a difference before it has left. It must still differ. Of errors the
-// code counts, not the text; all server times are alike, since its clock cannot
-// be set; where the times decide how many cells there are, bttest=clock says that
-// there is nothing to compare, and bttest=random where it takes the cells of a
-// row in an order of chance (traps 29 and 30).
+// fake is known to differ says bttest=TNN: the number of the trap, of this
+// command or of one before it whose effect is still seen. It must still differ.
+// Two declare that there is nothing to compare: bttest=clock, where times
+// decide how many cells there are and the fake's clock cannot be set, and
+// bttest=TNN-random, where for that trap it takes cells in an order of chance. Of
+// errors the code counts, not the text; all server times are alike.
 func TestCompat_bttest_DataDriven(t *testing.T) {
 	t.Parallel()
-	reason := regexp.MustCompile(`^(T[0-9]{2}|state|clock|random)$`)
 	code := regexp.MustCompile(`(?m)^((?:[0-9]+ )?(?:InvalidArgument|NotFound|AlreadyExists|FailedPrecondition|Unimplemented|Unknown|Internal)): .*$`)
 	now := regexp.MustCompile(`@1[0-9]{15}\b`)
 	comparable := func(s string) string { return now.ReplaceAllString(code.ReplaceAllString(s, "$1"), "@now") }
@@ -249,10 +257,11 @@ func TestCompat_bttest_DataDriven(t *testing.T) {
 					}
 					var why string
 					d.ScanArgs(t, "bttest", &why)
-					if !reason.MatchString(why) {
-						t.Errorf("%s: bttest=%s is no reason", d.Pos, why)
+					trap, random := strings.CutSuffix(why, "-random")
+					if why != "clock" && !trapNumber.MatchString(trap) {
+						t.Errorf("%s: bttest=%s names no trap", d.Pos, why)
 					}
-					if same && why != "clock" && why != "random" {
+					if same && why != "clock" && !random {
 						t.Errorf("%s: the fake differs no more (%s)", d.Pos, why)
 					}
 					return d.Expected

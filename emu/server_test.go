@@ -28,17 +28,16 @@ var descriptors = []*grpc.ServiceDesc{
 // rpc is one method of a service.
 type rpc struct {
 	service, method string
-	stream          *grpc.StreamDesc // nil for unary methods
 }
 
 func allRPCs() []rpc {
 	var out []rpc
 	for _, d := range descriptors {
 		for _, m := range d.Methods {
-			out = append(out, rpc{d.ServiceName, m.MethodName, nil})
+			out = append(out, rpc{d.ServiceName, m.MethodName})
 		}
-		for i := range d.Streams {
-			out = append(out, rpc{d.ServiceName, d.Streams[i].StreamName, &d.Streams[i]})
+		for _, s := range d.Streams {
+			out = append(out, rpc{d.ServiceName, s.StreamName})
 		}
 	}
 	return out
