@@ -100,6 +100,9 @@ func New(o Options) (*Server, error) {
 	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc))
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
+	for service := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
+	}
 	return s, nil
 }
 

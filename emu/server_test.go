@@ -11,7 +11,6 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/engine"
@@ -153,15 +152,6 @@ func TestPanicBecomesInternal(t *testing.T) {
 	wantCode(t, err, codes.Internal)
 	_, err = readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{})
 	wantCode(t, err, codes.Internal)
-}
-
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	resp, err := healthpb.NewHealthClient(e.dial()).Check(e.ctx(), &healthpb.HealthCheckRequest{})
-	if err != nil || resp.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("got %v, %v", resp, err)
-	}
 }
 
 func TestClose(t *testing.T) {

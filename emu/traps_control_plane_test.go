@@ -473,7 +473,23 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			return err
 		},
 		"policy": func(int) error {
-			_, err := e.admin.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: testTable, Policy: &iampb.Policy{}})
+			if _, err := e.admin.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: testTable, Policy: &iampb.Policy{}}); err != nil {
+				return err
+			}
+			if _, err := e.admin.GetIamPolicy(ctx, &iampb.GetIamPolicyRequest{Resource: testTable}); err != nil {
+				return err
+			}
+			_, err := e.admin.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: testTable, Permissions: []string{"bigtable.tables.readRows"}})
+			return err
+		},
+		"policy of the instance": func(int) error {
+			if _, err := instances.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: testInstance, Policy: &iampb.Policy{}}); err != nil {
+				return err
+			}
+			if _, err := instances.GetIamPolicy(ctx, &iampb.GetIamPolicyRequest{Resource: testInstance}); err != nil {
+				return err
+			}
+			_, err := instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: testInstance, Permissions: []string{"bigtable.instances.get"}})
 			return err
 		},
 		"clusters": func(i int) error {
