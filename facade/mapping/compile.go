@@ -55,8 +55,16 @@ type rule struct {
 	exclusive bool
 	// identity are the slots that tell the items of a row apart, for the
 	// `i/` cells of the sidecar.
-	identity                            []int
-	lossTypes, lossEmpty, lossRetention bool
+	identity []int
+	// version is the variable that numbers the versions of an item, which are
+	// cells of the same columns; slotNone without one.
+	version int
+	// latest says that version 0 is a copy of the highest, and not stored.
+	latest bool
+	// versioned are the attributes whose absence each version records.
+	versioned []string
+
+	lossTypes, lossEmpty, lossRetention, lossAbsent bool
 }
 
 type capture struct {
@@ -155,6 +163,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	if c.err == nil {
 		c.exclusive()
 		c.claims()
+		c.absences()
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -172,7 +181,7 @@ func (c *compiler) words() {
 	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
 	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
 	for i, l := range c.spec.AcceptLoss {
-		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, LossTypes, LossEmpty, LossRetention)
+		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
 	}
 	for i, g := range c.spec.Source.GSIs {
 		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsNone)
@@ -329,7 +338,7 @@ func attrOfFamily(f string) (string, bool) {
 func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
-		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{},
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, version: slotNone,
 	}
 	for _, a := range c.l.key.attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -342,6 +351,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 			r.lossTypes = r.lossTypes || l.What == LossTypes
 			r.lossEmpty = r.lossEmpty || l.What == LossEmpty
 			r.lossRetention = r.lossRetention || l.What == LossRetention
+			r.lossAbsent = r.lossAbsent || l.What == LossAbsent
 		}
 	}
 	c.when(r, spec, path)
@@ -358,7 +368,63 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	if c.err == nil {
 		c.invert(r, path)
 	}
+	if c.err == nil {
+		c.versions(r, spec, path)
+	}
 	return r
+}
+
+// versions finds the rules whose items are versions of one another.
+func (c *compiler) versions(r *rule, spec *Rule, path string) {
+	for _, p := range r.puts {
+		if p.byTime && r.captures[p.timeSlot-firstCapture].enc.version {
+			r.version = p.timeSlot
+		}
+	}
+	if r.version != slotNone {
+		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && !p.whole && !c.l.key.isKey(name) && !r.timeAttrs[name] {
+				r.versioned = append(r.versioned, name)
+			}
+		}
+	}
+	if own, types := c.l.declared[FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
+		for _, p := range r.puts {
+			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
+				c.fail(joinPath("target.families", FamilyTypes), CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
+					"as many versions as the other family has")
+			}
+		}
+	}
+	if spec.Latest == "" {
+		return
+	}
+	path += ".latest"
+	r.latest = true
+	if r.version == slotNone {
+		c.fail(path, CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
+		return
+	}
+	for _, p := range r.puts {
+		if p.timeSlot != r.version {
+			c.fail(p.path, CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-firstCapture].name+`}" on all puts`)
+		}
+	}
+	begins := false
+	for _, t := range r.when {
+		if t != nil && t.uses(r.version) {
+			prefix, _ := t.literalEnds(nil)
+			begins = len(t.parts[0].lit) == len(prefix) && spec.Latest == string(prefix)+"0"
+		}
+	}
+	if !begins {
+		c.fail(path, CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+	}
+	for i, g := range c.spec.Source.GSIs {
+		if g.As == IndexAsTable {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none")
+		}
+	}
 }
 
 func (c *compiler) when(r *rule, spec *Rule, path string) {
@@ -714,6 +780,20 @@ func (c *compiler) exclusive() {
 // listCells reports whether a put lays a list out as one cell an element.
 func (c *compiler) listCells(r *rule, p *put) bool {
 	return p != nil && r.exclusive && p.codec == codecByType && p.timeSlot == slotNone && p.timeAttr == "" && !p.members && !p.mapKeys
+}
+
+// absences checks that no two rules record in one row what their versions lack.
+func (c *compiler) absences() {
+	if !c.l.sidecar {
+		return
+	}
+	for i, r := range c.l.rules {
+		for _, o := range c.l.rules[:i] {
+			if len(r.versioned) > 0 && len(o.versioned) > 0 && c.rowsMeet(r, o) {
+				c.fail(fmt.Sprintf("rules[%d].row", i), CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
+			}
+		}
+	}
 }
 
 // rowsMeet reports whether two rules may write the same row: true unless it

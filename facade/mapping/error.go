@@ -23,6 +23,7 @@ const (
 	CodeCorrupt          Code = "E-CORRUPT"           // cells that no item can have produced
 	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is no YAML, or not of the schema
 	CodeInverse          Code = "E-INVERSE"           // a rule that cannot be inverted
+	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that is none
 	CodeFamily           Code = "E-FAMILY"            // a family that is not declared, or whose GC loses data
 )
 

@@ -106,14 +106,7 @@ func (l *rules) items(row Row) ([]attr.Item, error) {
 }
 
 func sortByKey(key KeySchema, items []attr.Item) {
-	slices.SortFunc(items, func(a, b attr.Item) int {
-		for _, k := range key.attrs() {
-			if c, _ := attr.Compare(a[k.Name], b[k.Name]); c != 0 {
-				return c
-			}
-		}
-		return 0
-	})
+	slices.SortFunc(items, func(a, b attr.Item) int { return compareKeys(key, a, b) })
 }
 
 // decoder takes the items of one rule out of a row.
@@ -131,6 +124,7 @@ type decoder struct {
 // partial is an item while its cells come in.
 type partial struct {
 	item   attr.Item
+	vars   []attr.Value
 	sets   map[string][]string
 	extras attr.Item
 }
@@ -144,6 +138,7 @@ func (d *decoder) run() error {
 			return err
 		}
 	}
+	d.copies()
 	return nil
 }
 
@@ -153,7 +148,7 @@ func (d *decoder) claim(vars []attr.Value) *partial {
 	if d.r.exclusive && (d.only != nil || d.foreign) {
 		return d.only
 	}
-	if !d.r.derive(vars) {
+	if !d.r.derive(vars) || d.r.isCopy(vars) {
 		return nil
 	}
 	key, ok := d.l.keyItem(d.r, vars)
@@ -164,7 +159,7 @@ func (d *decoder) claim(vars []attr.Value) *partial {
 	id := string(attr.AppendItemJSON(nil, key))
 	p := d.items[id]
 	if p == nil {
-		p = &partial{item: key}
+		p = &partial{item: key, vars: vars}
 		d.items[id] = p
 	}
 	if d.r.exclusive {
@@ -222,7 +217,7 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 	if put.byTime {
 		for _, cell := range c.versions {
 			vars, special := slices.Clone(d.rowVars), ""
-			if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !put.qual.match(c.qual, vars, &special) {
+			if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !put.qual.match(c.qual, vars, &special) || !d.nameable(put, special) {
 				continue
 			}
 			vars[put.timeSlot] = attr.Int(cell.Timestamp / 1000)
@@ -231,7 +226,7 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 				continue
 			}
 			done = true
-			if err := d.value(p, put, put.attr, special, column{c.family, c.qual, []Cell{cell}}); err != nil {
+			if err := d.value(p, put, put.named(special), special, column{c.family, c.qual, []Cell{cell}}); err != nil {
 				return true, err
 			}
 		}
@@ -241,18 +236,33 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 	if !put.qual.match(c.qual, vars, &special) || !d.tagged(c) {
 		return false, nil
 	}
-	if !utf8.ValidString(special) && (put.star || put.mapKeys) || put.star && !put.whole && (special == "" || d.l.key.isKey(special)) {
+	if !d.nameable(put, special) {
 		return false, nil
 	}
 	p := d.claim(vars)
 	if p == nil {
 		return false, nil
 	}
-	name := put.attr
-	if put.star {
-		name = special
+	return true, d.value(p, put, put.named(special), special, c)
+}
+
+// nameable reports whether the text of {attr} or {key} can be a name.
+func (d *decoder) nameable(put *put, special string) bool {
+	switch {
+	case !utf8.ValidString(special):
+		return !put.star && !put.mapKeys
+	case put.star && !put.whole:
+		return special != "" && !d.l.key.isKey(special)
 	}
-	return true, d.value(p, put, name, special, c)
+	return true
+}
+
+// named is the attribute of a column, whose {attr} is special.
+func (p *put) named(special string) string {
+	if p.star {
+		return special
+	}
+	return p.attr
 }
 
 // value adds what a put's column holds to the item.

@@ -27,6 +27,10 @@
 //	i/<rule>/<captures>       presence of an item; its value, if any, is JSON of
 //	                          attributes that have no cell
 //
+// Where a rule's items are versions of one another, a/<attribute> with the
+// timestamp of a version and the value A says that the version lacks the
+// attribute, for readers who take the newest cell of each column.
+//
 // A type mark is a tag byte (S N B O Z s n b M L: string, number, binary,
 // boolean, null, the three sets, map, list), followed by j where the cell holds
 // canonical DynamoDB JSON and by e for an empty map or list.
@@ -110,6 +114,10 @@ type Location struct {
 	// of rules that share a column by a tag have extents in common: they
 	// cannot both be there (see Mapping.Collision).
 	Own []Extent
+	// Derived says that the item has no cells of its own: it is a copy of the
+	// highest version of an item (Rule.Latest), whose versions have the cells
+	// in Own. It is read like others, and never written.
+	Derived bool
 }
 
 // Placed is an item laid out as cells.

@@ -227,6 +227,11 @@ func TestMapping(t *testing.T) {
 					return proof.Joiner() + "\n" + o.Error()
 				}
 				return proof.Joiner()
+			case "prove-versions":
+				if err := prove(m, items); err != nil {
+					return err.Error()
+				}
+				return "ok"
 			case "fidelity":
 				var b strings.Builder
 				for _, f := range m.Fidelity() {

@@ -310,7 +310,7 @@ func (r *reader) root(n ast.Node) {
 				var l AcceptedLoss
 				r.object(n, path, map[string]field{
 					"rule": r.str(&l.Rule, "a rule's name"), "why": r.str(&l.Why, "a reason"),
-					"what": func(n ast.Node, path string) { l.What = r.word(n, path, LossTypes, LossEmpty, LossRetention) },
+					"what": func(n ast.Node, path string) { l.What = r.word(n, path, losses...) },
 				}, "what", "why")
 				s.AcceptLoss = append(s.AcceptLoss, l)
 			})
@@ -526,7 +526,8 @@ func (r *reader) rule(n ast.Node, path string) {
 		"put": func(n ast.Node, path string) {
 			r.list(n, path, func(n ast.Node, path string) { rule.Put = append(rule.Put, r.put(n, path)) })
 		},
-		"tag": r.boolean(&rule.Tag),
+		"tag":    r.boolean(&rule.Tag),
+		"latest": r.str(&rule.Latest, "the start of the sort keys of the copies, such as v0"),
 	}, "name", "row", "put")
 	r.spec.Rules = append(r.spec.Rules, rule)
 }
@@ -708,6 +709,9 @@ func (rule *Rule) yaml() yaml.MapSlice {
 		puts = append(puts, put)
 	}
 	m = append(m, entry("put", puts))
+	if rule.Latest != "" {
+		m = append(m, entry("latest", rule.Latest))
+	}
 	if rule.Tag {
 		m = append(m, entry("tag", true))
 	}

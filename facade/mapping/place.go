@@ -190,6 +190,9 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 	if err != nil {
 		return Placed{}, err
 	}
+	if r.isCopy(vars) {
+		return Placed{Location: Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
+	}
 	p := &placer{l: l, r: r, vars: vars, item: item, time: defaultTimeMicros, extras: attr.Item{}}
 	if err := p.attributes(); err != nil {
 		return Placed{}, err
@@ -604,12 +607,38 @@ func (p *placer) finish() *Error {
 		}
 		p.cells = append(p.cells, Cell{FamilyTypes, qual, p.time, appendExtras(nil, p.extras)})
 	}
+	if err := p.absences(); err != nil {
+		return err
+	}
 	p.l.sortCells(p.cells)
 	for i := 1; i < len(p.cells); i++ {
 		a, b := p.cells[i-1], p.cells[i]
 		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
 			return p.l.fault(CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
 		}
+	}
+	return nil
+}
+
+// absent is the value of a sidecar cell that says that a version lacks an
+// attribute.
+const absent = 'A'
+
+// absences records which attributes a version lacks.
+func (p *placer) absences() *Error {
+	for _, name := range p.r.versioned {
+		if _, has := p.item[name]; has || !p.l.sidecar && p.r.lossAbsent {
+			continue
+		}
+		qual := "a/" + name
+		switch {
+		case !p.l.sidecar:
+			return p.l.fault(CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+		case len(qual) > MaxQualifierBytes:
+			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
+		}
+		millis, _ := integer(p.vars[p.r.version])
+		p.cells = append(p.cells, Cell{FamilyTypes, []byte(qual), millis * 1000, []byte{absent}})
 	}
 	return nil
 }
@@ -719,8 +748,16 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Erro
 			}
 		}
 	}
-	if l.sidecar {
+	switch {
+	case !l.sidecar:
+	case r.isCopy(vars):
+		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/"), Prefix: true})
+	default:
 		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/" + r.identityText(vars))})
+		if len(r.versioned) > 0 {
+			millis, _ := integer(vars[r.version])
+			own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("a/"), Prefix: true, MinTime: millis * 1000, MaxTime: (millis + 1) * 1000})
+		}
 	}
 	return own, nil
 }
@@ -746,7 +783,7 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Exte
 		}
 	}
 	e := Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
-	if p.timeSlot != slotNone && p.byTime && !vars[p.timeSlot].IsAbsent() {
+	if p.timeSlot != slotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
 		millis, ok := integer(vars[p.timeSlot])
 		if !ok || millis > maxTimeMillis-1 {
 			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(maxTimeMillis-1)))
@@ -774,7 +811,11 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 			return err
 		}
 		for _, item := range items {
-			if other := m.key.keyOf(item); !attr.EqualItems(other, m.key.keyOf(key)) {
+			other := m.key.keyOf(item)
+			if at, err := m.Locate(other); err != nil || at[0].Derived {
+				continue // it has no cell
+			}
+			if !attr.EqualItems(other, m.key.keyOf(key)) {
 				return &Error{Code: CodeCollision, Table: m.source, Rule: l.Rule, Key: m.key.keyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 			}
 		}
@@ -795,5 +836,5 @@ func (l *rules) locate(key attr.Item) ([]Location, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Location{{Rule: r.name, Row: row, Own: own}}, nil
+	return []Location{{Rule: r.name, Row: row, Own: own, Derived: r.isCopy(vars)}}, nil
 }

@@ -182,6 +182,17 @@ rules:
 	{name: "ordered code", yaml: typed("oc", keysSN, "'{PK}', '{SK:ocint}'")},
 	{name: "stripped", yaml: typed("auto", keysSS, "'{PK:strip(a)}', '{SK}'")},
 	{name: "wide", yaml: wide, keys: wideKeys, attrs: []string{"UploadDate", "Formats", "Content", "Count", "ViewCount", "l", "a", "c", "f"}, total: true},
+	{
+		name: "versions", yaml: `apiVersion: migration/v1
+source:
+` + keysSS + schema + `target: {table: t, families: {v: {gc: {versions: 10}}, _t: {gc: {versions: 10}}}}
+on: {unknown-attribute: sidecar}
+rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}]}]
+`, total: true,
+		keys: func(t *rapid.T) (pk, sk string) {
+			return rapid.SampledFrom([]string{"p", "p#", "q"}).Draw(t, "pk"), fmt.Sprintf("v%d_%s", rapid.IntRange(0, 12).Draw(t, "n"), rapid.SampledFrom([]string{"1", "_", "é"}).Draw(t, "rest"))
+		},
+	},
 	{name: "blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}', '{SK}'], put: [{attr: '*', cell: 'd:item'}]}]\n", total: true},
 	{name: "wide blob", yaml: "apiVersion: migration/v1\nsource:\n" + keysSS + "target: {table: t, families: {d: {}}}\nfidelity: blob\nrules: [{name: item, row: ['{PK}'], put: [{attr: '*', cell: 'd:{SK}'}]}]\n", total: true},
 	{name: "idiomatic", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "on: {unknown-attribute: sidecar}", "fidelity: idiomatic", 1)},

@@ -12,6 +12,7 @@ const (
 	SidecarType       SidecarKind = "type"       // a/ and c/: a value of another type than the schema's
 	SidecarEmpty      SidecarKind = "empty"      // a/ and c/: an empty map or list
 	SidecarJSON       SidecarKind = "json"       // a/ and c/: a set, map or list kept as JSON
+	SidecarAbsent     SidecarKind = "absent"     // a/: a version lacks an attribute
 	SidecarRule       SidecarKind = "rule"       // r/: which rule wrote a shared column
 	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
 )
@@ -31,6 +32,9 @@ func SidecarKindOf(c Cell) SidecarKind {
 	case "r":
 		return SidecarRule
 	case "a", "c":
+		if len(c.Value) == 1 && c.Value[0] == absent {
+			return SidecarAbsent
+		}
 		_, mark, ok := parseMark(c.Value)
 		switch {
 		case !ok:
@@ -58,6 +62,8 @@ func (k SidecarKind) String() string {
 		return "an empty map or list"
 	case SidecarJSON:
 		return "a set, map or list kept as JSON"
+	case SidecarAbsent:
+		return "an attribute that a version lacks"
 	case SidecarRule:
 		return "the rule of a column that several rules write"
 	case SidecarUnknown:

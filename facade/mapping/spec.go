@@ -111,7 +111,7 @@ type GC struct {
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {
 	Rule string // "" for all rules
-	What string // LossTypes, LossEmpty, LossRetention
+	What string // LossTypes, LossEmpty, LossRetention, LossAbsent
 	Why  string
 }
 
@@ -123,7 +123,13 @@ const (
 	// column gets more of them than its family's versions, or they are older
 	// than its maxAge. Without it, verification counts such cells as differences.
 	LossRetention = "retention"
+	// LossAbsent: a read of the newest cell of each column shows a value of an
+	// older version where the newest has none, since there is no sidecar to
+	// say so. Items come back all the same.
+	LossAbsent = "absent"
 )
+
+var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent}
 
 // Rule sends items to rows and cells.
 type Rule struct {
@@ -133,6 +139,10 @@ type Rule struct {
 	Same []string // `same` in `when`: key attributes that must be equal
 	Row  []string // row key segments
 	Put  []Put
+	// Latest is the start of the sort key of copies of the highest version, as
+	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
+	// they come back as copies of it.
+	Latest string
 	// Tag makes the rule write `_t:r/<cell>`, for rules that share a column.
 	Tag bool
 }
