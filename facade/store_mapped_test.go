@@ -148,7 +148,7 @@ func TestStore_MappedRows(t *testing.T) {
 				}
 			}
 			hats := mapping.KeyCondition{Hash: attr.String("hats")}
-			got, err := collect(s.query(ctx, def, nil, hats, true, nil))
+			got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
@@ -212,7 +212,7 @@ func TestStore_MappedRows(t *testing.T) {
 			}
 			ix := def.index("ByPrice")
 			cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
-			got, err = collect(s.query(ctx, def, ix, cond, true, nil))
+			got, err = collect(s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
 			}
@@ -380,7 +380,7 @@ func TestStore_SharedRows(t *testing.T) {
 					slices.Reverse(want)
 				}
 				got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-					return s.query(ctx, def, nil, cond, forward, after)
+					return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -531,5 +531,144 @@ func TestStore_MappingChanges(t *testing.T) {
 	}
 	if _, err := newStore(ctx, o); err == nil || !strings.Contains(err.Error(), "delete the table first") {
 		t.Errorf("mapping to another place: %v", err)
+	}
+}
+
+// saltedMapping spreads a partition over three shards, by each joiner's order.
+const saltedMapping = `
+apiVersion: migration/v1
+source: {table: Events, key: {hash: {name: PK, type: S}, range: {name: SK, type: N}}, schema: {v: S}}
+target: {table: events, joiner: oc, families: {e: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules: [{name: event, row: ["{SK:salt(fnv1a32,3,1)}", "{PK}", "{SK:ORDER}"], put: [{attr: "*", cell: "e:{attr}"}]}]
+`
+
+// A salted partition is read as one, in order, in either direction and page by
+// page.
+func TestStore_Salted(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		for _, order := range []string{"nord", "revms(13)", "n"} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				s := openStore(t, testOptions(start(t), loadMapping(t, strings.Replace(saltedMapping, "ORDER", order, 1))))
+				def, err := s.table(ctx, "Events")
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := model{}
+				for i := range 12 {
+					item := attr.Item{"PK": attr.String([]string{"hot", "cold"}[i%4/3]), "SK": attr.Int(int64(i * 7)), "v": attr.String("x")}
+					m[keyText(keyAttrs(def, item))] = item
+					if err := put(ctx, s, def, item); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if rows := dump(t, s, "events"); !strings.HasPrefix(rows[0], `"0`) || !strings.HasPrefix(rows[len(rows)-1], `"2`) {
+					t.Errorf("rows are not spread: %v", rows)
+				}
+				for _, cond := range []mapping.KeyCondition{
+					{Hash: attr.String("hot")},
+					{Hash: attr.String("hot"), Op: mapping.Between, A: attr.Int(7), B: attr.Int(63)},
+					{Hash: attr.String("cold"), Op: mapping.Greater, A: attr.Int(21)},
+					{Hash: attr.String("cold"), Op: mapping.Equal, A: attr.Int(21)},
+				} {
+					for _, forward := range []bool{true, false} {
+						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
+						if !forward {
+							slices.Reverse(want)
+						}
+						for _, size := range []int{1, 2, 100} {
+							got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+								return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
+							})
+							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
+								t.Errorf("%+v, forward %v, pages of %d: %v (-want +got):\n%s", cond, forward, size, err, d)
+							}
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+const documentMapping = `
+apiVersion: migration/v1
+source: {table: Equipment, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {State: S}}
+target: {table: equipment, families: {v: {gc: {versions: 10}}}}
+accept_loss: [{what: absent, why: "nobody reads the columns alone"}]
+rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}], latest: v0}]
+`
+
+// The copy of the highest version follows the versions; it is read like an
+// item, and not written.
+func TestStore_Versions(t *testing.T) {
+	t.Parallel()
+	version := func(n int, state string) attr.Item {
+		return attr.Item{"PK": attr.String("Equipment"), "SK": attr.String(fmt.Sprintf("v%d_1", n)), "State": attr.String(state)}
+	}
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s := openStore(t, testOptions(start(t), loadMapping(t, documentMapping)))
+			def, err := s.table(ctx, "Equipment")
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds := func(want ...attr.Item) {
+				t.Helper()
+				got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: mapping.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				if d := diffItems(want, got); d != "" || err != nil {
+					t.Errorf("query: %v (-want +got):\n%s", err, d)
+				}
+				if got, err = collect(s.scan(ctx, def, nil, 0, 1, nil)); err != nil || diffItems(want, got) != "" {
+					t.Errorf("scan: %v, %v", texts(got), err)
+				}
+				for _, item := range want {
+					if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
+						t.Errorf("item %v, %v; want %v", got, err, item)
+					}
+				}
+			}
+			for _, item := range []attr.Item{version(1, "OK"), version(2, "WARNING1"), version(11, "OK")} {
+				if err := put(ctx, s, def, item); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := []attr.Item{version(0, "OK"), version(11, "OK"), version(1, "OK"), version(2, "WARNING1")}
+			holds(all...)
+			before := dump(t, s, "equipment")
+			if err := put(ctx, s, def, version(0, "BROKEN")); !errors.Is(err, errOutsideMapping) {
+				t.Errorf("put of a copy: %v", err)
+			}
+			if err := remove(ctx, s, def, keyAttrs(def, all[0])); !errors.Is(err, errOutsideMapping) {
+				t.Errorf("delete of a copy: %v", err)
+			}
+			changes := []*itemChange{replaceBy(def, keyAttrs(def, all[0]), version(0, "BROKEN"))}
+			if ok, _, err := s.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errOutsideMapping) {
+				t.Errorf("transaction on a copy: %v, %v, %v", ok, err, changes[0].err)
+			}
+			if d := gocmp.Diff(before, dump(t, s, "equipment")); d != "" {
+				t.Errorf("rows after refused writes (-before +after):\n%s", d)
+			}
+			if err := remove(ctx, s, def, keyAttrs(def, all[1])); err != nil {
+				t.Fatal(err)
+			}
+			holds(version(0, "WARNING1"), all[2], all[3])
+			for _, item := range []attr.Item{all[2], all[3]} {
+				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			holds()
+			if rows := dump(t, s, "equipment"); len(rows) > 0 {
+				t.Errorf("rows are left behind: %v", rows)
+			}
+			if err := remove(ctx, s, def, keyAttrs(def, all[0])); err != nil {
+				t.Errorf("delete of a copy that is not there: %v", err)
+			}
+		})
 	}
 }

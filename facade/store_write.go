@@ -51,6 +51,7 @@ type itemID [16]byte
 type slot struct {
 	row                   []byte
 	own                   []mapping.Extent // the item's cells, by whichever rule
+	derived               bool             // own are the cells of other items: it has none
 	state, outbox, intent []byte           // qualifiers
 }
 
@@ -118,6 +119,7 @@ func (l *layout) slots(key attr.Item) ([]slot, error) {
 			slots = append(slots, id.slot(loc.Row))
 		}
 		slots[i].own = append(slots[i].own, loc.Own...)
+		slots[i].derived = slots[i].derived || loc.Derived
 	}
 	for i := range slots {
 		slots[i].own = distinctExtents(slots[i].own)
@@ -137,7 +139,7 @@ func outsideMapping(err error) error {
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
 func (p slot) alone() bool {
-	return !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
+	return !p.derived && !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
 }
 
 // filter passes the item's cells and its bookkeeping; nil, all cells, where
@@ -427,6 +429,10 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	pw = plannedWrite{st: *st, old: st.item}
 	if pw.updated, err = w.fn(pw.old); err != nil {
 		return pw, false, err
+	}
+	if st.slot.derived && (pw.old != nil || pw.updated != nil) {
+		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
+			errOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
 	}
 	if pw.updated != nil {
 		if w.l.idOf(pw.updated) != w.id {
