@@ -58,7 +58,7 @@ func settleIsolation(p *btapb.AppProfile) {
 }
 
 // appProfilesOf returns the app profiles of an instance, sorted by name.
-func appProfilesOf(r resourceReader, name string) ([]*btapb.AppProfile, error) {
+func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func appProfilesOf(r resourceReader, name string) ([]*btapb.AppProfile, error) {
 }
 
 // appProfile returns the app profile of a name.
-func appProfile(r resourceReader, name string) (*btapb.AppProfile, error) {
+func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
 	if !hasShape(name, "projects", "instances", "appProfiles") {
 		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
 	}
@@ -123,7 +123,7 @@ func (s *Server) checkSingleRowTransactions(table, profile string) error {
 // checkAppProfile checks what a profile is to become. Warnings are given when
 // it allows single-row transactions in another cluster than other profiles do,
 // as two such may meet in one row.
-func checkAppProfile(r resourceReader, p *btapb.AppProfile, ignoreWarnings bool) error {
+func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) error {
 	name := segments(p.GetName(), 4)
 	_, how, err := instance(r, name)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 	p.Name = req.GetParent() + "/appProfiles/" + req.GetAppProfileId()
 	p.Etag = ""
 	settleIsolation(p)
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
@@ -227,18 +227,24 @@ func (s instanceAdminService) GetAppProfile(_ context.Context, req *btapb.GetApp
 // ListAppProfiles returns the app profiles of an instance, sorted by name, in
 // pages; with the instance "-", those of all instances of a project that
 // ListInstances returns.
-func (s instanceAdminService) ListAppProfiles(_ context.Context, req *btapb.ListAppProfilesRequest) (*btapb.ListAppProfilesResponse, error) {
-	names, err := s.parents(req.GetParent())
+func (s instanceAdminService) ListAppProfiles(ctx context.Context, req *btapb.ListAppProfilesRequest) (*btapb.ListAppProfilesResponse, error) {
+	var all []*btapb.AppProfile
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		names, err := parents(tx, req.GetParent())
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			profiles, err := appProfilesOf(tx, name)
+			if err != nil {
+				return err
+			}
+			all = append(all, profiles...)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	var all []*btapb.AppProfile
-	for _, name := range names {
-		profiles, err := appProfilesOf(s.db, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, profiles...)
 	}
 	slices.SortFunc(all, func(a, b *btapb.AppProfile) int { return strings.Compare(a.GetName(), b.GetName()) })
 	resp := &btapb.ListAppProfilesResponse{}
@@ -263,7 +269,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		return nil, statusInvalid("app_profile", "the update mask names a routing policy that the profile does not set")
 	}
 	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		p, err := appProfile(tx, given.GetName())
 		if err != nil {
 			return err
@@ -297,7 +303,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 // DeleteAppProfile deletes an app profile. It asks for ignore_warnings: traffic
 // that names the profile is not counted, so any may depend on it.
 func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		p, err := appProfile(tx, req.GetName())
 		if err != nil {
 			return err
@@ -308,7 +314,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 		if err := record(tx, segments(p.GetName(), 4)); err != nil {
 			return err
 		}
-		return tx.Delete(kindAppProfile + p.GetName())
+		return tx.DeleteResource(kindAppProfile + p.GetName())
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 }
 
 // clustersOf returns the clusters of an instance, sorted by name.
-func clustersOf(r resourceReader, name string) ([]*btapb.Cluster, error) {
+func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func clustersOf(r resourceReader, name string) ([]*btapb.Cluster, error) {
 }
 
 // cluster returns the cluster of a name.
-func cluster(r resourceReader, name string) (*btapb.Cluster, error) {
+func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if !hasShape(name, "projects", "instances", "clusters") {
 		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
@@ -188,7 +188,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 	}
 	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := record(tx, req.GetParent()); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			return err
 		}
 		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}
-		for _, t := range s.db.Tables(instancePrefix(req.GetParent())) {
+		for _, t := range tx.Tables(instancePrefix(req.GetParent())) {
 			if metadata.GetTables() == nil {
 				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
 			}
@@ -235,24 +235,30 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 
 // ListClusters returns the clusters of an instance, sorted by name; with the
 // instance "-", those of all instances of a project that ListInstances returns.
-func (s instanceAdminService) ListClusters(_ context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
-	names, err := s.parents(req.GetParent())
+func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
+	resp := &btapb.ListClustersResponse{}
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		names, err := parents(tx, req.GetParent())
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			clusters, err := clustersOf(tx, name)
+			if err != nil {
+				return err
+			}
+			resp.Clusters = append(resp.Clusters, clusters...)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	resp := &btapb.ListClustersResponse{}
-	for _, name := range names {
-		clusters, err := clustersOf(s.db, name)
-		if err != nil {
-			return nil, err
-		}
-		resp.Clusters = append(resp.Clusters, clusters...)
 	}
 	return resp, nil
 }
 
 // parents returns the instances that the parent of a list means.
-func (s *Server) parents(parent string) ([]string, error) {
+func parents(r catalogReader, parent string) ([]string, error) {
 	if err := parseInstance("parent", parent); err != nil {
 		return nil, err
 	}
@@ -260,7 +266,7 @@ func (s *Server) parents(parent string) ([]string, error) {
 	if !ok {
 		return []string{parent}, nil
 	}
-	names, err := s.instanceNames(project)
+	names, err := instanceNames(r, project)
 	return names, toStatus(err)
 }
 
@@ -317,7 +323,7 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 	}
 	parent := segments(from.GetName(), 4)
 	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, from.GetName())
 		if err != nil {
 			return err
@@ -343,7 +349,7 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 // DeleteCluster removes a cluster from an instance, unless it is the last one
 // or an app profile routes to it.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
 		if err != nil {
 			return err
@@ -366,7 +372,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
 			}
 		}
-		return tx.Delete(kindCluster + c.GetName())
+		return tx.DeleteResource(kindCluster + c.GetName())
 	})
 	if err != nil {
 		return nil, err

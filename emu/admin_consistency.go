@@ -22,7 +22,7 @@ const consistencyTokenBytes = 16
 // GenerateConsistencyToken returns a token with which CheckConsistency can be
 // asked for 90 days.
 func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
-	t, err := s.table("name", req.GetName())
+	t, err := findTable(s.db, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 // read. A token of another table, or of one deleted since, is refused, and so
 // is one that is older than 90 days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
-	t, err := s.table("name", req.GetName())
+	t, err := findTable(s.db, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // DropRowRange deletes the rows whose keys begin with a prefix, or all rows.
 // delete_all_data_from_table = false does nothing.
 func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowRangeRequest) (*emptypb.Empty, error) {
-	t, err := s.table("name", req.GetName())
+	t, err := findTable(s.db, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		return nil, statusInvalid("modifications", "must specify at least one modification")
 	}
 	var t *engine.Table
-	err := s.change(ctx, func(*engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		if t, err = s.table("name", req.GetName()); err != nil {
+		if t, err = findTable(tx, "name", req.GetName()); err != nil {
 			return err
 		}
 		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
@@ -33,7 +33,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 			}
 		}
 		if len(changes) > 0 {
-			t, err = s.db.ModifyFamilies(ctx, t.Name, changes)
+			t, err = tx.ModifyFamilies(t.Name, changes)
 		}
 		return err
 	})

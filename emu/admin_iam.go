@@ -18,19 +18,13 @@ import (
 // its revision, eight bytes big-endian; 0 is that of a resource without one.
 
 // GetIamPolicy returns the policy of a table.
-func (s tableAdminService) GetIamPolicy(_ context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
-	if _, err := s.table("resource", req.GetResource()); err != nil {
-		return nil, err
-	}
-	return policy(s.db, req)
+func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
+	return s.policy(ctx, req, tablePolicy)
 }
 
 // SetIamPolicy replaces the policy of a table.
 func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
-	return s.setPolicy(ctx, req, func(resourceReader) error {
-		_, err := s.table("resource", req.GetResource())
-		return err
-	})
+	return s.setPolicy(ctx, req, tablePolicy)
 }
 
 // TestIamPermissions grants all permissions on a table that exists, and none on
@@ -39,27 +33,17 @@ func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.Test
 	if err := parseTable("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	_, err := s.table("resource", req.GetResource())
-	return grant(req, err == nil)
+	return grant(req, tablePolicy(s.db, req.GetResource()) == nil)
 }
 
 // GetIamPolicy returns the policy of an instance.
-func (s instanceAdminService) GetIamPolicy(_ context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
-	if err := parseInstance("resource", req.GetResource()); err != nil {
-		return nil, err
-	}
-	if err := checkInstance(s.db, req.GetResource()); err != nil {
-		return nil, err
-	}
-	return policy(s.db, req)
+func (s instanceAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
+	return s.policy(ctx, req, instancePolicy)
 }
 
 // SetIamPolicy replaces the policy of an instance.
 func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
-	if err := parseInstance("resource", req.GetResource()); err != nil {
-		return nil, err
-	}
-	return s.setPolicy(ctx, req, func(r resourceReader) error { return checkInstance(r, req.GetResource()) })
+	return s.setPolicy(ctx, req, instancePolicy)
 }
 
 // TestIamPermissions grants all permissions on an instance that exists, and
@@ -68,11 +52,25 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	if err := parseInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	return grant(req, checkInstance(s.db, req.GetResource()) == nil)
+	return grant(req, instancePolicy(s.db, req.GetResource()) == nil)
+}
+
+// tablePolicy refuses the name of a table that does not exist.
+func tablePolicy(r catalogReader, name string) error {
+	_, err := findTable(r, "resource", name)
+	return err
+}
+
+// instancePolicy refuses the name of an instance that does not exist.
+func instancePolicy(r catalogReader, name string) error {
+	if err := parseInstance("resource", name); err != nil {
+		return err
+	}
+	return checkInstance(r, name)
 }
 
 // loadPolicy returns the stored policy of a resource, or the empty one.
-func loadPolicy(r resourceReader, resource string) (*iampb.Policy, error) {
+func loadPolicy(r catalogReader, resource string) (*iampb.Policy, error) {
 	p := &iampb.Policy{}
 	found, err := load(r, kindPolicy+resource, p)
 	if !found {
@@ -81,29 +79,37 @@ func loadPolicy(r resourceReader, resource string) (*iampb.Policy, error) {
 	return p, err
 }
 
-// policy answers GetIamPolicy for a resource that exists.
-func policy(r resourceReader, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
-	version := req.GetOptions().GetRequestedPolicyVersion()
-	if err := checkPolicyVersion("options.requested_policy_version", version); err != nil {
-		return nil, err
-	}
-	p, err := loadPolicy(r, req.GetResource())
+// policy answers GetIamPolicy for a resource that check passes.
+func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(catalogReader, string) error) (*iampb.Policy, error) {
+	var p *iampb.Policy
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if err := check(tx, req.GetResource()); err != nil {
+			return err
+		}
+		version := req.GetOptions().GetRequestedPolicyVersion()
+		if err := checkPolicyVersion("options.requested_policy_version", version); err != nil {
+			return err
+		}
+		var err error
+		p, err = loadPolicy(tx, req.GetResource())
+		return err
+	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	return p, nil
 }
 
-// setPolicy stores a policy. An etag in it must be that of the stored one. With
+// setPolicy stores a policy of a resource that check passes. An etag in it must be that of the stored one. With
 // an update mask, the fields that it names are replaced and the others stay.
-func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, exists func(resourceReader) error) (*iampb.Policy, error) {
+func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if given == nil {
 		return nil, statusInvalid("policy", "must be set")
 	}
 	var p *iampb.Policy
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
-		if err := exists(tx); err != nil {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if err := check(tx, req.GetResource()); err != nil {
 			return err
 		}
 		old, err := loadPolicy(tx, req.GetResource())

@@ -36,7 +36,7 @@ const (
 
 // instanceExists finds out whether and how an instance exists; one that is
 // recorded is loaded into in.
-func instanceExists(r resourceReader, name string, in *btapb.Instance) (existence, error) {
+func instanceExists(r catalogReader, name string, in *btapb.Instance) (existence, error) {
 	if found, err := load(r, kindInstance+name, in); err != nil || found {
 		return recorded, err
 	}
@@ -48,7 +48,7 @@ func instanceExists(r resourceReader, name string, in *btapb.Instance) (existenc
 }
 
 // instance returns the instance of a name, however it exists.
-func instance(r resourceReader, name string) (*btapb.Instance, existence, error) {
+func instance(r catalogReader, name string) (*btapb.Instance, existence, error) {
 	in := &btapb.Instance{}
 	how, err := instanceExists(r, name, in)
 	switch {
@@ -71,14 +71,14 @@ func instance(r resourceReader, name string) (*btapb.Instance, existence, error)
 }
 
 // checkInstance refuses an instance that does not exist.
-func checkInstance(r resourceReader, name string) error {
+func checkInstance(r catalogReader, name string) error {
 	_, _, err := instance(r, name)
 	return err
 }
 
 // record makes an instance that exists implicitly a recorded one, with its
 // clusters and its default app profile.
-func record(tx *engine.ResourceTx, name string) error {
+func record(tx *engine.CatalogTx, name string) error {
 	in, how, err := instance(tx, name)
 	if err != nil || how == recorded {
 		return err
@@ -92,9 +92,9 @@ func record(tx *engine.ResourceTx, name string) error {
 }
 
 // recordHolders records the instances of a project that hold tables.
-func (s *Server) recordHolders(tx *engine.ResourceTx, project string) error {
+func recordHolders(tx *engine.CatalogTx, project string) error {
 	last := ""
-	for _, t := range s.db.Tables(project + "/instances/") {
+	for _, t := range tx.Tables(project + "/instances/") {
 		if name := segments(t.Name, 4); name != last {
 			last = name
 			if err := record(tx, name); err != nil {
@@ -158,7 +158,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		clusters = append(clusters, c)
 	}
 	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
 		if _, err = tx.Resource(kindInstance + name); err == nil {
 			return statusExists("Instance", name)
@@ -167,11 +167,11 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
-			if len(s.db.Tables(instancePrefix(name))) > 0 {
+			if len(tx.Tables(instancePrefix(name))) > 0 {
 				// It exists already, for it holds tables.
 				return statusExists("Instance", name)
 			}
-			err = errors.Join(s.recordHolders(tx, req.GetParent()), tx.Put(kindProject+req.GetParent(), nil))
+			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
 		if err != nil {
 			return err
@@ -209,30 +209,36 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 // are recorded and, while instances exist implicitly, those that hold tables. The
 // latter only with an id that CreateInstance would take: clients choke on
 // others.
-func (s instanceAdminService) ListInstances(_ context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
+func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
 	if !hasShape(req.GetParent(), "projects") {
 		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
 	}
-	names, err := s.instanceNames(req.GetParent())
-	if err != nil {
-		return nil, toStatus(err)
-	}
 	resp := &btapb.ListInstancesResponse{}
-	for _, name := range names {
-		in, how, err := instance(s.db, name)
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		names, err := instanceNames(tx, req.GetParent())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if how == recorded || s.checkInstanceID(lastSegment(name)) == nil {
-			resp.Instances = append(resp.Instances, in)
+		for _, name := range names {
+			in, how, err := instance(tx, name)
+			if err != nil {
+				return err
+			}
+			if how == recorded || s.checkInstanceID(lastSegment(name)) == nil {
+				resp.Instances = append(resp.Instances, in)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
 
 // instanceNames returns the names of a project's instances, sorted.
-func (s *Server) instanceNames(project string) ([]string, error) {
-	stored, err := loadAll[btapb.Instance](s.db, kindInstance, project+"/instances/")
+func instanceNames(r catalogReader, project string) ([]string, error) {
+	stored, err := loadAll[btapb.Instance](r, kindInstance, project+"/instances/")
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +246,8 @@ func (s *Server) instanceNames(project string) ([]string, error) {
 	for _, in := range stored {
 		names[in.GetName()] = true
 	}
-	if _, err := s.db.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
-		for _, t := range s.db.Tables(project + "/instances/") {
+	if _, err := r.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
+		for _, t := range r.Tables(project + "/instances/") {
 			names[segments(t.Name, 4)] = true
 		}
 	}
@@ -250,7 +256,7 @@ func (s *Server) instanceNames(project string) ([]string, error) {
 
 // UpdateInstance replaces the display name and the type of an instance.
 func (s instanceAdminService) UpdateInstance(ctx context.Context, req *btapb.Instance) (*btapb.Instance, error) {
-	return s.updateInstance(ctx, req, []string{"display_name", "type"}, func(*engine.ResourceTx, *btapb.Instance) error { return nil })
+	return s.updateInstance(ctx, req, []string{"display_name", "type"}, func(*engine.CatalogTx, *btapb.Instance) error { return nil })
 }
 
 // PartialUpdateInstance replaces the fields of an instance that the mask names:
@@ -262,7 +268,7 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 	}
 	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
-	_, err = s.updateInstance(ctx, req.GetInstance(), paths, func(tx *engine.ResourceTx, in *btapb.Instance) error {
+	_, err = s.updateInstance(ctx, req.GetInstance(), paths, func(tx *engine.CatalogTx, in *btapb.Instance) error {
 		var err error
 		op, err = finish(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, in)
 		return err
@@ -272,12 +278,12 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 
 // updateInstance replaces the fields of an instance at paths and calls done
 // inside the change.
-func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths []string, done func(*engine.ResourceTx, *btapb.Instance) error) (*btapb.Instance, error) {
+func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := parseInstance("name", from.GetName()); err != nil {
 		return nil, err
 	}
 	var in *btapb.Instance
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := record(tx, from.GetName()); err != nil {
 			return err
 		}
@@ -320,31 +326,24 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 	if err := parseInstance("name", name); err != nil {
 		return nil, err
 	}
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, name); err != nil {
 			return err
 		}
-		tables := s.db.Tables(instancePrefix(name))
+		tables := tx.Tables(instancePrefix(name))
 		for _, t := range tables {
 			if protected(t) {
 				return statusProtected(t.Name, "DeleteInstance")
 			}
 		}
-		// The tables first: were this to fail half way, the rest could still
-		// be deleted through the instance.
 		for _, t := range tables {
-			if err := s.db.DeleteTable(ctx, t.Name); err != nil && !errors.Is(err, engine.ErrTableNotFound) {
+			if err := tx.DeleteTable(t.Name); err != nil {
 				return err
 			}
 		}
 		// Those deleted before it must not come back with an instance of its name.
-		for _, d := range s.db.DeletedTables(instancePrefix(name)) {
-			if _, err := s.db.UndeleteTable(ctx, d.Table.Name); err != nil {
-				return err
-			}
-			if err := s.db.DeleteTable(ctx, d.Table.Name); err != nil {
-				return err
-			}
+		if err := tx.PurgeTables(instancePrefix(name)); err != nil {
+			return err
 		}
 		for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
 			under, err := tx.Resources(kind + name + "/")
@@ -352,7 +351,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return err
 			}
 			for _, u := range under {
-				if err := tx.Delete(u.Name); err != nil {
+				if err := tx.DeleteResource(u.Name); err != nil {
 					return err
 				}
 			}

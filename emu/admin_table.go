@@ -58,14 +58,14 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, toStatus(err)
 	}
 	var t *engine.Table
-	err = s.change(ctx, func(tx *engine.ResourceTx) error {
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if s.limits == StrictLimits && len(s.db.Tables(instancePrefix(req.GetParent()))) >= maxTablesPerInstance {
+		if s.limits == StrictLimits && len(tx.Tables(instancePrefix(req.GetParent()))) >= maxTablesPerInstance {
 			return statusTooManyTables(req.GetParent())
 		}
-		if t, err = s.db.CreateTable(ctx, def); err != nil {
+		if t, err = tx.CreateTable(def); err != nil {
 			return err
 		}
 		// The policy of an earlier table of the name was kept for UndeleteTable.
@@ -90,13 +90,25 @@ func (s *Server) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]by
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
+// findTable returns the table that a field names.
+func findTable(r catalogReader, field, name string) (*engine.Table, error) {
+	if err := parseTable(field, name); err != nil {
+		return nil, err
+	}
+	t, err := r.Table(name)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return t, nil
+}
+
 // GetTable returns a table in the view asked for; without one, its schema.
 func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableRequest) (*btapb.Table, error) {
 	view, err := tableView(req.GetView(), btapb.Table_SCHEMA_VIEW)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.table("name", req.GetName())
+	t, err := findTable(s.db, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +121,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
 // the view asked for, without one only their names.
-func (s tableAdminService) ListTables(_ context.Context, req *btapb.ListTablesRequest) (*btapb.ListTablesResponse, error) {
+func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTablesRequest) (*btapb.ListTablesResponse, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
@@ -117,17 +129,22 @@ func (s tableAdminService) ListTables(_ context.Context, req *btapb.ListTablesRe
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := clustersOf(s.db, req.GetParent())
+	var clusters []*btapb.Cluster
+	var tables []*engine.Table
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		var err error
+		clusters, err = clustersOf(tx, req.GetParent())
+		tables = tx.Tables(instancePrefix(req.GetParent()))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	resp := &btapb.ListTablesResponse{}
-	tables, next, err := page(s.db.Tables(instancePrefix(req.GetParent())), req.GetPageSize(), req.GetPageToken(),
-		func(t *engine.Table) string { return t.Name })
+	tables, resp.NextPageToken, err = page(tables, req.GetPageSize(), req.GetPageToken(), func(t *engine.Table) string { return t.Name })
 	if err != nil {
 		return nil, err
 	}
-	resp.NextPageToken = next
 	for _, t := range tables {
 		resp.Tables = append(resp.Tables, toTable(t, view, clusters))
 	}
@@ -162,13 +179,13 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if hasFieldUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, statusInvalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
-	if _, err := s.table("table.name", req.GetTable().GetName()); err != nil {
+	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
 	}
 	began := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
-	err = s.change(ctx, func(tx *engine.ResourceTx) error {
-		t, err := s.db.UpdateTable(ctx, req.GetTable().GetName(), func(t *engine.Table) error {
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		t, err := tx.UpdateTable(req.GetTable().GetName(), func(t *engine.Table) error {
 			return updateSettings(t, req.GetTable(), paths, req.GetIgnoreWarnings())
 		})
 		if err != nil {
@@ -210,15 +227,15 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 // DeleteTable deletes a table and its rows, unless it has deletion_protection.
 // UndeleteTable can bring it back for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(*engine.ResourceTx) error {
-		t, err := s.table("name", req.GetName())
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		t, err := findTable(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
 		if protected(t) {
 			return statusProtected(t.Name, "DeleteTable")
 		}
-		return s.db.SoftDeleteTable(ctx, t.Name)
+		return tx.SoftDeleteTable(t.Name)
 	})
 	if err != nil {
 		return nil, err
@@ -235,11 +252,11 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	parent := segments(req.GetName(), 4)
 	began := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, parent); err != nil {
 			return err
 		}
-		t, err := s.db.UndeleteTable(ctx, req.GetName())
+		t, err := tx.UndeleteTable(req.GetName())
 		if err != nil {
 			return err
 		}

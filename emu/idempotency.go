@@ -86,7 +86,7 @@ func (s *Server) forgetTokens(ctx context.Context, period int64) {
 	if last >= period || !s.tokenPeriod.CompareAndSwap(last, period) {
 		return
 	}
-	err := s.db.UpdateResources(ctx, func(tx *engine.ResourceTx) error {
+	err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error {
 		tokens, err := tx.Resources(idempotencyPrefix)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (s *Server) forgetTokens(ctx context.Context, period int64) {
 			if token.Name >= idempotencyPeriodName(period-1) {
 				break
 			}
-			if err := tx.Delete(token.Name); err != nil {
+			if err := tx.DeleteResource(token.Name); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,17 +23,17 @@ import (
 
 // finish records an operation on an instance that is done, as part of a change,
 // and returns it. What becomes visible with the change is its response.
-func finish(tx *engine.ResourceTx, instance string, metadata, response proto.Message) (*longrunningpb.Operation, error) {
+func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Message) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
 		return nil, err
 	}
-	op := &longrunningpb.Operation{Name: fmt.Sprintf("operations/%s/operations/%d", instance, number), Done: true}
-	if op.Metadata, err = anypb.New(metadata); err != nil {
-		return nil, err
+	op := &longrunningpb.Operation{
+		Name: fmt.Sprintf("operations/%s/operations/%d", instance, number), Metadata: &anypb.Any{}, Done: true,
 	}
-	result, err := anypb.New(response)
-	if err != nil {
+	result := &anypb.Any{}
+	opts := proto.MarshalOptions{Deterministic: true} // the same change leaves the same store
+	if err := errors.Join(anypb.MarshalFrom(op.GetMetadata(), metadata, opts), anypb.MarshalFrom(result, response, opts)); err != nil {
 		return nil, err
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
@@ -47,7 +48,7 @@ func finish(tx *engine.ResourceTx, instance string, metadata, response proto.Mes
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOperation, number) }
 
 // operation returns the operation of a name, and its key.
-func operation(r resourceReader, name string) (*longrunningpb.Operation, string, error) {
+func operation(r catalogReader, name string) (*longrunningpb.Operation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
 	number, err := strconv.ParseInt(lastSegment(name), 10, 64)
 	if !ok || !hasShape(rest, "projects", "instances", "operations") {
@@ -92,12 +93,12 @@ func (s operationsService) CancelOperation(_ context.Context, req *longrunningpb
 
 // DeleteOperation forgets an operation; what it did stays.
 func (s operationsService) DeleteOperation(ctx context.Context, req *longrunningpb.DeleteOperationRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.ResourceTx) error {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, key, err := operation(tx, req.GetName())
 		if err != nil {
 			return err
 		}
-		return tx.Delete(key)
+		return tx.DeleteResource(key)
 	})
 	if err != nil {
 		return nil, err

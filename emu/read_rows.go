@@ -110,24 +110,12 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (*en
 	case materializedView != "":
 		return nil, statusNotBuilt("Field materialized_view_name")
 	}
-	return s.table("table_name", table)
+	return findTable(s.db, "table_name", table)
 }
 
 // writeTarget resolves what a write is to: a table or an authorized view.
 func (s *Server) writeTarget(table, authorizedView string) (*engine.Table, error) {
 	return s.readTarget(table, authorizedView, "")
-}
-
-// table finds the table that a field names.
-func (s *Server) table(field, name string) (*engine.Table, error) {
-	if err := parseTable(field, name); err != nil {
-		return nil, err
-	}
-	t, err := s.db.Table(name)
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return t, nil
 }
 
 // rowReader moves rows from a scan through a filter to the response.

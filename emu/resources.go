@@ -15,10 +15,10 @@ import (
 )
 
 // What the API manages beside tables lies in the engine as resources: the
-// serialized message of the API, under its kind and its name. Changes run
-// inside engine.UpdateResources, one after the other, and so do those changes
-// of tables that depend on a check: what was checked still holds when the
-// change is made.
+// serialized message of the API, under its kind and its name. A change, be it
+// of tables, of resources or of both, runs as one engine.UpdateCatalog: what was
+// checked still holds when it is made, and all of it is there afterwards or
+// none, also over a crash.
 const (
 	kindProject    = "project/"    // a project in which an instance was created: nothing
 	kindInstance   = "instance/"   // btapb.Instance
@@ -29,14 +29,16 @@ const (
 	operationCount = "operations"  // the number of the newest operation, a decimal
 )
 
-// resourceReader reads resources: as they are, or inside a change.
-type resourceReader interface {
+// catalogReader reads tables and resources: as they are, or inside a change.
+type catalogReader interface {
+	Table(name string) (*engine.Table, error)
+	Tables(prefix string) []*engine.Table
 	Resource(name string) ([]byte, error)
 	Resources(prefix string) ([]engine.Resource, error)
 }
 
 // load reads a resource into m and reports whether it is there.
-func load(r resourceReader, key string, m proto.Message) (bool, error) {
+func load(r catalogReader, key string, m proto.Message) (bool, error) {
 	raw, err := r.Resource(key)
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return false, nil
@@ -59,7 +61,7 @@ func unmarshalResource(key string, raw []byte, m proto.Message) error {
 func loadAll[M any, P interface {
 	*M
 	proto.Message
-}](r resourceReader, kind, prefix string) ([]P, error) {
+}](r catalogReader, kind, prefix string) ([]P, error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
 		return nil, err
@@ -75,29 +77,31 @@ func loadAll[M any, P interface {
 }
 
 // store writes m as a resource.
-func store(tx *engine.ResourceTx, key string, m proto.Message) error {
+func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return tx.Put(key, raw)
+	return tx.PutResource(key, raw)
 }
 
 // remove deletes a resource, if it is there.
-func remove(tx *engine.ResourceTx, key string) error {
-	if err := tx.Delete(key); !errors.Is(err, engine.ErrResourceNotFound) {
+func remove(tx *engine.CatalogTx, key string) error {
+	if err := tx.DeleteResource(key); !errors.Is(err, engine.ErrResourceNotFound) {
 		return err
 	}
 	return nil
 }
 
-// change runs fn as one change of resources and answers with a status.
-func (s *Server) change(ctx context.Context, fn func(tx *engine.ResourceTx) error) error {
-	return toStatus(s.db.UpdateResources(ctx, fn))
+// change runs fn as one change of the catalog and answers with a status. What
+// only reads, and more than once, reads one moment by it: a change of nothing
+// is not written.
+func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
+	return toStatus(s.db.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
-func count(tx *engine.ResourceTx, key string) (int64, error) {
+func count(tx *engine.CatalogTx, key string) (int64, error) {
 	raw, err := tx.Resource(key)
 	var n int64
 	switch {
@@ -110,7 +114,7 @@ func count(tx *engine.ResourceTx, key string) (int64, error) {
 		}
 	}
 	n++
-	return n, tx.Put(key, strconv.AppendInt(nil, n, 10))
+	return n, tx.PutResource(key, strconv.AppendInt(nil, n, 10))
 }
 
 // maskPaths returns the paths of the mask in a request, which must have one.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -229,7 +230,7 @@ func TestOpenTable_Refusals(t *testing.T) {
 	wantCode(t, err, codes.PermissionDenied)
 	_, err = writer.rpc(1, sessionRead("r", nil))
 	wantCode(t, err, codes.PermissionDenied)
-	if err := e.db.DeleteTable(e.ctx(), testTable); err != nil {
+	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = writer.rpc(2, sessionMutate("r", set("f", "q", 0, "")))

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -113,20 +112,14 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 
 // catalog is all tables at one moment: never changed, only replaced.
 type catalog struct {
-	tables  map[string]*table
-	deleted []deletedTable // in no order
+	tables  map[string]*table       // by name
+	deleted map[uint32]deletedTable // by id: names repeat
 	nextID  uint32
-}
-
-// deletedTable is a table that can be undeleted.
-type deletedTable struct {
-	t  *table
-	at time.Time
 }
 
 // clone returns a copy to change before it is stored.
 func (c *catalog) clone() *catalog {
-	return &catalog{tables: maps.Clone(c.tables), deleted: slices.Clone(c.deleted), nextID: c.nextID}
+	return &catalog{tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted), nextID: c.nextID}
 }
 
 // with returns the catalog after t takes the place of the table of its name.
@@ -134,6 +127,27 @@ func (c *catalog) with(t *table) *catalog {
 	n := c.clone()
 	n.tables[t.def.Name] = t
 	return n
+}
+
+// table returns the table of that name.
+func (c *catalog) table(name string) (*table, error) {
+	t, ok := c.tables[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrTableNotFound, name)
+	}
+	return t, nil
+}
+
+// under returns the tables whose name starts with prefix, sorted by name.
+func (c *catalog) under(prefix string) []*Table {
+	var ts []*Table
+	for name, t := range c.tables {
+		if strings.HasPrefix(name, prefix) {
+			ts = append(ts, &t.def)
+		}
+	}
+	slices.SortFunc(ts, func(a, b *Table) int { return cmp.Compare(a.Name, b.Name) })
+	return ts
 }
 
 // cloneTable returns a deep copy.
@@ -208,7 +222,7 @@ func checkFamily(f *Family) error {
 
 // loadCatalog reads the catalog; a new store gets its version.
 func (d *DB) loadCatalog() (*catalog, error) {
-	c := &catalog{tables: map[string]*table{}, nextID: 1}
+	c := &catalog{tables: map[string]*table{}, deleted: map[uint32]deletedTable{}, nextID: 1}
 	value, closer, err := d.pebble.Get(catalogKey(catalogVersion, ""))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return c, d.initialize()
@@ -277,7 +291,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 		if err != nil {
 			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
-		c.deleted = append(c.deleted, deletedTable{t: t, at: time.UnixMicro(r.Deleted)})
+		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
 	case catalogResource: // read when asked for
 	default:
 		return fmt.Errorf("catalog: unknown entry %q", k[1:])
@@ -338,76 +352,8 @@ func (t *table) record() tableRecord {
 	return r
 }
 
-// setTable adds the record of t to b.
-func setTable(b *pebble.Batch, t *table) error {
-	value, err := json.Marshal(t.record())
-	if err != nil {
-		return fmt.Errorf("engine: table %q: %w", t.def.Name, err)
-	}
-	return b.Set(catalogKey(catalogTable, t.def.Name), value, nil)
-}
-
 // lookup returns the table of that name as it is now.
-func (d *DB) lookup(name string) (*table, error) {
-	t, ok := d.catalog.Load().tables[name]
-	if !ok {
-		return nil, fmt.Errorf("%w: %q", ErrTableNotFound, name)
-	}
-	return t, nil
-}
-
-// CreateTable makes the table that t describes; ID and the families' Ordinals
-// are assigned, the families keep the order given. Errors: ErrTableExists,
-// ErrFamilyExists for a name given twice, ErrInvalid.
-func (d *DB) CreateTable(ctx context.Context, t Table) (*Table, error) {
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if t.Granularity > Micros {
-		return nil, fmt.Errorf("%w: table %q: unknown granularity %d", ErrInvalid, t.Name, t.Granularity)
-	}
-	def := cloneTable(t)
-	slices.SortFunc(def.Splits, bytes.Compare)
-	def.Splits = slices.CompactFunc(def.Splits, bytes.Equal)
-	families := def.Families
-	def.Families = nil
-	next := newTable(def, 0, nil)
-	var err error
-	for _, f := range families {
-		if next, err = next.createFamily(f); err != nil {
-			return nil, err
-		}
-	}
-
-	d.catalogMu.Lock()
-	defer d.catalogMu.Unlock()
-	c := d.catalog.Load()
-	if _, ok := c.tables[t.Name]; ok {
-		return nil, fmt.Errorf("%w: %q", ErrTableExists, t.Name)
-	}
-	if c.nextID == math.MaxUint32 {
-		return nil, fmt.Errorf("%w: table %q: all table ids are used up", ErrInvalid, t.Name)
-	}
-	next.def.ID = c.nextID
-	n := c.with(next)
-	n.nextID++
-	b := d.pebble.NewBatch()
-	if err := errors.Join(
-		b.Set(catalogKey(catalogNextID, ""), binary.BigEndian.AppendUint32(nil, n.nextID), nil),
-		setTable(b, next),
-	); err != nil {
-		return nil, err
-	}
-	if err := d.commit(b); err != nil {
-		return nil, err
-	}
-	d.catalog.Store(n)
-	return &next.def, nil
-}
+func (d *DB) lookup(name string) (*table, error) { return d.catalog.Load().table(name) }
 
 // Table returns the table of that name, or ErrTableNotFound.
 func (d *DB) Table(name string) (*Table, error) {
@@ -429,105 +375,7 @@ func (d *DB) Tables(prefix string) []*Table {
 		return nil
 	}
 	defer d.leave()
-	var ts []*Table
-	for name, t := range d.catalog.Load().tables {
-		if strings.HasPrefix(name, prefix) {
-			ts = append(ts, &t.def)
-		}
-	}
-	slices.SortFunc(ts, func(a, b *Table) int { return cmp.Compare(a.Name, b.Name) })
-	return ts
-}
-
-// UpdateTable lets fn change a copy of the table's Meta, Splits and
-// Granularity, and its families' GC and Meta, and stores it if fn returns nil.
-// A change of anything else is ErrInvalid. fn must not call the DB.
-func (d *DB) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
-	return d.changeTable(ctx, name, func(t *table) (*table, error) {
-		def := cloneTable(t.def)
-		if err := fn(&def); err != nil {
-			return nil, err
-		}
-		def = cloneTable(def) // what fn put there stays fn's
-		same := def.Name == t.def.Name && def.ID == t.def.ID && slices.EqualFunc(def.Families, t.def.Families,
-			func(a, b Family) bool {
-				return a.Name == b.Name && a.Ordinal == b.Ordinal && a.Aggregate == b.Aggregate
-			})
-		if !same {
-			return nil, fmt.Errorf("%w: table %q: an update may not change its name, id, set of families or their aggregates",
-				ErrInvalid, name)
-		}
-		if def.Granularity > Micros {
-			return nil, fmt.Errorf("%w: table %q: unknown granularity %d", ErrInvalid, name, def.Granularity)
-		}
-		for i := range def.Families {
-			if err := checkFamily(&def.Families[i]); err != nil {
-				return nil, err
-			}
-		}
-		slices.SortFunc(def.Splits, bytes.Compare)
-		def.Splits = slices.CompactFunc(def.Splits, bytes.Equal)
-		return newTable(def, t.nextOrdinal, t.dropped), nil
-	})
-}
-
-// ModifyFamilies applies the changes in order, all or none. A dropped
-// family's cells are gone at once, also if a family of its name is created
-// again; their space comes back with the next RunGC. Errors:
-// ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
-func (d *DB) ModifyFamilies(ctx context.Context, name string, changes []FamilyChange) (*Table, error) {
-	return d.changeTable(ctx, name, func(t *table) (*table, error) {
-		for i, c := range changes {
-			var err error
-			switch {
-			case c.Create != nil && c.Update == nil && c.Drop == "":
-				t, err = t.createFamily(*c.Create)
-			case c.Update != nil && c.Create == nil && c.Drop == "":
-				t, err = t.updateFamily(*c.Update)
-			case c.Create == nil && c.Update == nil:
-				t, err = t.dropFamily(c.Drop)
-			default:
-				err = fmt.Errorf("%w: more than one of create, update and drop", ErrInvalid)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("change %d: %w", i, err)
-			}
-		}
-		return t, nil
-	})
-}
-
-// changeTable replaces the table of that name by what fn makes of it. It
-// holds all latches, so that no writer works with a table that is no more.
-func (d *DB) changeTable(ctx context.Context, name string, fn func(*table) (*table, error)) (*Table, error) {
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	d.catalogMu.Lock()
-	defer d.catalogMu.Unlock()
-	t, err := d.lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	next, err := fn(t)
-	if err != nil {
-		return nil, err
-	}
-	b := d.pebble.NewBatch()
-	if err := setTable(b, next); err != nil {
-		_ = b.Close()
-		return nil, err
-	}
-	defer d.lockAll(false)()
-	if err := d.commit(b); err != nil {
-		return nil, err
-	}
-	d.catalog.Store(d.catalog.Load().with(next))
-	return &next.def, nil
+	return d.catalog.Load().under(prefix)
 }
 
 // createFamily returns the table with one family more.
@@ -578,42 +426,4 @@ func (t *table) dropFamily(name string) (*table, error) {
 	def := t.def
 	def.Families = slices.DeleteFunc(slices.Clone(def.Families), func(g Family) bool { return g.Name == name })
 	return newTable(def, t.nextOrdinal, append(slices.Clone(t.dropped), f.Ordinal)), nil
-}
-
-// DropRows removes the rows of span, all of them or none over a crash.
-func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.leave()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	defer d.lockAll(true)()
-	t, err := d.lookup(table)
-	if err != nil {
-		return err
-	}
-	lower, upper := spanBounds(nil, nil, t.def.ID, span)
-	if bytes.Compare(lower, upper) >= 0 {
-		return nil
-	}
-	b := d.pebble.NewBatch()
-	if err := b.DeleteRange(lower, upper, nil); err != nil {
-		return err
-	}
-	if err := d.commit(b); err != nil {
-		return err
-	}
-	return d.flushTombstones()
-}
-
-// flushTombstones starts a flush, without waiting for it: a range tombstone in
-// the memtable makes every read after a write rebuild what all of them cover,
-// and only a flushed one gives space back.
-func (d *DB) flushTombstones() error {
-	if _, err := d.pebble.AsyncFlush(); err != nil {
-		return fmt.Errorf("engine: flush: %w", err)
-	}
-	return nil
 }

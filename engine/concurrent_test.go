@@ -21,7 +21,7 @@ func TestConcurrent(t *testing.T) {
 	d := openTest(t, Options{})
 	createTest(t, d, "f", "g", "n")
 	ctx := t.Context()
-	if _, err := d.ModifyFamilies(ctx, "t", []FamilyChange{
+	if _, err := modifyFamilies(ctx, d, "t", []FamilyChange{
 		{Update: &Family{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}},
 		{Update: &Family{Name: "g", GC: GCRule{Kind: MaxVersions, Versions: 1}}},
 	}); err != nil {
@@ -88,7 +88,7 @@ func TestConcurrent(t *testing.T) {
 		return err
 	})
 	repeat(func() error {
-		_, err := d.ModifyFamilies(ctx, "t", []FamilyChange{{Create: &Family{Name: "x"}}})
+		_, err := modifyFamilies(ctx, d, "t", []FamilyChange{{Create: &Family{Name: "x"}}})
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func TestConcurrent(t *testing.T) {
 		if _, err := d.SampleRowKeys(ctx, "t"); err != nil {
 			return err
 		}
-		_, err = d.ModifyFamilies(ctx, "t", []FamilyChange{{Drop: "x"}})
+		_, err = modifyFamilies(ctx, d, "t", []FamilyChange{{Drop: "x"}})
 		return err
 	})
 	working.Wait()
@@ -126,7 +126,7 @@ func TestGC_Race(t *testing.T) {
 	d := openTest(t, Options{})
 	createTest(t, d, "f")
 	ctx := t.Context()
-	if _, err := d.ModifyFamilies(ctx, "t", []FamilyChange{
+	if _, err := modifyFamilies(ctx, d, "t", []FamilyChange{
 		{Update: &Family{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}},
 	}); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestGC_Stale(t *testing.T) {
 			)
 		}, true, "\"r\" f:\"q\" @1000 \"again\"\n"},
 		"rule gone": {func(d *DB) error {
-			_, err := d.ModifyFamilies(t.Context(), "t", []FamilyChange{{Update: &Family{Name: "f"}}})
+			_, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{{Update: &Family{Name: "f"}}})
 			return err
 		}, false, "\"r\" f:\"q\" @2000 \"new\"\n\"r\" f:\"q\" @1000 \"old\"\n"},
 	} {
@@ -192,7 +192,7 @@ func TestGC_Stale(t *testing.T) {
 			t.Parallel()
 			d := openTest(t, Options{})
 			createTest(t, d, "f")
-			if _, err := d.ModifyFamilies(t.Context(), "t", rule); err != nil {
+			if _, err := modifyFamilies(t.Context(), d, "t", rule); err != nil {
 				t.Fatal(err)
 			}
 			mustMutate(t, d, "r", set("f", "q", 2000, "new"), set("f", "q", 1000, "old"))
@@ -235,7 +235,7 @@ func TestGC_Large(t *testing.T) {
 		}
 		mustMutate(t, d, fmt.Sprintf("r%02d", r), muts...)
 	}
-	if _, err := d.ModifyFamilies(t.Context(), "t", []FamilyChange{
+	if _, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{
 		{Update: &Family{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 2}}},
 	}); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestScan_View(t *testing.T) {
 			mustMutate(t, d, fmt.Sprint("r", 9-i), set("f", "q", 0, "new"))
 			mustMutate(t, d, fmt.Sprint("r", i), Mutation{Kind: DeleteFromRow})
 			if i == 5 {
-				if err := d.DeleteTable(t.Context(), "t"); err != nil {
+				if err := deleteTable(t.Context(), d, "t"); err != nil {
 					t.Fatal(err)
 				}
 				createTest(t, d, "f")
@@ -326,7 +326,7 @@ func TestScan_Context(t *testing.T) {
 		func() error { _, err := d.Scan(ctx, "t", ScanOptions{}); return err }(),
 		d.Mutate(ctx, "t", []byte("r"), nil),
 		d.DropRows(ctx, "t", Span{}),
-		d.DeleteTable(ctx, "t"),
+		deleteTable(ctx, d, "t"),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled before: %v", err)
@@ -382,14 +382,11 @@ func TestClose(t *testing.T) {
 			t.Error("a closed scan moves")
 		}
 		for name, call := range map[string]func() error{
-			"CreateTable": func() error { _, err := d.CreateTable(ctx, Table{Name: "u"}); return err },
-			"Table":       func() error { _, err := d.Table("t"); return err },
-			"UpdateTable": func() error {
-				_, err := d.UpdateTable(ctx, "t", func(*Table) error { return nil })
-				return err
-			},
-			"ModifyFamilies":  func() error { _, err := d.ModifyFamilies(ctx, "t", nil); return err },
-			"DeleteTable":     func() error { return d.DeleteTable(ctx, "t") },
+			"CreateTable":     func() error { _, err := createTable(ctx, d, Table{Name: "u"}); return err },
+			"Table":           func() error { _, err := d.Table("t"); return err },
+			"UpdateCatalog":   func() error { return d.UpdateCatalog(ctx, func(*CatalogTx) error { return nil }) },
+			"ModifyFamilies":  func() error { _, err := modifyFamilies(ctx, d, "t", nil); return err },
+			"DeleteTable":     func() error { return deleteTable(ctx, d, "t") },
 			"DropRows":        func() error { return d.DropRows(ctx, "t", Span{}) },
 			"Mutate":          func() error { return d.Mutate(ctx, "t", nil, nil) },
 			"ReadModifyWrite": func() error { _, err := d.ReadModifyWrite(ctx, "t", nil, nil); return err },

@@ -52,7 +52,7 @@ func TestCrash(t *testing.T) {
 					}
 				case 4:
 					name := fmt.Sprint("h", step)
-					if _, err := d.ModifyFamilies(t.Context(), "t", []FamilyChange{{Create: &Family{Name: name}}, {Drop: name}}); err != nil {
+					if _, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{{Create: &Family{Name: name}}, {Drop: name}}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -15,9 +15,9 @@
 // check Bigtable's limits (key and value sizes, names, a table's timestamp
 // granularity): those belong to the API above it.
 //
-// Lock order: DB.resourceMu, DB.gcMu, DB.catalogMu, row latches by ascending
-// stripe. Changes of the catalog that rows depend on hold all latches, so that
-// whoever holds one sees a catalog that stands still.
+// Lock order: DB.gcMu, DB.catalogMu, row latches by ascending stripe, DB.viewMu.
+// Changes of the catalog that rows depend on hold all latches, so that whoever
+// holds one sees a catalog that stands still.
 //
 // The package is exported so that the module's own layers can use it; its API
 // carries no promise of stability.
@@ -267,12 +267,15 @@ type DB struct {
 	// seek instead of stepping; see walk.
 	overwritten [latches]atomic.Int32
 
-	resourceMu sync.Mutex // serializes UpdateResources
-
-	catalogMu sync.Mutex // serializes changes of the catalog
+	// catalogMu serializes changes of the catalog, of resources too but those
+	// of rows.
+	catalogMu sync.Mutex
 	// catalog is replaced, never changed: by holders of catalogMu, and where a
-	// table or family goes or a rule changes, of all latches too.
+	// table goes or is changed, of all latches and viewMu too.
 	catalog atomic.Pointer[catalog]
+	// viewMu is held for reading from the look at the catalog until a view of
+	// the store is taken, so that both are of one moment.
+	viewMu sync.RWMutex
 
 	gcMu sync.Mutex // serializes RunGC
 
@@ -526,9 +529,10 @@ func (d *DB) leave() {
 }
 
 // Close ends background garbage collection, waits for the calls under way,
-// stops open scans with ErrClosed, and releases the store with its snapshots. Scans still open are an error that says so: the store
-// is then released with the last of them. Later calls do nothing and return
-// nil. It must not be called from inside Update or UpdateResources.
+// stops open scans with ErrClosed, and releases the store with its snapshots.
+// Scans still open are an error that says so: the store is then released with
+// the last of them. Later calls do nothing and return
+// nil. It must not be called from inside Update or UpdateCatalog.
 func (d *DB) Close() error {
 	d.end()
 	if d.closed.Swap(true) {

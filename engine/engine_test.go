@@ -48,9 +48,26 @@ func createTest(tb testing.TB, d *DB, families ...string) {
 	for _, f := range families {
 		def.Families = append(def.Families, Family{Name: f})
 	}
-	if _, err := d.CreateTable(tb.Context(), def); err != nil {
+	if _, err := createTable(tb.Context(), d, def); err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// createTable makes one table, as the one change of the catalog.
+func createTable(ctx context.Context, d *DB, def Table) (t *Table, err error) {
+	err = d.UpdateCatalog(ctx, func(tx *CatalogTx) error { t, err = tx.CreateTable(def); return err })
+	return t, err
+}
+
+// modifyFamilies changes the families of one table.
+func modifyFamilies(ctx context.Context, d *DB, name string, changes []FamilyChange) (t *Table, err error) {
+	err = d.UpdateCatalog(ctx, func(tx *CatalogTx) error { t, err = tx.ModifyFamilies(name, changes); return err })
+	return t, err
+}
+
+// deleteTable deletes one table for good.
+func deleteTable(ctx context.Context, d *DB, name string) error {
+	return d.UpdateCatalog(ctx, func(tx *CatalogTx) error { return tx.DeleteTable(name) })
 }
 
 func set(family, qualifier string, micros int64, value string) Mutation {
@@ -288,6 +305,70 @@ func TestEngine(t *testing.T) {
 	}
 }
 
+// catalogStep runs one step of update-catalog.
+func catalogStep(t *testing.T, tx *CatalogTx, w []string) (string, error) {
+	t.Helper()
+	described := func(tab *Table, err error) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		return describe(tab), nil
+	}
+	switch w[0] {
+	case "put-resource":
+		return "", tx.PutResource(field(t, w[1]), []byte(field(t, w[2])))
+	case "delete-resource":
+		return "", tx.DeleteResource(field(t, w[1]))
+	case "resource":
+		value, err := tx.Resource(field(t, w[1]))
+		return fmt.Sprintf("%q\n", value), err
+	case "resources":
+		return resourcesText(tx.Resources(field(t, w[1])))
+	case "create-table":
+		def := Table{Name: w[1]}
+		for _, f := range w[2:] {
+			def.Families = append(def.Families, Family{Name: f})
+		}
+		return described(tx.CreateTable(def))
+	case "create-family":
+		return described(tx.ModifyFamilies(w[1], []FamilyChange{{Create: &Family{Name: w[2]}}}))
+	case "drop-family":
+		return described(tx.ModifyFamilies(w[1], []FamilyChange{{Drop: w[2]}}))
+	case "update-table":
+		return described(tx.UpdateTable(w[1], func(tab *Table) error {
+			switch name, value, _ := strings.Cut(w[2], "="); name {
+			case "meta":
+				tab.Meta = []byte(value)
+			case "name":
+				tab.Name = value
+			case "fail":
+				return errors.New("fn failed")
+			}
+			return nil
+		}))
+	case "delete-table":
+		return "", tx.DeleteTable(w[1])
+	case "soft-delete-table":
+		return "", tx.SoftDeleteTable(w[1])
+	case "undelete-table":
+		return described(tx.UndeleteTable(w[1]))
+	case "purge-tables":
+		return "", tx.PurgeTables(w[1])
+	case "table":
+		return described(tx.Table(w[1]))
+	case "tables":
+		var b strings.Builder
+		for _, tab := range tx.Tables("") {
+			b.WriteString(describe(tab))
+		}
+		return b.String(), nil
+	case "fail":
+		return "", errors.New("fn failed")
+	}
+	t.Fatalf("unknown step %q", w)
+	return "", nil
+}
+
 // runCommand runs one command of a test file.
 func runCommand(
 	t *testing.T, d *DB, c *clock.Clock, snapshots map[string]*Snapshot, td *datadriven.TestData,
@@ -311,7 +392,7 @@ func runCommand(
 				def.Meta = []byte(w[1])
 			}
 		}
-		got, err := d.CreateTable(ctx, def)
+		got, err := createTable(ctx, d, def)
 		if err != nil {
 			return "", err
 		}
@@ -326,16 +407,6 @@ func runCommand(
 			b.WriteString(describe(t))
 		}
 		return b.String(), nil
-	case "delete-table":
-		return "", d.DeleteTable(ctx, arg(0))
-	case "soft-delete-table":
-		return "", d.SoftDeleteTable(ctx, arg(0))
-	case "undelete-table":
-		got, err := d.UndeleteTable(ctx, arg(0))
-		if err != nil {
-			return "", err
-		}
-		return describe(got), nil
 	case "deleted-tables":
 		var b strings.Builder
 		for _, x := range d.DeletedTables("") {
@@ -347,33 +418,23 @@ func runCommand(
 	case "resource":
 		value, err := d.Resource(arg(0))
 		return fmt.Sprintf("%q\n", value), err
-	case "put-resource":
-		return "", d.PutResource(ctx, arg(0), []byte(arg(1)))
-	case "delete-resource":
-		return "", d.DeleteResource(ctx, arg(0))
-	case "update-resources":
+	case "delete-table", "soft-delete-table", "undelete-table", "put-resource", "delete-resource":
 		var out string
-		err := d.UpdateResources(ctx, func(tx *ResourceTx) error {
+		err := d.UpdateCatalog(ctx, func(tx *CatalogTx) (err error) {
+			words := []string{td.Cmd}
+			for _, a := range td.CmdArgs {
+				words = append(words, a.Key)
+			}
+			out, err = catalogStep(t, tx, words)
+			return err
+		})
+		return out, err
+	case "update-catalog":
+		var out string
+		err := d.UpdateCatalog(ctx, func(tx *CatalogTx) error {
 			for line := range strings.Lines(td.Input) {
-				var err error
-				switch w := strings.Fields(line); w[0] {
-				case "put":
-					err = tx.Put(field(t, w[1]), []byte(field(t, w[2])))
-				case "delete":
-					err = tx.Delete(field(t, w[1]))
-				case "get":
-					var value []byte
-					value, err = tx.Resource(field(t, w[1]))
-					out += fmt.Sprintf("%q\n", value)
-				case "list":
-					var text string
-					text, err = resourcesText(tx.Resources(field(t, w[1])))
-					out += text
-				case "fail":
-					err = errors.New("fn failed")
-				default:
-					t.Fatalf("unknown step %q", line)
-				}
+				text, err := catalogStep(t, tx, strings.Fields(line))
+				out += text
 				if err != nil {
 					return err
 				}
@@ -381,24 +442,6 @@ func runCommand(
 			return nil
 		})
 		return out, err
-	case "update-table":
-		got, err := d.UpdateTable(ctx, arg(0), func(tab *Table) error {
-			for line := range strings.Lines(td.Input) {
-				switch w := strings.Fields(line); w[0] {
-				case "meta":
-					tab.Meta = []byte(w[1])
-				case "name":
-					tab.Name = w[1]
-				case "fail":
-					return errors.New("fn failed")
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return "", err
-		}
-		return describe(got), nil
 	case "modify-families":
 		var changes []FamilyChange
 		for line := range strings.Lines(td.Input) {
@@ -413,7 +456,7 @@ func runCommand(
 				changes = append(changes, FamilyChange{Create: parseFamily(t, w[1:]), Drop: w[1]})
 			}
 		}
-		got, err := d.ModifyFamilies(ctx, arg(0), changes)
+		got, err := modifyFamilies(ctx, d, arg(0), changes)
 		if err != nil {
 			return "", err
 		}

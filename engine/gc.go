@@ -112,17 +112,7 @@ func (d *DB) forgetDropped(t *table) (bool, error) {
 	if c.tables[t.def.Name] != t {
 		return false, nil
 	}
-	n := newTable(t.def, t.nextOrdinal, nil)
-	b := d.pebble.NewBatch()
-	if err := setTable(b, n); err != nil {
-		_ = b.Close()
-		return false, err
-	}
-	if err := d.commit(b); err != nil {
-		return false, err
-	}
-	d.catalog.Store(c.with(n))
-	return true, nil
+	return true, d.replaceCatalog(d.pebble.NewBatch(), c.with(newTable(t.def, t.nextOrdinal, nil)))
 }
 
 // sweeper is one pass over a table.

@@ -17,7 +17,7 @@ func TestStartGC(t *testing.T) {
 	c := clock.NewFrozen(epoch)
 	d := openTest(t, Options{Now: c.Now})
 	def := Table{Name: "t", Families: []Family{{Name: "f", GC: GCRule{Kind: MaxAge, Age: time.Hour}}}}
-	if _, err := d.CreateTable(t.Context(), def); err != nil {
+	if _, err := createTable(t.Context(), d, def); err != nil {
 		t.Fatal(err)
 	}
 	mustMutate(t, d, "r", set("f", "q", ServerTimestamp, "v"))
@@ -105,7 +105,7 @@ func TestClose_StopsGC(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
 	def := Table{Name: "t", Families: []Family{{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}}}
-	if _, err := d.CreateTable(t.Context(), def); err != nil {
+	if _, err := createTable(t.Context(), d, def); err != nil {
 		t.Fatal(err)
 	}
 	var muts []Mutation

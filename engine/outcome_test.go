@@ -44,7 +44,7 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 			t.Parallel()
 			d := openTest(t, Options{})
 			def := Table{Name: "t", Families: []Family{{Name: "f"}, {Name: "g"}, {Name: "sum", Aggregate: AggregateSum}}}
-			if _, err := d.CreateTable(t.Context(), def); err != nil {
+			if _, err := createTable(t.Context(), d, def); err != nil {
 				t.Fatal(err)
 			}
 			var stored []Mutation
@@ -78,7 +78,7 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 func TestMutate_AccumulateAfterRange(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
-	if _, err := d.CreateTable(t.Context(), Table{Name: "t", Families: []Family{{Name: "sum", Aggregate: AggregateSum}}}); err != nil {
+	if _, err := createTable(t.Context(), d, Table{Name: "t", Families: []Family{{Name: "sum", Aggregate: AggregateSum}}}); err != nil {
 		t.Fatal(err)
 	}
 	add := func(i int) Mutation {

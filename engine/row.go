@@ -76,7 +76,7 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 		return err
 	}
 	if w.flush {
-		return d.flushTombstones()
+		d.flushTombstones()
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func TestRowTx_PutResource(t *testing.T) {
 	}
 	defer func() { _ = d.Close() }()
 	ctx := t.Context()
-	if _, err := d.CreateTable(ctx, Table{Name: "t", Families: []Family{{Name: "f"}}}); err != nil {
+	if _, err := createTable(ctx, d, Table{Name: "t", Families: []Family{{Name: "f"}}}); err != nil {
 		t.Fatal(err)
 	}
 	set := []Mutation{{Kind: SetCell, Family: "f", Timestamp: 1000, Value: []byte("v")}}

@@ -71,14 +71,11 @@ func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, err := d.lookup(table)
-	if err != nil {
+	s := &Scan{d: d, ctx: ctx, owned: true, spans: o.Spans, reverse: o.Reverse}
+	if err := s.open(table); err != nil {
 		return nil, err
 	}
-	s := &Scan{d: d, ctx: ctx, t: t, owned: true, spans: o.Spans, reverse: o.Reverse, rules: d.eagerRules(t, d.now)}
-	if err := s.open(); err != nil {
-		return nil, err
-	}
+	s.rules = d.eagerRules(s.t, d.now)
 	d.scans.Add(1) // within the call, so that Close sees one or the other
 	return s, nil
 }
@@ -115,8 +112,13 @@ func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (
 	return s, nil
 }
 
-// open makes the iterator, bounded by the first span.
-func (s *Scan) open() error {
+// open finds the table and makes the iterator, bounded by the first span.
+func (s *Scan) open(table string) (err error) {
+	s.d.viewMu.RLock()
+	defer s.d.viewMu.RUnlock()
+	if s.t, err = s.d.lookup(table); err != nil {
+		return err
+	}
 	s.begin()
 	it, err := s.d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {

@@ -191,13 +191,13 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 // replaceAll puts the contents of the files in place of all that the store
 // holds.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
-	d.resourceMu.Lock()
-	defer d.resourceMu.Unlock()
 	d.gcMu.Lock()
 	defer d.gcMu.Unlock()
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
 	defer d.lockAll(true)()
+	d.viewMu.Lock()
+	defer d.viewMu.Unlock()
 	lower, upper := storeBounds()
 	if _, err := d.pebble.IngestAndExcise(ctx, paths, nil, nil, pebble.KeyRange{Start: lower, End: upper}); err != nil {
 		return err

@@ -48,10 +48,17 @@ func (g *generator) op() op {
 		o.table = tables[1]
 	}
 	switch n := g.rng.IntN(1000); {
-	case n < 420:
+	case n < 390:
 		o.kind, o.muts = mutate, g.mutations()
-	case n < 500:
+	case n < 475:
 		o.kind, o.muts = update, g.mutations()
+	case n < 490:
+		o.kind, o.ignore, o.fail = updateCatalog, g.rng.IntN(4) == 0, g.rng.IntN(4) == 0
+		for range 1 + g.rng.IntN(4) {
+			o.steps = append(o.steps, g.catalogStep())
+		}
+	case n < 500:
+		o.kind = readCatalog
 	case n < 580:
 		o.kind = readModifyWrite
 		for range 1 + g.rng.IntN(3) {
@@ -74,20 +81,8 @@ func (g *generator) op() op {
 		o.kind, o.by = advance, time.Duration(g.rng.Int64N(int64(40*time.Minute)))
 	case n < 940:
 		o.kind, o.spans = dropRows, []engine.Span{{Start: []byte(pick(g, rows)), End: []byte(pick(g, rows))}}
-	case n < 960:
-		o.kind = modifyFamilies
-		for range 1 + g.rng.IntN(2) {
-			f := g.definition(g.family())
-			o.changes = append(o.changes, pick(g, []engine.FamilyChange{{Create: f}, {Update: f}, {Drop: f.Name}}))
-		}
-	case n < 963:
-		o.kind = deleteTable
-	case n < 968:
-		o.kind = softDeleteTable
-	case n < 977:
-		o.kind = undeleteTable
 	case n < 984:
-		return g.create(o.table)
+		return g.catalogStep()
 	case n < 987:
 		o.kind = compact
 	case n < 990:
@@ -96,6 +91,34 @@ func (g *generator) op() op {
 		o.kind = restoreSnapshot
 	default:
 		o.kind = reopen
+	}
+	return o
+}
+
+// catalogStep draws a change of the catalog.
+func (g *generator) catalogStep() op {
+	o := op{table: pick(g, tables), row: pick(g, rows[1:]), qualifier: pick(g, qualifiers)}
+	switch n := g.rng.IntN(60); {
+	case n < 20:
+		o.kind = modifyFamilies
+		for range 1 + g.rng.IntN(2) {
+			f := g.definition(g.family())
+			o.changes = append(o.changes, pick(g, []engine.FamilyChange{{Create: f}, {Update: f}, {Drop: f.Name}}))
+		}
+	case n < 23:
+		o.kind = deleteTable
+	case n < 28:
+		o.kind = softDeleteTable
+	case n < 37:
+		o.kind = undeleteTable
+	case n < 38:
+		o.kind = purgeTables
+	case n < 48:
+		o.kind = putResource
+	case n < 52:
+		o.kind = deleteResource
+	default:
+		return g.create(o.table)
 	}
 	return o
 }

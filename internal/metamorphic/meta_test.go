@@ -112,7 +112,8 @@ func history(ops []op) string {
 	for i := len(ops) - 1; i >= 0 && len(lines) < 200; i-- {
 		o := ops[i]
 		everywhere := o.table == "" || o.kind == runGC || o.kind == advance || o.kind == reopen ||
-			o.kind == takeSnapshot || o.kind == restoreSnapshot || o.kind == compact
+			o.kind == takeSnapshot || o.kind == restoreSnapshot || o.kind == compact || o.kind == updateCatalog ||
+			last.kind == readCatalog && o.kind != scan
 		if i == len(ops)-1 || everywhere || o.table == last.table && o.kind != scan {
 			lines = append(lines, fmt.Sprintf("%d: %s", i, o))
 		}

@@ -20,13 +20,18 @@ const (
 	dropRows
 	mutate
 	readModifyWrite
-	update // mutates if the row has a cell in the column Family:Qualifier
+	update // mutates, and puts a resource, if the row has a cell in the column Family:Qualifier
 	scan
 	runGC
 	advance
 	compact
 	softDeleteTable
 	undeleteTable
+	purgeTables
+	putResource
+	deleteResource
+	updateCatalog // steps, all or none
+	readCatalog
 	takeSnapshot
 	restoreSnapshot
 	reopen   // snapshots are gone
@@ -52,6 +57,9 @@ type op struct {
 	kind      kind
 	table     string
 	row       string
+	steps     []op // updateCatalog
+	ignore    bool // updateCatalog: goes on after a step that fails
+	fail      bool // updateCatalog: takes everything back at the end
 	def       engine.Table
 	changes   []engine.FamilyChange
 	muts      []engine.Mutation
@@ -129,6 +137,17 @@ func (o op) String() string {
 		fmt.Fprintf(&b, "soft-delete-table %s", o.table)
 	case undeleteTable:
 		fmt.Fprintf(&b, "undelete-table %s", o.table)
+	case purgeTables:
+		fmt.Fprintf(&b, "purge-tables %s", o.table)
+	case putResource:
+		fmt.Fprintf(&b, "put-resource %q %q", o.row, o.qualifier)
+	case deleteResource:
+		fmt.Fprintf(&b, "delete-resource %q", o.row)
+	case updateCatalog:
+		fmt.Fprintf(&b, "update-catalog ignore=%v fail=%v", o.ignore, o.fail)
+		list(len(o.steps), func(i int) { b.WriteString(strings.ReplaceAll(o.steps[i].String(), "\n", "\n\t")) })
+	case readCatalog:
+		b.WriteString("read-catalog")
 	case takeSnapshot:
 		b.WriteString("snapshot")
 	case restoreSnapshot:

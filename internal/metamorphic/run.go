@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/engine"
@@ -18,6 +20,36 @@ type store interface {
 	close() error
 }
 
+// errTakenBack ends an update of the catalog that is to change nothing.
+var errTakenBack = errors.New("taken back")
+
+// updateAll runs the steps of an update of the catalog; what it answers is to be
+// taken back with its error.
+func updateAll(o op, step func(op) error) (answer string, err error) {
+	for _, s := range o.steps {
+		err := step(s)
+		answer += outcome(err)
+		if err != nil && !o.ignore {
+			return answer, err
+		}
+	}
+	if o.fail {
+		return answer, errTakenBack
+	}
+	return answer, nil
+}
+
+// tableText is a table as read-catalog shows it.
+func tableText(what, name string, micros bool, families []engine.Family) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s micros=%v\n", what, name, micros)
+	for i := range families {
+		fmt.Fprintf(&b, "\t%d ", families[i].Ordinal)
+		b.WriteString(familyText("family", &families[i]) + "\n")
+	}
+	return b.String()
+}
+
 // outcome returns the name of what err wraps.
 func outcome(err error) string {
 	if err == nil {
@@ -25,7 +57,7 @@ func outcome(err error) string {
 	}
 	for _, sentinel := range []error{
 		engine.ErrTableNotFound, engine.ErrTableExists, engine.ErrFamilyNotFound, engine.ErrFamilyExists,
-		engine.ErrNotCounter, engine.ErrAggregate, engine.ErrInvalid,
+		engine.ErrNotCounter, engine.ErrAggregate, engine.ErrInvalid, engine.ErrResourceNotFound, errTakenBack,
 	} {
 		if errors.Is(err, sentinel) {
 			return "error: " + sentinel.Error() + "\n"
@@ -51,12 +83,28 @@ func (s *modelStore) close() error { return nil }
 
 func (s *modelStore) run(_ context.Context, o op) string {
 	switch o.kind {
-	case createTable:
-		return outcome(s.db.CreateTable(o.def))
-	case deleteTable:
-		return outcome(s.db.DeleteTable(o.table))
-	case modifyFamilies:
-		return outcome(s.db.ModifyFamilies(o.table, o.changes))
+	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource:
+		return outcome(s.change(o))
+	case updateCatalog:
+		before := s.db.Snapshot()
+		answer, err := updateAll(o, s.change)
+		if err != nil {
+			s.db.Restore(before)
+		}
+		return answer + outcome(err)
+	case readCatalog:
+		var b strings.Builder
+		for _, t := range s.db.Tables() {
+			b.WriteString(tableText("table", t.Name, t.Micros, t.Families))
+		}
+		for _, t := range s.db.DeletedTables() {
+			b.WriteString(tableText("deleted", t.Name, t.Micros, t.Families))
+		}
+		all := s.db.Resources()
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			fmt.Fprintf(&b, "resource %q %q\n", name, all[name])
+		}
+		return b.String() + outcome(nil)
 	case dropRows:
 		return outcome(s.db.DropRows(o.table, o.spans[0]))
 	case mutate:
@@ -70,7 +118,11 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		if at == len(rows[0].Cells) || rows[0].Cells[at].Family != o.family || string(rows[0].Cells[at].Qualifier) != o.qualifier {
 			return outcome(nil)
 		}
-		return outcome(s.db.Mutate(o.table, o.row, o.muts))
+		if err := s.db.Mutate(o.table, o.row, o.muts); err != nil {
+			return outcome(err)
+		}
+		s.db.PutResource(rowResource(o), o.qualifier)
+		return outcome(nil)
 	case readModifyWrite:
 		cells, err := s.db.ReadModifyWrite(o.table, o.row, o.rules)
 		return rowText(o.row, cells) + outcome(err)
@@ -88,10 +140,6 @@ func (s *modelStore) run(_ context.Context, o op) string {
 	case advance:
 		s.clock.Advance(o.by)
 		return outcome(nil)
-	case softDeleteTable:
-		return outcome(s.db.SoftDeleteTable(o.table))
-	case undeleteTable:
-		return outcome(s.db.UndeleteTable(o.table))
 	case takeSnapshot:
 		s.snapshot = s.db.Snapshot()
 		return outcome(nil)
@@ -110,6 +158,36 @@ func (s *modelStore) run(_ context.Context, o op) string {
 	}
 	return "unknown operation\n"
 }
+
+// change runs a change of the catalog.
+func (s *modelStore) change(o op) error {
+	switch o.kind { //nolint:exhaustive // the others change no catalog
+	case createTable:
+		return s.db.CreateTable(o.def)
+	case deleteTable:
+		return s.db.DeleteTable(o.table)
+	case modifyFamilies:
+		return s.db.ModifyFamilies(o.table, o.changes)
+	case softDeleteTable:
+		return s.db.SoftDeleteTable(o.table)
+	case undeleteTable:
+		return s.db.UndeleteTable(o.table)
+	case purgeTables:
+		s.db.PurgeTables(o.table)
+		return nil
+	case putResource:
+		s.db.PutResource(o.row, o.qualifier)
+		return nil
+	case deleteResource:
+		return s.db.DeleteResource(o.row)
+	}
+	return errUnknown
+}
+
+var errUnknown = errors.New("unknown operation")
+
+// rowResource is the name of the resource that update puts.
+func rowResource(o op) string { return "row " + o.table + " " + o.row }
 
 func rowText(row string, cells []engine.Cell) string {
 	var b strings.Builder
@@ -168,14 +246,28 @@ func (s *engineStore) close() error { return s.db.Close() }
 
 func (s *engineStore) run(ctx context.Context, o op) string {
 	switch o.kind {
-	case createTable:
-		_, err := s.db.CreateTable(ctx, o.def)
-		return outcome(err)
-	case deleteTable:
-		return outcome(s.db.DeleteTable(ctx, o.table))
-	case modifyFamilies:
-		_, err := s.db.ModifyFamilies(ctx, o.table, o.changes)
-		return outcome(err)
+	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource:
+		return outcome(s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return change(tx, o) }))
+	case updateCatalog:
+		var answer string
+		err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) (err error) {
+			answer, err = updateAll(o, func(step op) error { return change(tx, step) })
+			return err
+		})
+		return answer + outcome(err)
+	case readCatalog:
+		var b strings.Builder
+		for _, t := range s.db.Tables("") {
+			b.WriteString(tableText("table", t.Name, t.Granularity == engine.Micros, t.Families))
+		}
+		for _, x := range s.db.DeletedTables("") {
+			b.WriteString(tableText("deleted", x.Table.Name, x.Table.Granularity == engine.Micros, x.Table.Families))
+		}
+		all, err := s.db.Resources("")
+		for _, r := range all {
+			fmt.Fprintf(&b, "resource %q %q\n", r.Name, r.Value)
+		}
+		return b.String() + outcome(err)
 	case dropRows:
 		return outcome(s.db.DropRows(ctx, o.table, o.spans[0]))
 	case mutate:
@@ -188,7 +280,10 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 			if err := r.Close(); err != nil || !found {
 				return err
 			}
-			return tx.Mutate(o.muts)
+			if err := tx.Mutate(o.muts); err != nil {
+				return err
+			}
+			return tx.PutResource(rowResource(o), []byte(o.qualifier))
 		}))
 	case readModifyWrite:
 		cells, err := s.db.ReadModifyWrite(ctx, o.table, []byte(o.row), o.rules)
@@ -212,11 +307,6 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 		return outcome(nil)
 	case compact:
 		return outcome(s.db.Compact(ctx))
-	case softDeleteTable:
-		return outcome(s.db.SoftDeleteTable(ctx, o.table))
-	case undeleteTable:
-		_, err := s.db.UndeleteTable(ctx, o.table)
-		return outcome(err)
 	case takeSnapshot:
 		if s.snapshot != nil {
 			if err := s.snapshot.Close(); err != nil {
@@ -251,6 +341,32 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	case kindsEnd:
 	}
 	return "unknown operation\n"
+}
+
+// change runs a change of the catalog.
+func change(tx *engine.CatalogTx, o op) error {
+	var err error
+	switch o.kind { //nolint:exhaustive // the others change no catalog
+	case createTable:
+		_, err = tx.CreateTable(o.def)
+	case deleteTable:
+		err = tx.DeleteTable(o.table)
+	case modifyFamilies:
+		_, err = tx.ModifyFamilies(o.table, o.changes)
+	case softDeleteTable:
+		err = tx.SoftDeleteTable(o.table)
+	case undeleteTable:
+		_, err = tx.UndeleteTable(o.table)
+	case purgeTables:
+		err = tx.PurgeTables(o.table)
+	case putResource:
+		err = tx.PutResource(o.row, []byte(o.qualifier))
+	case deleteResource:
+		err = tx.DeleteResource(o.row)
+	default:
+		err = errUnknown
+	}
+	return err
 }
 
 // visit reads the current row of r in the mode of o.

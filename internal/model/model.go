@@ -9,18 +9,20 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables. Its methods do what those of engine.DB do and
-// return the same errors, bare.
+// DB is a store of tables and resources. Its methods do what those of engine.DB
+// and of its transactions do and return the same errors, bare.
 type DB struct {
-	o       Options
-	tables  map[string]*table
-	deleted []deletedTable // in order of deletion
+	o         Options
+	tables    map[string]*table
+	deleted   []deletedTable // in order of deletion
+	resources map[string]string
 }
 
 // Options say how the store behaves, as those of the engine do.
@@ -63,11 +65,13 @@ func compareKeys(a, b key) int {
 }
 
 // New returns an empty store.
-func New(o Options) *DB { return &DB{o: o, tables: map[string]*table{}} }
+func New(o Options) *DB {
+	return &DB{o: o, tables: map[string]*table{}, resources: map[string]string{}}
+}
 
 // Snapshot returns a copy of the store.
 func (d *DB) Snapshot() *DB {
-	n := &DB{o: d.o, tables: map[string]*table{}}
+	n := &DB{o: d.o, tables: map[string]*table{}, resources: maps.Clone(d.resources)}
 	for name, t := range d.tables {
 		n.tables[name] = t.clone()
 	}
@@ -80,7 +84,7 @@ func (d *DB) Snapshot() *DB {
 // Restore makes the store hold what s does.
 func (d *DB) Restore(s *DB) {
 	n := s.Snapshot()
-	d.tables, d.deleted = n.tables, n.deleted
+	d.tables, d.deleted, d.resources = n.tables, n.deleted, n.resources
 }
 
 func (d *DB) table(name string) (*table, error) {
@@ -148,6 +152,59 @@ func (d *DB) UndeleteTable(name string) error {
 		}
 	}
 	return engine.ErrTableNotFound
+}
+
+// PurgeTables forgets the deleted tables whose name starts with prefix.
+func (d *DB) PurgeTables(prefix string) {
+	d.deleted = slices.DeleteFunc(d.deleted, func(x deletedTable) bool { return strings.HasPrefix(x.t.name, prefix) })
+}
+
+// PutResource stores a resource.
+func (d *DB) PutResource(name, value string) { d.resources[name] = value }
+
+// DeleteResource removes a resource.
+func (d *DB) DeleteResource(name string) error {
+	if _, ok := d.resources[name]; !ok {
+		return engine.ErrResourceNotFound
+	}
+	delete(d.resources, name)
+	return nil
+}
+
+// Resources returns a copy of all resources.
+func (d *DB) Resources() map[string]string { return maps.Clone(d.resources) }
+
+// Table is what the model knows of a table.
+type Table struct {
+	Name     string
+	Micros   bool
+	Families []engine.Family
+}
+
+func (t *table) definition() Table {
+	return Table{Name: t.name, Micros: t.micros, Families: t.families}
+}
+
+// Tables returns all tables, sorted by name.
+func (d *DB) Tables() []Table {
+	var ts []Table
+	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
+		ts = append(ts, d.tables[name].definition())
+	}
+	return ts
+}
+
+// DeletedTables returns the tables that can be undeleted, sorted by name, of
+// one name the latest first.
+func (d *DB) DeletedTables() []Table {
+	var ts []Table
+	for _, x := range slices.Backward(d.deleted) {
+		if d.o.Now().Before(x.at.Add(d.o.KeepDeleted)) {
+			ts = append(ts, x.t.definition())
+		}
+	}
+	slices.SortStableFunc(ts, func(a, b Table) int { return cmp.Compare(a.Name, b.Name) })
+	return ts
 }
 
 // ModifyFamilies applies all changes or none.

@@ -1,0 +1,363 @@
+package emu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// step is one call of a script.
+type step struct {
+	name string
+	run  func(e *env) error
+}
+
+// changes is a script in which every RPC that changes what the store keeps,
+// rows and settings alike, changes something.
+func changes() []step {
+	const in, table = "projects/p/instances/in", "projects/p/instances/in/tables/t"
+	family := func(id string, drop bool) *btapb.ModifyColumnFamiliesRequest_Modification {
+		m := &btapb.ModifyColumnFamiliesRequest_Modification{Id: id}
+		if drop {
+			m.Mod = &btapb.ModifyColumnFamiliesRequest_Modification_Drop{Drop: true}
+		} else {
+			m.Mod = &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: &btapb.ColumnFamily{}}
+		}
+		return m
+	}
+	protect := func(on bool) func(*env) error {
+		return func(e *env) error {
+			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
+				Table: &btapb.Table{Name: table, DeletionProtection: on}, UpdateMask: mask("deletion_protection"),
+			})
+			return err
+		}
+	}
+	policy := &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/bigtable.user", Members: []string{"user:a@b.c"}}}}
+	create := func(parent, id string) func(*env) error {
+		return func(e *env) error {
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{
+				Parent: parent, TableId: id, Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}, "g": {}}},
+			})
+			return err
+		}
+	}
+	deleteTable := func(e *env) error {
+		_, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: table})
+		return err
+	}
+	write := func(e *env) error {
+		set := func(family string) *btpb.Mutation {
+			return &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: family, Value: []byte("v")}}}
+		}
+		_, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{
+			TableName: table, RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("f"), set("g")},
+			Idempotency: &btpb.Idempotency{Token: []byte("a token, once")},
+		})
+		return err
+	}
+	profile := in + "/appProfiles/many"
+	return []step{
+		{"CreateTable implicit", create("projects/p/instances/held", "t")},
+		{"CreateInstance", func(e *env) error { return e.createInstance("in", nodes("z1", 1)) }},
+		{"CreateCluster", func(e *env) error {
+			_, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: in, ClusterId: "c2", Cluster: nodes("z2", 3)})
+			return err
+		}},
+		{"UpdateCluster", func(e *env) error {
+			_, err := e.instances().UpdateCluster(e.ctx(), &btapb.Cluster{Name: in + "/clusters/c2", ServeNodes: 5})
+			return err
+		}},
+		{"PartialUpdateInstance", func(e *env) error {
+			_, err := e.instances().PartialUpdateInstance(e.ctx(), &btapb.PartialUpdateInstanceRequest{
+				Instance: &btapb.Instance{Name: in, DisplayName: "another"}, UpdateMask: mask("display_name"),
+			})
+			return err
+		}},
+		{"CreateAppProfile", func(e *env) error { return e.createAppProfile(in, "many", anyCluster()) }},
+		{"UpdateAppProfile", func(e *env) error {
+			_, err := e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{
+				AppProfile: &btapb.AppProfile{Name: profile, Description: "to any"}, UpdateMask: mask("description"),
+			})
+			return err
+		}},
+		{"CreateTable", create(in, "t")},
+		{"CreateTable another", create(in, "t2")},
+		{"MutateRow", write},
+		{"SetIamPolicy table", func(e *env) error {
+			_, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: table, Policy: proto.CloneOf(policy)})
+			return err
+		}},
+		{"SetIamPolicy instance", func(e *env) error {
+			_, err := e.instances().SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: in, Policy: proto.CloneOf(policy)})
+			return err
+		}},
+		{"ModifyColumnFamilies", func(e *env) error {
+			_, err := e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{
+				Name: table, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{family("g", true), family("g", false), family("h", false)},
+			})
+			return err
+		}},
+		{"UpdateTable protect", protect(true)},
+		{"UpdateTable", protect(false)},
+		{"UpdateTable stream", func(e *env) error {
+			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
+				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(minChangeStreamRetention)}},
+				UpdateMask: mask("change_stream_config"),
+			})
+			return err
+		}},
+		{"DeleteTable", deleteTable},
+		{"UndeleteTable", func(e *env) error {
+			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})
+			return err
+		}},
+		{"DeleteTable again", deleteTable},
+		{"CreateTable again", create(in, "t")}, // forgets the policy
+		{"MutateRow again", write},
+		{"DropRowRange", func(e *env) error {
+			_, err := e.admin.DropRowRange(e.ctx(), &btapb.DropRowRangeRequest{
+				Name: table, Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true},
+			})
+			return err
+		}},
+		{"DeleteAppProfile", func(e *env) error {
+			_, err := e.instances().DeleteAppProfile(e.ctx(), &btapb.DeleteAppProfileRequest{Name: profile, IgnoreWarnings: true})
+			return err
+		}},
+		{"DeleteCluster", func(e *env) error {
+			_, err := e.instances().DeleteCluster(e.ctx(), &btapb.DeleteClusterRequest{Name: in + "/clusters/c2"})
+			return err
+		}},
+		{"DeleteInstance", func(e *env) error {
+			_, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: in})
+			return err
+		}},
+	}
+}
+
+func lines(text string) []string { return strings.Split(text, "\n") }
+
+// storeText is everything that a store keeps, as text.
+func storeText(t *testing.T, db *engine.DB) string {
+	t.Helper()
+	var b strings.Builder
+	rows := func(name string) {
+		s, err := db.Scan(t.Context(), name, engine.ScanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s.NextRow() {
+			for s.NextCell() {
+				fmt.Fprintf(&b, "  %q %s:%q @%d %q\n", s.Row(), s.Cell().Family, s.Cell().Qualifier, s.Cell().Timestamp, s.Cell().Value)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range db.Tables("") {
+		fmt.Fprintf(&b, "table %+v\n", *x)
+		rows(x.Name)
+	}
+	for _, x := range db.DeletedTables("") {
+		fmt.Fprintf(&b, "deleted %+v at %v\n", *x.Table, x.Deleted.UnixMicro())
+	}
+	all, err := db.Resources("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		fmt.Fprintf(&b, "resource %s %x\n", r.Name, r.Value)
+	}
+	return b.String()
+}
+
+// TestCrash_ControlPlane crashes a server before every operation on its disk
+// during a script of changes: each change is found whole or not at all, table,
+// operation, policy and settings together, and what was acknowledged is found.
+func TestCrash_ControlPlane(t *testing.T) {
+	t.Parallel()
+	type crash struct {
+		fs           *vfs.MemFS
+		done, during int // changes acknowledged before it, changes begun
+	}
+	mem := vfs.NewCrashableMem()
+	rng := rand.New(rand.NewPCG(1, 1))
+	var mu sync.Mutex // guards what follows: the disk is used by several goroutines
+	var crashes []crash
+	done, during := 0, 0
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			mu.Lock()
+			defer mu.Unlock()
+			c := crash{done: done, during: during}
+			c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(2), RNG: rng})
+			crashes = append(crashes, c)
+		}
+		return nil
+	}))
+	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: fs})
+	script := changes()
+	states := []string{storeText(t, e.db)} // after each number of changes
+	for i, st := range script {
+		mu.Lock()
+		during = i + 1
+		mu.Unlock()
+		if err := st.run(e); err != nil {
+			t.Fatalf("%s: %v", st.name, err)
+		}
+		mu.Lock()
+		done = i + 1
+		mu.Unlock()
+		states = append(states, storeText(t, e.db))
+		if states[i] == states[i+1] {
+			t.Errorf("%s changes nothing", st.name)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	found := map[int]bool{}
+	for _, c := range crashes {
+		if c.during == 0 {
+			continue // the store was being made
+		}
+		db, err := engine.Open(engine.Options{Dir: "data", FS: c.fs, Now: clock.NewFrozen(start).Now})
+		if err != nil {
+			t.Fatalf("crash in %s: %v", script[c.during-1].name, err)
+		}
+		got := storeText(t, db)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		switch got {
+		case states[c.done]:
+			found[c.done] = true
+		case states[c.during]:
+			found[c.during] = true
+		default:
+			t.Fatalf("a crash in %s leaves half of it; beside what was before:\n%s\nand beside what is after:\n%s",
+				script[c.during-1].name, cmp.Diff(lines(states[c.done]), lines(got)), cmp.Diff(lines(states[c.during]), lines(got)))
+		}
+	}
+	if len(found) < len(script) {
+		t.Errorf("only %d of %d states were met", len(found), len(states))
+	}
+}
+
+// TestFaults_ControlPlane lets the disk fail from the n-th write of a change
+// on, for every n: the disk holds the change whole or not at all, and what the
+// store answered and answers is what the disk holds, or that it has failed.
+func TestFaults_ControlPlane(t *testing.T) {
+	t.Parallel()
+	script := changes()
+	e := newEnv(t)
+	states := []string{storeText(t, e.db)} // after each number of changes
+	for _, st := range script {
+		if err := st.run(e); err != nil {
+			t.Fatalf("%s: %v", st.name, err)
+		}
+		states = append(states, storeText(t, e.db))
+	}
+	for i, st := range script {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			for failAt(t, script[:i], st, n, states[i], states[i+1]) {
+				n++
+			}
+			if n == 0 {
+				t.Error("nothing was written")
+			}
+		})
+	}
+}
+
+// failAt runs the changes before st and then st with a disk that fails from
+// the n-th write on. It reports whether it failed.
+func failAt(t *testing.T, before []step, st step, n int, old, changed string) bool {
+	t.Helper()
+	mem := vfs.NewCrashableMem()
+	var mu sync.Mutex // guards what follows
+	failing, left, failed := false, n, false
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if !failing || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		if left--; left >= 0 {
+			return nil
+		}
+		failed = true
+		return errorfs.ErrInjected
+	}))
+	c := clock.NewFrozen(start)
+	db, err := engine.Open(engine.Options{Dir: "data", FS: fs, Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }() // may tell of the failure
+	srv, err := New(Options{DB: db, Now: c.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	e := &env{
+		t: t, clock: c, db: db, srv: srv,
+		data: btpb.NewBigtableClient(srv.Conn()), admin: btapb.NewBigtableTableAdminClient(srv.Conn()),
+	}
+	for _, b := range before {
+		if err := b.run(e); err != nil {
+			t.Fatalf("%s: %v", b.name, err)
+		}
+	}
+	mu.Lock()
+	failing = true
+	mu.Unlock()
+	answer := st.run(e)
+	mu.Lock()
+	failing = false
+	isFailed, crashed := failed, mem.CrashClone(vfs.CrashCloneCfg{})
+	mu.Unlock()
+
+	again, err := engine.Open(engine.Options{Dir: "data", FS: crashed, Now: c.Now})
+	if err != nil {
+		t.Fatalf("write %d: %v", n, err)
+	}
+	defer func() { _ = again.Close() }()
+	onDisk := storeText(t, again)
+	if onDisk != old && onDisk != changed {
+		t.Errorf("write %d: half of the change is on disk; beside all of it:\n%s", n, cmp.Diff(lines(changed), lines(onDisk)))
+	}
+	if answer == nil && onDisk != changed {
+		t.Errorf("write %d: acknowledged and lost", n)
+	}
+	if _, err := db.Resources(""); err != nil {
+		if answer == nil {
+			answer = st.run(e)
+		}
+		if answer == nil {
+			t.Errorf("write %d: a change is acknowledged by a store that has failed", n)
+		}
+		return isFailed
+	}
+	if inMemory := storeText(t, db); inMemory != onDisk || (answer == nil) != (onDisk == changed) {
+		t.Errorf("write %d: answered %v; in memory and on disk:\n%s", n, answer, cmp.Diff(lines(inMemory), lines(onDisk)))
+	}
+	return isFailed
+}

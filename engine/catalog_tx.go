@@ -1,0 +1,313 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// UpdateCatalog runs fn, which may read and change any tables and resources by
+// tx; its changes become visible and durable together if it returns nil, and
+// not at all otherwise. Updates run one after the other. fn may read from the
+// DB, which does not show the changes yet, and must not call it for anything
+// else. Errors: fn's own.
+func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.catalogMu.Lock()
+	defer d.catalogMu.Unlock()
+	tx := &CatalogTx{b: d.pebble.NewIndexedBatch(), c: d.catalog.Load(), now: d.now(), keepDeleted: d.keepDeleted}
+	defer tx.end()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	b := tx.b
+	tx.b = nil // replaceCatalog closes the batch
+	return d.replaceCatalog(b, tx.c)
+}
+
+// CatalogTx reads and changes tables and resources inside UpdateCatalog; it
+// sees its own changes. A method that returns an error has changed nothing. It
+// is for the goroutine that UpdateCatalog calls, and of no use after it has
+// returned.
+type CatalogTx struct {
+	b     *pebble.Batch // changes of resources; nil after UpdateCatalog
+	c     *catalog      // the tables as changed so far
+	owned bool          // c is the transaction's own, to be changed in place
+
+	now         time.Time
+	keepDeleted time.Duration
+}
+
+// end closes what UpdateCatalog has not committed.
+func (tx *CatalogTx) end() {
+	if tx.b != nil {
+		_ = tx.b.Close()
+		tx.b = nil
+	}
+}
+
+// check refuses the use of a transaction that is over.
+func (tx *CatalogTx) check() error {
+	if tx.b == nil {
+		return fmt.Errorf("%w: catalog used after its UpdateCatalog", ErrInvalid)
+	}
+	return nil
+}
+
+// change returns the catalog to change in place.
+func (tx *CatalogTx) change() *catalog {
+	if !tx.owned {
+		tx.c, tx.owned = tx.c.clone(), true
+	}
+	return tx.c
+}
+
+// Table returns the table of that name, or ErrTableNotFound.
+func (tx *CatalogTx) Table(name string) (*Table, error) {
+	if err := tx.check(); err != nil {
+		return nil, err
+	}
+	t, err := tx.c.table(name)
+	if err != nil {
+		return nil, err
+	}
+	return &t.def, nil
+}
+
+// Tables returns the tables whose name starts with prefix, sorted by name;
+// none when the transaction is over.
+func (tx *CatalogTx) Tables(prefix string) []*Table {
+	if tx.check() != nil {
+		return nil
+	}
+	return tx.c.under(prefix)
+}
+
+// CreateTable makes the table that t describes; ID and the families' Ordinals
+// are assigned, the families keep the order given. Errors: ErrTableExists,
+// ErrFamilyExists for a name given twice, ErrInvalid.
+func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
+	if err := tx.check(); err != nil {
+		return nil, err
+	}
+	if t.Granularity > Micros {
+		return nil, fmt.Errorf("%w: table %q: unknown granularity %d", ErrInvalid, t.Name, t.Granularity)
+	}
+	def := cloneTable(t)
+	slices.SortFunc(def.Splits, bytes.Compare)
+	def.Splits = slices.CompactFunc(def.Splits, bytes.Equal)
+	families := def.Families
+	def.Families = nil
+	next := newTable(def, 0, nil)
+	var err error
+	for _, f := range families {
+		if next, err = next.createFamily(f); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := tx.c.tables[t.Name]; ok {
+		return nil, fmt.Errorf("%w: %q", ErrTableExists, t.Name)
+	}
+	if tx.c.nextID == math.MaxUint32 {
+		return nil, fmt.Errorf("%w: table %q: all table ids are used up", ErrInvalid, t.Name)
+	}
+	c := tx.change()
+	next.def.ID = c.nextID
+	c.nextID++
+	c.tables[t.Name] = next
+	return &next.def, nil
+}
+
+// UpdateTable lets fn change a copy of the table's Meta, Splits and
+// Granularity, and its families' GC and Meta, and stores it if fn returns nil.
+// Errors: ErrTableNotFound, ErrInvalid for a change of anything else, fn's own.
+func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, error) {
+	return tx.changeTable(name, func(t *table) (*table, error) {
+		def := cloneTable(t.def)
+		if err := fn(&def); err != nil {
+			return nil, err
+		}
+		def = cloneTable(def) // what fn put there stays fn's
+		same := def.Name == t.def.Name && def.ID == t.def.ID && slices.EqualFunc(def.Families, t.def.Families,
+			func(a, b Family) bool {
+				return a.Name == b.Name && a.Ordinal == b.Ordinal && a.Aggregate == b.Aggregate
+			})
+		if !same {
+			return nil, fmt.Errorf("%w: table %q: an update may not change its name, id, set of families or their aggregates",
+				ErrInvalid, name)
+		}
+		if def.Granularity > Micros {
+			return nil, fmt.Errorf("%w: table %q: unknown granularity %d", ErrInvalid, name, def.Granularity)
+		}
+		for i := range def.Families {
+			if err := checkFamily(&def.Families[i]); err != nil {
+				return nil, err
+			}
+		}
+		slices.SortFunc(def.Splits, bytes.Compare)
+		def.Splits = slices.CompactFunc(def.Splits, bytes.Equal)
+		return newTable(def, t.nextOrdinal, t.dropped), nil
+	})
+}
+
+// ModifyFamilies applies the changes in order, all or none. A dropped
+// family's cells are gone at once, also if a family of its name is created
+// again; their space comes back with the next RunGC. Errors:
+// ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
+func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table, error) {
+	return tx.changeTable(name, func(t *table) (*table, error) {
+		for i, c := range changes {
+			var err error
+			switch {
+			case c.Create != nil && c.Update == nil && c.Drop == "":
+				t, err = t.createFamily(*c.Create)
+			case c.Update != nil && c.Create == nil && c.Drop == "":
+				t, err = t.updateFamily(*c.Update)
+			case c.Create == nil && c.Update == nil:
+				t, err = t.dropFamily(c.Drop)
+			default:
+				err = fmt.Errorf("%w: more than one of create, update and drop", ErrInvalid)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("change %d: %w", i, err)
+			}
+		}
+		return t, nil
+	})
+}
+
+// changeTable replaces the table of that name by what fn makes of it.
+func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (*Table, error) {
+	if err := tx.check(); err != nil {
+		return nil, err
+	}
+	t, err := tx.c.table(name)
+	if err != nil {
+		return nil, err
+	}
+	if t, err = fn(t); err != nil {
+		return nil, err
+	}
+	tx.change().tables[name] = t
+	return &t.def, nil
+}
+
+// replaceCatalog makes next the catalog, on disk and then in memory, in one
+// commit with what b holds. catalogMu is held.
+//
+// Where tables that can have rows change or go, writers and new scans are kept
+// out from before the commit until the tables are replaced in memory: none
+// works with a table that is no more, or sees a table without its cells.
+func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog) error {
+	changed, removed, err := next.write(b, d.catalog.Load())
+	if err != nil || b.Empty() {
+		_ = b.Close()
+		return err
+	}
+	if changed {
+		defer d.lockAll(false)()
+		d.viewMu.Lock()
+		defer d.viewMu.Unlock()
+	}
+	if err := d.commit(b); err != nil {
+		return err
+	}
+	d.catalog.Store(next)
+	if removed {
+		d.flushTombstones()
+	}
+	return nil
+}
+
+// write adds to b what makes the stored catalog from into c, and the removal
+// of the cells of tables that are in from alone. It tells whether a table that
+// could be read or written in from is another one now or gone, and whether
+// cells are removed.
+func (c *catalog) write(b *pebble.Batch, from *catalog) (changed, removed bool, err error) {
+	if c == from {
+		return false, false, nil
+	}
+	fail := func(what string, err error) (bool, bool, error) {
+		return false, false, fmt.Errorf("engine: catalog: %s: %w", what, err)
+	}
+	if c.nextID != from.nextID {
+		if err := b.Set(catalogKey(catalogNextID, ""), binary.BigEndian.AppendUint32(nil, c.nextID), nil); err != nil {
+			return fail("next table id", err)
+		}
+	}
+	kept := make(map[uint32]bool, len(c.tables)+len(c.deleted))
+	for name, t := range c.tables {
+		kept[t.def.ID] = true
+		if from.tables[name] != t {
+			if err := setJSON(b, catalogKey(catalogTable, name), t.record()); err != nil {
+				return fail(name, err)
+			}
+		}
+	}
+	for id, x := range c.deleted {
+		kept[id] = true
+		if from.deleted[id] != x {
+			if err := setJSON(b, deletedKey(id), deletedRecord{Table: x.t.record(), Deleted: x.at.UnixMicro()}); err != nil {
+				return fail(x.t.def.Name, err)
+			}
+		}
+	}
+	gone := func(t *table) error {
+		if kept[t.def.ID] {
+			return nil
+		}
+		removed = true
+		prefix := appendTablePrefix(nil, t.def.ID)
+		return b.DeleteRange(prefix, prefixEnd(bytes.Clone(prefix)), nil)
+	}
+	for name, t := range from.tables {
+		now, ok := c.tables[name]
+		changed = changed || now != t
+		if !ok {
+			if err := b.Delete(catalogKey(catalogTable, name), nil); err != nil {
+				return fail(name, err)
+			}
+		}
+		if err := gone(t); err != nil {
+			return fail(name, err)
+		}
+	}
+	for id, x := range from.deleted {
+		if _, ok := c.deleted[id]; !ok {
+			if err := b.Delete(deletedKey(id), nil); err != nil {
+				return fail(x.t.def.Name, err)
+			}
+		}
+		if err := gone(x.t); err != nil {
+			return fail(x.t.def.Name, err)
+		}
+	}
+	return changed, removed, nil
+}
+
+// deletedKey is the key of the record of a deleted table.
+func deletedKey(id uint32) []byte {
+	return catalogKey(catalogDeleted, string(binary.BigEndian.AppendUint32(nil, id)))
+}
+
+// setJSON adds a record to b.
+func setJSON(b *pebble.Batch, key []byte, record any) error {
+	value, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	return b.Set(key, value, nil)
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+)
+
+// DropRows removes the rows of span, all of them or none over a crash.
+func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	defer d.lockAll(true)()
+	t, err := d.lookup(table)
+	if err != nil {
+		return err
+	}
+	lower, upper := spanBounds(nil, nil, t.def.ID, span)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil
+	}
+	b := d.pebble.NewBatch()
+	if err := b.DeleteRange(lower, upper, nil); err != nil {
+		return err
+	}
+	if err := d.commit(b); err != nil {
+		return err
+	}
+	d.flushTombstones()
+	return nil
+}
+
+// flushTombstones starts a flush, without waiting for it: a range tombstone in
+// the memtable makes every read after a write rebuild what all of them cover,
+// and only a flushed one gives space back.
+// A flush that does not begin undoes nothing: the next one does its work.
+func (d *DB) flushTombstones() {
+	if _, err := d.pebble.AsyncFlush(); err != nil && d.logger != nil {
+		d.logger.Warn("store: flush: " + err.Error())
+	}
+}
