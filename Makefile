@@ -8,7 +8,7 @@ PYTHON   ?= python3
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/tabletop, static
@@ -35,6 +35,15 @@ conformance: build ## official Python clients against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
+
+.PHONY: conformance-js
+conformance-js: build ## the AWS SDK for JavaScript against a running server
+	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	node conformance/js/run.mjs bin/tabletop
+
+.PHONY: conformance-suites
+conformance-suites: build ## public DynamoDB suites: NUBO=dir ONETABLE=dir
+	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
 
 $(LINT): tools/go.mod
 	$(GO) -C tools build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,159 @@
+#!/usr/bin/env node
+// Public DynamoDB test suites, as they are published, against `tabletop serve`.
+//
+//     run.mjs PATH-TO-TABLETOP [--nubo DIR] [--onetable DIR]
+//
+// DIR is a checkout of the suite; none of its files is changed. What its
+// package.json asks for is installed there when node_modules is missing:
+//
+//     --nubo      https://github.com/nubo-db/dynamodb-conformance, seen at 0ba4393
+//     --onetable  https://github.com/sensedeep/dynamodb-onetable, seen at d0151dc
+//
+// Each run has a server of its own, in memory. Prints counts by group, then
+// every test that does not do what expected.json says of it: exits 0 when
+// there is none. A test listed there that passes is one too.
+
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const here = path.dirname(fileURLToPath(import.meta.url))
+const expected = JSON.parse(readFileSync(path.join(here, 'expected.json'), 'utf8'))
+
+// How each suite is run: the server's flags, the environment of each run, the
+// command that writes a report, where it looks for the server's address, and
+// the group that a test file counts in.
+const suites = {
+  // Captured in May 2026, before the newer wording of validation errors.
+  nubo: {
+    serve: ['--messages', 'classic'],
+    variants: { '': {} },
+    command: (dir, report) => ['npx', 'vitest', 'run', '--reporter=json', `--outputFile=${report}`],
+    env: (address) => ({ DYNAMODB_ENDPOINT: address }),
+    group: (file) => file.split('/').slice(1, file.startsWith('tests/tier1') ? 2 : 3).join('/'),
+  },
+  // The configuration of the suite, without its own start of a server.
+  onetable: {
+    serve: [],
+    variants: { 'sdk v3': { DDB_CLIENT_VERSION: 'v3' }, 'sdk v2': { DDB_CLIENT_VERSION: 'v2' } },
+    command: (dir, report) => [
+      'npx', 'jest', '--config', path.join(here, 'onetable.jest.config.cjs'), '--rootDir', dir, '--json', `--outputFile=${report}`,
+    ],
+    env: (address, dir) => ({ DYNAMODB_PORT: new URL(address).port, ONETABLE: dir }),
+    group: () => 'all',
+  },
+}
+
+async function main() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { nubo: { type: 'string' }, onetable: { type: 'string' } },
+  })
+  if (positionals.length !== 1 || !(values.nubo || values.onetable)) {
+    console.error('usage: run.mjs PATH-TO-TABLETOP [--nubo DIR] [--onetable DIR]')
+    process.exit(2)
+  }
+  let surprises = 0
+  for (const [name, folder] of Object.entries(values)) {
+    const dir = path.resolve(folder)
+    install(dir)
+    for (const [variant, env] of Object.entries(suites[name].variants)) {
+      console.log(`== ${[name, variant].filter(Boolean).join(', ')}`)
+      surprises += compare(name, dir, await run(positionals[0], suites[name], dir, env))
+    }
+  }
+  process.exit(surprises ? 1 : 0)
+}
+
+// install fetches what a suite needs: the versions of its lock file, or the
+// newest in their ranges where a registry lacks one of those.
+function install(dir) {
+  if (existsSync(path.join(dir, 'node_modules'))) return
+  for (const args of [['ci'], ['install', '--no-package-lock']]) {
+    const { status } = spawnSync('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] })
+    if (status === 0) return
+  }
+  throw new Error(`npm cannot install the dependencies of ${dir}`)
+}
+
+// run returns the report of one run of a suite.
+async function run(binary, suite, dir, env) {
+  const scratch = mkdtempSync(path.join(tmpdir(), 'tabletop-suites-'))
+  const report = path.join(scratch, 'report.json')
+  const server = await start(binary, path.join(scratch, 'ports.json'), suite.serve)
+  try {
+    const [command, ...args] = suite.command(dir, report)
+    const child = spawn(command, args, {
+      cwd: dir,
+      env: { ...process.env, ...suite.env(server.address, dir), ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let stderr = ''
+    child.stderr.on('data', (text) => (stderr = (stderr + text).slice(-4000)))
+    await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve))
+    if (!existsSync(report)) throw new Error(`${command} ${args.join(' ')} wrote no report:\n${stderr}`)
+    return JSON.parse(readFileSync(report, 'utf8'))
+  } finally {
+    await server.stop()
+    rmSync(scratch, { recursive: true })
+  }
+}
+
+// start runs the server until stop is called, which fails unless it ends well.
+async function start(binary, portFile, flags) {
+  const args = ['serve', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0', '--port-file', portFile, ...flags]
+  const server = spawn(binary, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const ended = new Promise((resolve, reject) => server.on('error', reject).on('exit', resolve))
+  ended.catch(() => {})
+  while (!existsSync(portFile)) {
+    if (server.exitCode !== null) throw new Error(`${binary} ${args.join(' ')} ended before it was ready`)
+    await Promise.race([sleep(20), ended])
+  }
+  return {
+    address: JSON.parse(readFileSync(portFile, 'utf8')).dynamodb,
+    stop: async () => {
+      server.kill('SIGTERM')
+      const code = await ended
+      if (code !== 0) throw new Error(`the server ended with code ${code} on SIGTERM, expected 0`)
+    },
+  }
+}
+
+// compare prints the counts of a report and what differs from expected.json,
+// and returns how many tests do.
+function compare(name, dir, report) {
+  const { failures, skipped } = expected[name]
+  const groups = {}
+  const seen = new Set()
+  const surprises = []
+  let tests = 0
+  for (const file of report.testResults) {
+    const where = path.relative(dir, file.name)
+    const group = (groups[suites[name].group(where)] ??= { passed: 0, failed: 0, skipped: 0 })
+    if (file.assertionResults.length === 0) surprises.push(`${where}: ran no test: ${file.message}`)
+    for (const test of file.assertionResults) {
+      const title = `${where}: ${test.fullName}`
+      seen.add(title)
+      tests++
+      const status = { passed: 'passed', failed: 'failed' }[test.status] ?? 'skipped'
+      group[status]++
+      const skippable = Object.keys(skipped).some((prefix) => where.startsWith(prefix))
+      if (status === 'failed' && !failures[title]) surprises.push(`${title}\n    ${test.failureMessages.join('\n').split('\n')[0]}`)
+      if (status === 'passed' && failures[title]) surprises.push(`${title}\n    passes now: expected.json says that it fails`)
+      if (status === 'skipped' && !skippable) surprises.push(`${title}\n    was skipped`)
+    }
+  }
+  for (const title of Object.keys(failures)) {
+    if (!seen.has(title)) surprises.push(`${title}\n    is in expected.json alone`)
+  }
+  console.table(groups)
+  for (const text of surprises) console.log(text)
+  console.log(`${tests} tests, ${Object.keys(failures).length} expected to fail, ${surprises.length} unexpected`)
+  return surprises.length
+}
+
+await main()
