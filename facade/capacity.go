@@ -2,7 +2,6 @@ package facade
 
 import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // capacityUnits is one arm of ConsumedCapacity.
@@ -149,8 +148,8 @@ func writeTally(t *tableDef, before, after attr.Item) capacityTally {
 	return tally
 }
 
-func sameKey(key mapping.KeySchema, a, b attr.Item) bool {
-	for _, k := range keyAttributes(key) {
+func sameKey(key indexKey, a, b attr.Item) bool {
+	for _, k := range key.attributes() {
 		if !attr.Equal(a[k.Name], b[k.Name]) {
 			return false
 		}
@@ -164,7 +163,7 @@ func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
 	if item == nil {
 		return nil
 	}
-	for _, a := range keyAttributes(ix.Key) {
+	for _, a := range ix.Key.attributes() {
 		if item[a.Name].Type != a.Type {
 			return nil
 		}
@@ -183,7 +182,7 @@ func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
 
 // projects reports whether an index holds the attribute name.
 func projects(t *tableDef, ix *indexDef, name string) bool {
-	if ix.Projection == projectAll || isKeyAttribute(t.Key, name) || isKeyAttribute(ix.Key, name) {
+	if ix.Projection == projectAll || isKeyAttribute(t.Key, name) || ix.Key.has(name) {
 		return true
 	}
 	for _, nonKey := range ix.NonKey {

@@ -53,6 +53,8 @@ type layout struct {
 // indexLayout is how the entries of one index lie in Bigtable.
 type indexLayout struct {
 	table string
+	key   indexKey
+	base  mapping.KeySchema // of the DynamoDB table
 	x     *mapping.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
@@ -80,8 +82,9 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 			return nil, fmt.Errorf("layout of table %s: %w", def.Name, err)
 		}
 	}
-	for _, ix := range def.Indexes {
-		il := &indexLayout{table: ix.BigtableTable}
+	for i := range def.Indexes {
+		ix := &def.Indexes[i]
+		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
 		if m != nil {
 			il.x = m.Index(ix.Name)
 			il.importMicros = unknownImportTime.UnixMicro()
@@ -90,9 +93,8 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 			}
 		}
 		if il.x == nil {
-			d := mapping.IndexDef{Name: ix.Name, Key: ix.Key, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
 			var err error
-			if il.x, err = mapping.DefaultIndex(ix.BigtableTable, def.Key, d); err != nil {
+			if il.x, err = mapping.DefaultIndex(ix.BigtableTable, def.Key, ix.definition()); err != nil {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
@@ -133,7 +135,7 @@ func tableOfMapping(m *mapping.Mapping) *tableDef {
 		d := x.Def()
 		define(d.Key.Hash)
 		define(d.Key.Range)
-		ix := indexDef{Name: d.Name, Key: d.Key, Projection: projectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		ix := indexDef{Name: d.Name, Key: indexKeyOf(d.Key), Projection: projectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
 		switch {
 		case d.KeysOnly:
 			ix.Projection = projectKeysOnly
@@ -237,7 +239,7 @@ func equalCells(a, b mapping.Cell) bool {
 
 // place lays out the entry of an item; false if it has none in this index.
 func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, error) {
-	if item == nil {
+	if item == nil || x.key.isMulti() && !x.key.holds(item) {
 		return mapping.Placed{}, false, nil
 	}
 	micros := order
@@ -245,6 +247,9 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 		micros = x.importMicros // the order stands in a cell of its own
 	}
 	placed, ok, err := x.x.Place(item, micros)
+	if ok && x.key.isMulti() {
+		placed.Row = x.multiRow(item)
+	}
 	return placed, ok, outsideMapping(err)
 }
 

@@ -27,14 +27,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// indexedTable is a table with a global index of each projection and a local
-// one.
+// indexedTable is a table with a global index of each projection, a local one,
+// and global ones whose keys have several attributes.
 func indexedTable(name string) tableDef {
+	key := func(hash ...mapping.KeyAttr) indexKey { return indexKey{Hash: hash} }
 	return tableDef{Name: name, Key: testSchemas["SN"], Indexes: []indexDef{
-		{Name: "all", Global: true, Key: mapping.KeySchema{Hash: stringKey("g"), Range: numberKey("h")}, Projection: projectAll},
-		{Name: "keys", Global: true, Key: mapping.KeySchema{Hash: stringKey("g")}, Projection: projectKeysOnly},
-		{Name: "some", Global: true, Key: mapping.KeySchema{Hash: numberKey("h"), Range: stringKey("g")}, Projection: projectInclude, NonKey: []string{"v"}},
-		{Name: "local", Key: mapping.KeySchema{Hash: stringKey("p"), Range: stringKey("g")}, Projection: projectAll},
+		{Name: "all", Global: true, Key: indexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: projectAll},
+		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: projectKeysOnly},
+		{Name: "some", Global: true, Key: indexKey{key(numberKey("h")).Hash, key(stringKey("g")).Hash}, Projection: projectInclude, NonKey: []string{"v"}},
+		{Name: "local", Key: indexKey{key(stringKey("p")).Hash, key(stringKey("g")).Hash}, Projection: projectAll},
+		{Name: "pair", Global: true, Key: key(stringKey("g"), numberKey("h")), Projection: projectKeysOnly},
+		{Name: "sorted", Global: true, Key: indexKey{key(stringKey("p")).Hash, key(stringKey("g"), numberKey("h")).Hash}, Projection: projectInclude, NonKey: []string{"v"}},
 	}}
 }
 
@@ -57,11 +60,12 @@ func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
 
 // projected returns what an index should hold of an item, nil: nothing.
 func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
-	names := []string{t.Key.Hash.Name, t.Key.Range.Name, ix.Key.Hash.Name, ix.Key.Range.Name}
-	for _, k := range []mapping.KeyAttr{ix.Key.Hash, ix.Key.Range} {
-		if k.Name != "" && item[k.Name].Type != k.Type {
+	names := []string{t.Key.Hash.Name, t.Key.Range.Name}
+	for _, k := range ix.Key.attributes() {
+		if item[k.Name].Type != k.Type {
 			return nil
 		}
+		names = append(names, k.Name)
 	}
 	if ix.Projection == projectAll {
 		return item
@@ -75,16 +79,26 @@ func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
 	return out
 }
 
+// partitionOf is the condition of the partition that an item is in.
+func partitionOf(key indexKey, item attr.Item) indexCondition {
+	cond := indexCondition{KeyCondition: mapping.KeyCondition{Hash: item[key.Hash[0].Name]}}
+	for _, a := range key.Hash[1:] {
+		cond.MoreHash = append(cond.MoreHash, item[a.Name])
+	}
+	return cond
+}
+
 // checkIndexes compares every index with what the items give.
 func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		want := model{}
-		hashes := map[string]attr.Value{}
+		partitions := map[string]indexCondition{}
 		for _, item := range m {
 			if p := projected(t, *ix, item); p != nil {
 				want[keyText(keyAttrs(t, item))] = p
-				hashes[p[ix.Key.Hash.Name].Str] = p[ix.Key.Hash.Name]
+				cond := partitionOf(ix.Key, p)
+				partitions[fmt.Sprint(cond.hashes())] = cond
 			}
 		}
 		all := func(attr.Item) bool { return true }
@@ -101,16 +115,15 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 		if d := diffItems(want.sorted(t.Key, all), got.sorted(t.Key, all)); d != "" {
 			return fmt.Errorf("index %s (-want +got):\n%s", ix.Name, d)
 		}
-		for _, hash := range hashes {
-			cond := mapping.KeyCondition{Hash: hash}
+		for hash, cond := range partitions {
 			part, err := pages(2, func(after attr.Item) iter.Seq2[attr.Item, error] {
 				return s.query(ctx, t, ix, cond, true, after)
 			})
 			if err != nil {
 				return err
 			}
-			n := len(want.sorted(t.Key, func(item attr.Item) bool { return attr.Equal(item[ix.Key.Hash.Name], hash) }))
-			ordered := slices.IsSortedFunc(part, func(a, b attr.Item) int { return compareAttr(a, b, ix.Key.Range.Name) })
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, item) }))
+			ordered := slices.IsSortedFunc(part, ix.Key.compareRange)
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
 			}

@@ -31,7 +31,8 @@ const (
 	maxListTablesLimit    = 100
 
 	// Tables.
-	maxKeySchemaElements       = 2
+	maxKeySchemaElements       = 2 // of a table or a local index
+	maxKeyAttributesOfKind     = 4 // HASH, and RANGE, of a global index
 	maxLocalSecondaryIndexes   = 5
 	maxGlobalSecondaryIndexes  = 20
 	maxNonKeyAttributes        = 20  // of one index

@@ -62,16 +62,16 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}
 	v.required("AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.attributeDefinitions(in.AttributeDefinitions)
-	v.keySchema("KeySchema", in.KeySchema)
+	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.tableClass(in.TableClass)
 	for i, ix := range in.LocalSecondaryIndexes {
-		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, ix.Projection)
+		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
 	}
 	for i, ix := range in.GlobalSecondaryIndexes {
 		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
-		v.index(path, ix.IndexName, ix.KeySchema, ix.Projection)
+		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
 	}
 	if err := v.constrained(); err != nil {
@@ -116,13 +116,13 @@ func (v *validator) tableClass(class *string) {
 	v.enum("TableClass", class, "STANDARD", "STANDARD_INFREQUENT_ACCESS")
 }
 
-func (v *validator) index(member string, name *string, schema []keySchemaElement, p *projection) {
+func (v *validator) index(member string, name *string, schema []keySchemaElement, mostKeys int, p *projection) {
 	if name == nil {
 		v.required(member+".IndexName", false)
 	} else {
 		v.name(member+".IndexName", *name)
 	}
-	v.keySchema(member+".KeySchema", schema)
+	v.keySchema(member+".KeySchema", schema, mostKeys)
 	v.indexProjection(member+".Projection", p)
 }
 

@@ -118,7 +118,7 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 		AttributeDefinitions:      []attributeDefinition{},
 		CreationDateTime:          epochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
-		KeySchema:                 keySchemaElements(t.Key),
+		KeySchema:                 keySchemaElements(indexKeyOf(t.Key)),
 		OnDemandThroughput:        extra(t, extraOnDemand),
 		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
 		TableArn:                  arn,

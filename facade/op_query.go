@@ -64,14 +64,13 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 		return nil, err
 	}
 	key := p.key()
-	bound, err := keyCondition.Resolve(
-		expr.KeyAttribute{Name: key.Hash.Name, Type: key.Hash.Type}, expr.KeyAttribute{Name: key.Range.Name, Type: key.Range.Type})
+	bound, err := keyCondition.Resolve(exprKeys(key.Hash), exprKeys(key.Range))
 	if err != nil {
 		return nil, v.expression(err)
 	}
 	if p.filter != nil {
 		for _, path := range p.filter.Paths() {
-			if isKeyAttribute(key, path.Attribute()) {
+			if key.has(path.Attribute()) {
 				return nil, validationError(fmt.Sprintf(msgFilterOnKey, path.Attribute()))
 			}
 		}
@@ -83,8 +82,9 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 		return nil, err
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
-	items := s.store.query(ctx, p.table, p.index, mapping.KeyCondition{
-		Hash: bound.Hash, Op: rangeOp(bound.Op), A: bound.A, B: bound.B,
+	items := s.store.query(ctx, p.table, p.index, indexCondition{
+		KeyCondition: mapping.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
+		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
 	return s.page(ctx, p, items, !p.returnsOne())
 }
@@ -107,23 +107,38 @@ func (v *validator) readExpressions(p *readPlan, legacyFilter map[string]legacyC
 	return v.expression(placeholders.CheckUsed())
 }
 
-// checkBoundValues refuses key values that no item can have.
-func checkBoundValues(key mapping.KeySchema, bound expr.KeyRange) error {
-	if isEmptyKeyValue(bound.Hash) {
-		return validationError(fmt.Sprintf(msgKeyEmpty, kindName(bound.Hash.Type), key.Hash.Name))
+// exprKeys are key attributes as package expr has them.
+func exprKeys(key []mapping.KeyAttr) []expr.KeyAttribute {
+	out := make([]expr.KeyAttribute, len(key))
+	for i, a := range key {
+		out[i] = expr.KeyAttribute{Name: a.Name, Type: a.Type}
 	}
-	if bound.Hash.Size() > maxHashKeyBytes {
+	return out
+}
+
+// checkBoundValues refuses key values that no item can have.
+func checkBoundValues(key indexKey, bound expr.KeyRange) error {
+	hashBytes, rangeBytes := 0, 0
+	for i, value := range bound.Hash {
+		if isEmptyKeyValue(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Hash[i].Name))
+		}
+		hashBytes += value.Size()
+	}
+	if hashBytes > maxHashKeyBytes {
 		return validationError(msgHashTooLarge)
 	}
-	if bound.Op == expr.NoRange {
-		return nil
+	for i, value := range bound.Equal {
+		if isEmptyKeyValue(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Range[i].Name))
+		}
+		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
-		switch {
-		case value.IsAbsent():
-		case isEmptyKeyValue(value) && bound.Op != expr.BeginsWith:
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Range.Name))
-		case value.Size() > maxRangeKeyBytes:
+		if isEmptyKeyValue(value) && bound.Op != expr.BeginsWith {
+			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Range[len(bound.Equal)].Name))
+		}
+		if rangeBytes+value.Size() > maxRangeKeyBytes {
 			return validationError(msgRangeTooLarge)
 		}
 	}
@@ -144,10 +159,16 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 		return validationError(msgStartKeySingle)
 	}
 	key := p.key()
-	if !attr.Equal(p.startKey[key.Hash.Name], bound.Hash) {
-		return validationError(msgStartKeyOutside)
+	for i, hash := range bound.Hash {
+		if !attr.Equal(p.startKey[key.Hash[i].Name], hash) {
+			return validationError(msgStartKeyOutside)
+		}
 	}
-	if key.Range.Name != "" && !bound.Matches(p.startKey[key.Range.Name]) {
+	sort := make([]attr.Value, len(key.Range))
+	for i, a := range key.Range {
+		sort[i] = p.startKey[a.Name]
+	}
+	if !bound.Matches(sort...) {
 		return validationError(msgStartKeyPredicate)
 	}
 	return nil

@@ -99,7 +99,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	switch {
 	case u.Create != nil:
-		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, u.Create.Projection)
+		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
 		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
 	case u.Update != nil:
 		v.required(member+".Update.IndexName", u.Update.IndexName != nil)

@@ -118,7 +118,7 @@ var operations = []*operation{
 	refuse("CancelBulkOperation", noteBulk),
 	refuse("CreateBackup", noteBackup),
 	refuse("CreateGlobalTable", noteGlobalTables),
-	serve("CreateTable", (*Server).createTable, "the table is ACTIVE at once; throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes, no multi-attribute index keys"),
+	serve("CreateTable", (*Server).createTable, "the table is ACTIVE at once; throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes"),
 	refuse("DeleteBackup", noteBackup),
 	serve("DeleteItem", (*Server).deleteItem, ""),
 	refuse("DeleteResourcePolicy", notePolicy),

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // readInput are the members that Query and Scan share.
@@ -103,17 +103,17 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 		return err
 	}
 	if p.projection != nil {
-		return checkPathsOutsideKeys(p.key(), p.projection.Paths())
+		return checkPathsOutsideIndexKey(p.key(), p.projection.Paths())
 	}
 	return nil
 }
 
 // key is the key schema that the read goes by.
-func (p *readPlan) key() mapping.KeySchema {
+func (p *readPlan) key() indexKey {
 	if p.index != nil {
 		return p.index.Key
 	}
-	return p.table.Key
+	return indexKeyOf(p.table.Key)
 }
 
 // checkSelect checks Select against the index and the projection, and decides
@@ -184,7 +184,7 @@ func (p *readPlan) checkStartKey() error {
 		want[a.Name] = a.Type
 	}
 	if p.index != nil {
-		for _, a := range keyAttributes(p.index.Key) {
+		for _, a := range p.index.Key.attributes() {
 			want[a.Name] = a.Type
 		}
 	}
@@ -211,9 +211,7 @@ func (p *readPlan) checkStartKey() error {
 func (p *readPlan) lastKey(item attr.Item) attr.Item {
 	key := keyOf(p.table.Key, item)
 	if p.index != nil {
-		for name, value := range keyOf(p.index.Key, item) {
-			key[name] = value
-		}
+		maps.Copy(key, p.index.Key.of(item))
 	}
 	return key
 }

@@ -40,7 +40,7 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 func dueIndex(def *tableDef) (*indexLayout, error) {
 	due := mapping.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
 	x, err := mapping.DefaultIndex(def.TTLTable, def.Key, mapping.IndexDef{Name: "due times", Key: mapping.KeySchema{Hash: due}, KeysOnly: true})
-	return &indexLayout{table: def.TTLTable, x: x}, err
+	return &indexLayout{table: def.TTLTable, key: indexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }
 
 // placeDueTimes gives a definition that got another TTLAttribute the table of

@@ -151,7 +151,7 @@ func TestRowReader_Resume(t *testing.T) {
 	cond := mapping.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		s.data = btpb.NewBigtableClient(&brokenConn{conn, 3})
-		got, err := collect(s.query(t.Context(), def, nil, cond, forward, nil))
+		got, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, nil))
 		if !forward {
 			slices.Reverse(got)
 		}
@@ -160,7 +160,7 @@ func TestRowReader_Resume(t *testing.T) {
 		}
 	}
 	s.data = btpb.NewBigtableClient(&brokenConn{conn, 0})
-	if _, err := collect(s.query(t.Context(), def, nil, cond, true, nil)); status.Code(err) != codes.Unavailable {
+	if _, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
 	}
 	s.data = btpb.NewBigtableClient(conn)

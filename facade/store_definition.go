@@ -64,13 +64,13 @@ type tableDef struct {
 
 // indexDef is a secondary index of a table.
 type indexDef struct {
-	Name       string            `json:"name"`
-	Global     bool              `json:"global"`
-	Key        mapping.KeySchema `json:"key"`
-	Projection string            `json:"projection"`       // projectAll, …
-	NonKey     []string          `json:"nonKey,omitempty"` // of projectInclude
-	ReadUnits  int64             `json:"readUnits,omitempty"`
-	WriteUnits int64             `json:"writeUnits,omitempty"`
+	Name       string   `json:"name"`
+	Global     bool     `json:"global"`
+	Key        indexKey `json:"key"`
+	Projection string   `json:"projection"`       // projectAll, …
+	NonKey     []string `json:"nonKey,omitempty"` // of projectInclude
+	ReadUnits  int64    `json:"readUnits,omitempty"`
+	WriteUnits int64    `json:"writeUnits,omitempty"`
 	// Set by the store.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
@@ -97,7 +97,13 @@ type (
 	}
 	storedIndex struct {
 		plainIndex
-		Key storedKey `json:"key"`
+		Key storedIndexKey `json:"key"`
+	}
+	// storedIndexKey is written as a table's key where it is like one.
+	storedIndexKey struct {
+		storedKey
+		MoreHash  []storedAttr `json:"moreHash,omitempty"`
+		MoreRange []storedAttr `json:"moreRange,omitempty"`
 	}
 	storedKey struct {
 		Hash  storedAttr  `json:"hash"`
@@ -117,7 +123,7 @@ func encodeTable(def *tableDef) ([]byte, error) {
 		t.Attributes = append(t.Attributes, storeAttr(a))
 	}
 	for i := range def.Indexes {
-		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeKey(def.Indexes[i].Key)})
+		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeIndexKey(def.Indexes[i].Key)})
 	}
 	return json.Marshal(t)
 }
@@ -141,7 +147,7 @@ func decodeTable(text []byte) (*tableDef, error) {
 	}
 	for _, x := range t.Indexes {
 		ix := indexDef(x.plainIndex)
-		if ix.Key, err = x.Key.key(); err != nil {
+		if ix.Key, err = x.Key.indexKey(); err != nil {
 			return nil, err
 		}
 		def.Indexes = append(def.Indexes, ix)
@@ -168,6 +174,19 @@ func storeKey(k mapping.KeySchema) storedKey {
 	return stored
 }
 
+func storeIndexKey(k indexKey) storedIndexKey {
+	stored := storedIndexKey{storedKey: storeKey(k.schema())}
+	for _, a := range k.Hash[1:] {
+		stored.MoreHash = append(stored.MoreHash, storeAttr(a))
+	}
+	for i, a := range k.Range {
+		if i > 0 {
+			stored.MoreRange = append(stored.MoreRange, storeAttr(a))
+		}
+	}
+	return stored
+}
+
 func storeAttr(a mapping.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
 
 func (k storedKey) key() (schema mapping.KeySchema, err error) {
@@ -175,6 +194,27 @@ func (k storedKey) key() (schema mapping.KeySchema, err error) {
 		schema.Range, err = k.Range.attr()
 	}
 	return schema, err
+}
+
+func (k storedIndexKey) indexKey() (indexKey, error) {
+	schema, err := k.key()
+	if err != nil {
+		return indexKey{}, err
+	}
+	key := indexKeyOf(schema)
+	for _, more := range []struct {
+		stored []storedAttr
+		to     *[]mapping.KeyAttr
+	}{{k.MoreHash, &key.Hash}, {k.MoreRange, &key.Range}} {
+		for _, stored := range more.stored {
+			a, err := stored.attr()
+			if err != nil {
+				return indexKey{}, err
+			}
+			*more.to = append(*more.to, a)
+		}
+	}
+	return key, nil
 }
 
 func (a storedAttr) attr() (mapping.KeyAttr, error) {

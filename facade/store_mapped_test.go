@@ -148,7 +148,7 @@ func TestStore_MappedRows(t *testing.T) {
 				}
 			}
 			hats := mapping.KeyCondition{Hash: attr.String("hats")}
-			got, err := collect(s.query(ctx, def, nil, hats, true, nil))
+			got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
@@ -212,7 +212,7 @@ func TestStore_MappedRows(t *testing.T) {
 			}
 			ix := def.index("ByPrice")
 			cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
-			got, err = collect(s.query(ctx, def, ix, cond, true, nil))
+			got, err = collect(s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
 			}
@@ -380,7 +380,7 @@ func TestStore_SharedRows(t *testing.T) {
 					slices.Reverse(want)
 				}
 				got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-					return s.query(ctx, def, nil, cond, forward, after)
+					return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -580,7 +580,7 @@ func TestStore_Salted(t *testing.T) {
 						}
 						for _, size := range []int{1, 2, 100} {
 							got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-								return s.query(ctx, def, nil, cond, forward, after)
+								return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
 								t.Errorf("%+v, forward %v, pages of %d: %v (-want +got):\n%s", cond, forward, size, err, d)
@@ -619,7 +619,7 @@ func TestStore_Versions(t *testing.T) {
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.query(ctx, def, nil, mapping.KeyCondition{Hash: attr.String("Equipment")}, true, nil))
+				got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: mapping.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}

@@ -106,7 +106,7 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond mapping.KeyCondition, forward bool, startAfter attr.Item) iter.Seq2[attr.Item, error] {
+func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[attr.Item, error] {
 	return func(yield func(attr.Item, error) bool) {
 		c, err := s.current(ctx, t)
 		if err != nil {
@@ -117,7 +117,7 @@ func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond mappi
 			s.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
 			return
 		}
-		q := baseQuery{s: s, l: c.layout, cond: cond, forward: forward, startAfter: startAfter}
+		q := baseQuery{s: s, l: c.layout, cond: cond.KeyCondition, forward: forward, startAfter: startAfter}
 		q.run(ctx, yield)
 	}
 }
@@ -267,20 +267,19 @@ func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, 
 
 // queryIndex is query of an index. Its rows are in the order of the index
 // key, and of the base key among equal ones.
-func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond mapping.KeyCondition, forward bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
+func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
 		return
 	}
-	plan, err := x.x.PlanQuery(cond)
+	spans, err := x.spans(cond)
 	if err != nil {
-		yield(nil, outsideMapping(err))
+		yield(nil, err)
 		return
 	}
-	key := x.x.Def().Key
-	keep := func(item attr.Item) bool { return matchesKey(cond, key, item) }
-	s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
+	keep := func(item attr.Item) bool { return cond.matches(x.key, item) }
+	s.indexItems(ctx, c, x, spans, !forward, startAfter, keep, yield)
 }
 
 // index returns the layout of an index by name.
@@ -301,14 +300,14 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 		return
 	}
 	if startAfter != nil {
-		at, err := x.x.Locate(startAfter)
+		at, err := x.row(startAfter)
 		if err != nil {
-			yield(nil, outsideMapping(err))
+			yield(nil, err)
 			return
 		}
-		behind := mapping.Span{Start: append(bytes.Clone(at.Row), 0)}
+		behind := mapping.Span{Start: append(bytes.Clone(at), 0)}
 		if reverse {
-			behind = mapping.Span{End: at.Row}
+			behind = mapping.Span{End: at}
 		}
 		spans = intersectSpans(spans, []mapping.Span{behind})
 	}
@@ -445,11 +444,13 @@ func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item attr.Item
 // in a parallel scan of the table, or of its index ix when that is not nil.
 // As on AWS the items of a partition are in one segment.
 func (s *store) segmentOf(t *tableDef, ix *indexDef, item attr.Item, total int) int {
-	name := t.Key.Hash.Name
+	names := []mapping.KeyAttr{t.Key.Hash}
 	if ix != nil {
-		name = ix.Key.Hash.Name
+		names = ix.Key.Hash
 	}
 	h := fnv.New32a()
-	h.Write([]byte(item[name].Str))
+	for _, k := range names {
+		h.Write([]byte(item[k.Name].Str))
+	}
 	return int(h.Sum32() % uint32(total))
 }

@@ -491,7 +491,7 @@ func TestStore_Query(t *testing.T) {
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
 				got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
-					return s.query(t.Context(), def, nil, cond, forward, after)
+					return s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)

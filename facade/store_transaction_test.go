@@ -444,7 +444,7 @@ func TestTransact_Conflicts(t *testing.T) {
 						t.Errorf("get: %v, %v", item, err)
 					}
 					cond := mapping.KeyCondition{Hash: attr.String("a")}
-					if items, err := collect(st.query(ctx, def, nil, cond, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
+					if items, err := collect(st.query(ctx, def, nil, indexCondition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}
 					if items, err := st.getItems(ctx, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {

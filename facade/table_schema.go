@@ -68,7 +68,9 @@ func (v *validator) keyName(member, name string) {
 	}
 }
 
-func (v *validator) keySchema(member string, schema []keySchemaElement) {
+// keySchema checks the key of a table or an index; most is how many attributes
+// the model allows, 0 where it sets no limit.
+func (v *validator) keySchema(member string, schema []keySchemaElement, most int) {
 	if len(schema) == 0 {
 		if schema == nil {
 			v.required(member, false)
@@ -76,12 +78,12 @@ func (v *validator) keySchema(member string, schema []keySchemaElement) {
 			v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
 		}
 	}
-	if len(schema) > maxKeySchemaElements {
+	if most > 0 && len(schema) > most {
 		elements := make([]string, len(schema))
 		for i, e := range schema {
 			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", e.AttributeName, e.KeyType)
 		}
-		v.fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, maxKeySchemaElements))
+		v.fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, most))
 	}
 	for i, e := range schema {
 		path := fmt.Sprintf("%s.%d.member.", member, i+1)
@@ -165,22 +167,62 @@ func resolveTableKey(schema []keySchemaElement, types map[string]attr.Type) (map
 	return key, nil
 }
 
-// resolveIndexKey is resolveKeySchema for an index.
-func resolveIndexKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (mapping.KeySchema, error) {
-	key, err := resolveKeySchema(schema, types)
-	if err != nil {
-		return key, err
+// resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
+// several attributes.
+func resolveGlobalKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (indexKey, error) {
+	var key indexKey
+	if schema[0].KeyType != "HASH" {
+		return key, validationError(msgFirstKeyNotHash)
 	}
-	for _, a := range keyAttributes(key) {
+	ordered := true
+	for _, e := range schema {
+		if key.has(e.AttributeName) {
+			if len(schema) == 2 && e.KeyType == "RANGE" {
+				return key, validationError(msgHashEqualsRange)
+			}
+			return key, validationError(msgKeyNameTwice)
+		}
+		a := mapping.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
+		if e.KeyType == "RANGE" {
+			key.Range = append(key.Range, a)
+			continue
+		}
+		ordered = ordered && len(key.Range) == 0
+		key.Hash = append(key.Hash, a)
+	}
+	switch {
+	case !ordered:
+		return key, validationError(msgHashAfterRange)
+	case len(key.Hash) > maxKeyAttributesOfKind:
+		return key, validationError(fmt.Sprintf(msgTooManyKeyAttributes, "HASH"))
+	case len(key.Range) > maxKeyAttributesOfKind:
+		return key, validationError(fmt.Sprintf(msgTooManyKeyAttributes, "RANGE"))
+	}
+	return key, checkIndexKeyDefined(key, schema, defs)
+}
+
+// resolveLocalKey is resolveKeySchema for a local index.
+func resolveLocalKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (indexKey, error) {
+	resolved, err := resolveKeySchema(schema, types)
+	if err != nil {
+		return indexKey{}, err
+	}
+	key := indexKeyOf(resolved)
+	return key, checkIndexKeyDefined(key, schema, defs)
+}
+
+// checkIndexKeyDefined refuses key attributes without a definition.
+func checkIndexKeyDefined(key indexKey, schema []keySchemaElement, defs []attributeDefinition) error {
+	for _, a := range key.attributes() {
 		if a.Type == attr.Absent {
 			names := make([]string, len(schema))
 			for i, e := range schema {
 				names[i] = e.AttributeName
 			}
-			return key, validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(names, ", "), definitionNames(defs)))
+			return validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(names, ", "), definitionNames(defs)))
 		}
 	}
-	return key, nil
+	return nil
 }
 
 func definitionNames(defs []attributeDefinition) string {
@@ -217,14 +259,14 @@ func resolveLocal(t *tableDef, in localSecondaryIndex, defs []attributeDefinitio
 	if t.Key.Range.Name == "" {
 		return ix, validationError(msgLocalWithoutRange)
 	}
-	if ix.Key, err = resolveIndexKey(in.KeySchema, defs, types); err != nil {
+	if ix.Key, err = resolveLocalKey(in.KeySchema, defs, types); err != nil {
 		return ix, err
 	}
-	if ix.Key.Range.Name == "" {
+	if len(ix.Key.Range) == 0 {
 		return ix, validationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
 	}
-	if ix.Key.Hash.Name != t.Key.Hash.Name {
-		return ix, validationError(fmt.Sprintf(msgLocalIndexOtherHash, ix.Name, ix.Key.Hash.Name, t.Key.Hash.Name))
+	if hash := ix.Key.Hash[0].Name; hash != t.Key.Hash.Name {
+		return ix, validationError(fmt.Sprintf(msgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name))
 	}
 	return ix, resolveProjection(&ix, in.Projection)
 }
@@ -233,7 +275,7 @@ func resolveLocal(t *tableDef, in localSecondaryIndex, defs []attributeDefinitio
 func resolveGlobal(in globalSecondaryIndex, billing string, defs []attributeDefinition, types map[string]attr.Type) (indexDef, error) {
 	ix := indexDef{Name: *in.IndexName, Global: true}
 	var err error
-	if ix.Key, err = resolveIndexKey(in.KeySchema, defs, types); err != nil {
+	if ix.Key, err = resolveGlobalKey(in.KeySchema, defs, types); err != nil {
 		return ix, err
 	}
 	if err := resolveProjection(&ix, in.Projection); err != nil {
@@ -296,25 +338,28 @@ func checkIndexLimits(t *tableDef) error {
 // once, in order.
 func usedKeys(t *tableDef) []string {
 	var used []string
-	add := func(key mapping.KeySchema) {
-		for _, a := range keyAttributes(key) {
+	add := func(key []mapping.KeyAttr) {
+		for _, a := range key {
 			if !slices.Contains(used, a.Name) {
 				used = append(used, a.Name)
 			}
 		}
 	}
-	add(t.Key)
+	add(keyAttributes(t.Key))
 	for i := range t.Indexes {
-		add(t.Indexes[i].Key)
+		add(t.Indexes[i].Key.attributes())
 	}
 	return used
 }
 
 // keySchemaElements is a key schema as descriptions show it.
-func keySchemaElements(key mapping.KeySchema) []keySchemaElement {
-	out := []keySchemaElement{{key.Hash.Name, "HASH"}}
-	if key.Range.Name != "" {
-		out = append(out, keySchemaElement{key.Range.Name, "RANGE"})
+func keySchemaElements(key indexKey) []keySchemaElement {
+	var out []keySchemaElement
+	for _, a := range key.Hash {
+		out = append(out, keySchemaElement{a.Name, "HASH"})
+	}
+	for _, a := range key.Range {
+		out = append(out, keySchemaElement{a.Name, "RANGE"})
 	}
 	return out
 }

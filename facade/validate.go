@@ -374,7 +374,7 @@ func checkItem(t *tableDef, item attr.Item) error {
 func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		for _, a := range keyAttributes(ix.Key) {
+		for _, a := range ix.Key.attributes() {
 			value, ok := item[a.Name]
 			if !ok || isKeyAttribute(t.Key, a.Name) {
 				continue
@@ -388,13 +388,30 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 			if isEmptyKeyValue(value) {
 				return validationError(fmt.Sprintf(emptyText, kindName(value.Type), ix.Name, a.Name))
 			}
-			limit := maxRangeKeyBytes
-			if a.Name == ix.Key.Hash.Name {
-				limit = maxHashKeyBytes
-			}
-			if value.Size() > limit {
-				return validationError(fmt.Sprintf(msgIndexKeyTooLarge, a.Name, limit, ix.Name))
-			}
+		}
+		if err := checkIndexKeySizes(ix, old, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIndexKeySizes checks the size of each part of an index's key that
+// differs from that of old: the attributes of a part count together.
+func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
+	for _, part := range []struct {
+		attributes []mapping.KeyAttr
+		maxBytes   int
+	}{{ix.Key.Hash, maxHashKeyBytes}, {ix.Key.Range, maxRangeKeyBytes}} {
+		size, changed := 0, false
+		names := make([]string, len(part.attributes))
+		for i, a := range part.attributes {
+			names[i] = a.Name
+			size += item[a.Name].Size()
+			changed = changed || !attr.Equal(old[a.Name], item[a.Name])
+		}
+		if changed && size > part.maxBytes {
+			return validationError(fmt.Sprintf(msgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name))
 		}
 	}
 	return nil
@@ -403,8 +420,13 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 // checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
 // scalars.
 func checkPathsOutsideKeys(key mapping.KeySchema, paths []expr.Path) error {
+	return checkPathsOutsideIndexKey(indexKeyOf(key), paths)
+}
+
+// checkPathsOutsideIndexKey is checkPathsOutsideKeys for a read of an index.
+func checkPathsOutsideIndexKey(key indexKey, paths []expr.Path) error {
 	for _, p := range paths {
-		if len(p) > 1 && isKeyAttribute(key, p.Attribute()) {
+		if len(p) > 1 && key.has(p.Attribute()) {
 			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
 		}
 	}

@@ -18,7 +18,7 @@ type script struct {
 	names      map[string]string
 	values     map[string]attr.Value
 	item       attr.Item
-	hash, sort KeyAttribute
+	hash, sort []KeyAttribute
 }
 
 // runScripts runs the files of one folder. The commands:
@@ -26,7 +26,7 @@ type script struct {
 //	names, values  lines of "#name attribute" or ":value JSON"; nothing: none,
 //	               with the argument empty: an empty map
 //	item           JSON, or nothing for no item
-//	keys           hash=name:type [sort=name:type]
+//	keys           hash=name:type [hash=…] [sort=name:type] …
 //	condition, filter, key-condition, project, update   an expression
 //	unused         expressions of any kind, one a line, then what is unused
 //
@@ -83,14 +83,14 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		}
 		return ""
 	case "keys":
-		s.hash, s.sort = KeyAttribute{}, KeyAttribute{}
+		s.hash, s.sort = nil, nil
 		for _, a := range d.CmdArgs {
 			name, tag, _ := strings.Cut(a.Vals[0], ":")
 			typ, _ := attr.ParseType(tag)
 			if a.Key == "hash" {
-				s.hash = KeyAttribute{name, typ}
+				s.hash = append(s.hash, KeyAttribute{name, typ})
 			} else {
-				s.sort = KeyAttribute{name, typ}
+				s.sort = append(s.sort, KeyAttribute{name, typ})
 			}
 		}
 		return ""
@@ -204,7 +204,11 @@ func (s *script) expression(t *testing.T, d *datadriven.TestData, input string, 
 			return "", err
 		}
 		operators := []string{"-", "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"}
-		return fmt.Sprintf("hash %s sort %s %s %s", r.Hash, operators[r.Op], r.A, r.B), nil
+		out := fmt.Sprintf("hash %s sort %s %s %s", r.Hash, operators[r.Op], r.A, r.B)
+		if len(r.Equal) > 0 {
+			out += fmt.Sprintf(" after %s", r.Equal)
+		}
+		return out, nil
 	case "unused":
 		for line := range strings.Lines(input) {
 			kind, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")

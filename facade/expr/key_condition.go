@@ -2,6 +2,7 @@ package expr
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -27,17 +28,29 @@ const (
 	BeginsWith                        // begins_with(x, A)
 )
 
-// KeyRange is a key condition bound to a key schema: all items of partition
-// Hash whose sort key satisfies Op with A, and B for Between.
+// KeyRange is a key condition bound to a key: all items of partition Hash, a
+// value for each of its attributes, whose sort key begins with Equal, again a
+// value for each attribute, and satisfies Op with A, and B for Between, in the
+// attribute after these.
 type KeyRange struct {
-	Hash attr.Value
-	Op   RangeOperator
-	A, B attr.Value
+	Hash  []attr.Value
+	Equal []attr.Value
+	Op    RangeOperator
+	A, B  attr.Value
 }
 
-// Matches reports whether a sort key satisfies the condition. Without one all
-// do, an absent key included.
-func (r KeyRange) Matches(sort attr.Value) bool {
+// Matches reports whether a sort key, all its attributes in order, satisfies
+// the condition. Without one all do, an absent key included.
+func (r KeyRange) Matches(key ...attr.Value) bool {
+	for i, value := range r.Equal {
+		if !compare(opEqual, key[i], value) {
+			return false
+		}
+	}
+	return r.Op == NoRange || r.matches(key[len(r.Equal)])
+}
+
+func (r KeyRange) matches(sort attr.Value) bool {
 	switch r.Op {
 	case NoRange:
 		return true
@@ -86,22 +99,11 @@ func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 
 // Check finds what no key condition may say, whatever the key: other operators
 // than =, <, <=, >, >=, BETWEEN, begins_with and AND, conditions without a
-// name or with two, nested paths, two conditions on one name, more than two
-// conditions. Errors are of type *Error.
+// name or with two, nested paths, two conditions on one name. Errors are of
+// type *Error.
 func (k *KeyCondition) Check() error {
-	_, err := k.terms()
+	_, err := keyTerms(nil, k.condition.root)
 	return err
-}
-
-func (k *KeyCondition) terms() ([]keyTerm, error) {
-	terms, err := keyTerms(nil, k.condition.root)
-	if err != nil {
-		return nil, err
-	}
-	if len(terms) > 2 {
-		return nil, newError(msgKeyCount)
-	}
-	return terms, nil
 }
 
 // rangeOperators are the key conditions among the comparisons.
@@ -169,37 +171,93 @@ func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
 	return append(terms, t), nil
 }
 
-// Resolve binds the condition to the key of a table or an index; a sort key
-// without a name is none. Errors are of type *Error, those of Check included.
-func (k *KeyCondition) Resolve(hash, sort KeyAttribute) (KeyRange, error) {
-	terms, err := k.terms()
+// Resolve binds the condition to the key of a table or an index: the
+// attributes of its partition key, and those of its sort key, if any. Every
+// attribute of the partition key must be equal to a value, and so must those of
+// the sort key before the last one that has a condition. Errors are of type
+// *Error, those of Check included.
+func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (KeyRange, error) {
+	terms, err := keyTerms(nil, k.condition.root)
 	if err != nil {
 		return KeyRange{}, err
 	}
-	if sort.Name == "" && len(terms) > 1 {
-		return KeyRange{}, newError(msgKeyUnsupported)
+	if defined := len(hash) + len(sort); len(terms) > defined {
+		return KeyRange{}, newError(msgKeyCount, len(terms), defined)
 	}
-	var r KeyRange
-	for i, key := range []KeyAttribute{hash, sort} {
-		isHash := i == 0
-		at := slices.IndexFunc(terms, func(t keyTerm) bool { return t.name == key.Name })
-		if at < 0 {
-			if isHash || len(terms) > 1 {
-				return KeyRange{}, newError(msgKeyMissed, key.Name)
-			}
-			continue
+	r := KeyRange{}
+	if r.Hash, err = resolveHash(terms, hash, len(hash) > 1 || len(sort) > 1); err != nil {
+		return r, err
+	}
+	return r, r.resolveSort(terms, len(terms)-len(hash), sort)
+}
+
+// termOf returns the condition on an attribute, nil if there is none.
+func termOf(terms []keyTerm, name string) *keyTerm {
+	if i := slices.IndexFunc(terms, func(t keyTerm) bool { return t.name == name }); i >= 0 {
+		return &terms[i]
+	}
+	return nil
+}
+
+// resolveHash returns the values that the conditions give a partition key;
+// multi says that a part of the key has several attributes.
+func resolveHash(terms []keyTerm, hash []KeyAttribute, multi bool) ([]attr.Value, error) {
+	values := make([]attr.Value, len(hash))
+	var missing []string
+	for i, key := range hash {
+		switch t := termOf(terms, key.Name); {
+		case multi && (t == nil || t.op != Equal):
+			missing = append(missing, key.Name)
+		case t == nil:
+			return nil, newError(msgKeyMissed, key.Name)
+		case t.args[0].Type != key.Type:
+			return nil, newError(msgKeyType)
+		case t.op != Equal:
+			return nil, newError(msgKeyUnsupported)
+		default:
+			values[i] = t.args[0]
 		}
-		t := terms[at]
+	}
+	if len(missing) > 0 {
+		return nil, newError(msgKeyHashMissed, strings.Join(missing, ", "))
+	}
+	return values, nil
+}
+
+// resolveSort binds the conditions on a sort key, of which there are n.
+func (r *KeyRange) resolveSort(terms []keyTerm, n int, sort []KeyAttribute) error {
+	last := -1
+	var missed string // the first attribute without a condition
+	for i, key := range sort {
+		switch {
+		case termOf(terms, key.Name) != nil:
+			last = i
+			n--
+		case missed == "":
+			missed = key.Name
+		}
+	}
+	if n > 0 { // a condition on something else
+		return newError(msgKeyMissed, missed)
+	}
+	var unequal []string
+	for _, key := range sort[:max(last, 0)] {
+		if t := termOf(terms, key.Name); t == nil || t.op != Equal {
+			unequal = append(unequal, key.Name)
+		}
+	}
+	if len(unequal) > 0 {
+		return newError(msgKeyRangeMissed, strings.Join(unequal, ", "), sort[last].Name)
+	}
+	for i, key := range sort[:last+1] {
+		t := termOf(terms, key.Name)
 		for _, v := range t.args {
 			if v.Type != key.Type {
-				return KeyRange{}, newError(msgKeyType)
+				return newError(msgKeyType)
 			}
 		}
-		if isHash {
-			if t.op != Equal {
-				return KeyRange{}, newError(msgKeyUnsupported)
-			}
-			r.Hash = t.args[0]
+		if i < last {
+			r.Equal = append(r.Equal, t.args[0])
 			continue
 		}
 		r.Op, r.A = t.op, t.args[0]
@@ -207,5 +265,5 @@ func (k *KeyCondition) Resolve(hash, sort KeyAttribute) (KeyRange, error) {
 			r.B = t.args[1]
 		}
 	}
-	return r, nil
+	return nil
 }

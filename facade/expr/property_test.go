@@ -330,14 +330,28 @@ func FuzzParseKeyCondition(f *testing.F) {
 			return
 		}
 		checkError(t, k.Check())
-		r, err := k.Resolve(KeyAttribute{"a", attr.S}, KeyAttribute{"n", attr.N})
-		checkError(t, err)
-		if err != nil {
-			return
-		}
-		want := attr.Equal(r.Hash, item["a"]) && r.Matches(item["n"])
-		if got := k.condition.Eval(item); got != want {
-			t.Fatalf("%q is %t as a condition and %t as a key", src, got, want)
+		a, n, s := KeyAttribute{"a", attr.S}, KeyAttribute{"n", attr.N}, KeyAttribute{"s", attr.S}
+		for _, key := range []struct{ hash, sort []KeyAttribute }{
+			{[]KeyAttribute{a}, []KeyAttribute{n}},
+			{[]KeyAttribute{a}, []KeyAttribute{n, s}},
+			{[]KeyAttribute{a, n}, []KeyAttribute{s}},
+		} {
+			r, err := k.Resolve(key.hash, key.sort)
+			checkError(t, err)
+			if err != nil {
+				continue
+			}
+			sorts := make([]attr.Value, len(key.sort))
+			for i, k := range key.sort {
+				sorts[i] = item[k.Name]
+			}
+			want := r.Matches(sorts...)
+			for i, k := range key.hash {
+				want = want && attr.Equal(r.Hash[i], item[k.Name])
+			}
+			if got := k.condition.Eval(item); got != want {
+				t.Fatalf("%q is %t as a condition and %t as a key %v", src, got, want, key)
+			}
 		}
 	})
 }

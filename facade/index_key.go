@@ -1,0 +1,235 @@
+package facade
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// indexKey is the key of an index: the attributes of its partition key and
+// those of its sort key. Most indexes have one of the first and one or none of
+// the second; a global one may have up to maxKeyAttributesOfKind of each.
+type indexKey struct {
+	Hash, Range []mapping.KeyAttr
+}
+
+// indexKeyOf is the key of a table as that of an index.
+func indexKeyOf(k mapping.KeySchema) indexKey {
+	key := indexKey{Hash: []mapping.KeyAttr{k.Hash}}
+	if k.Range.Name != "" {
+		key.Range = []mapping.KeyAttr{k.Range}
+	}
+	return key
+}
+
+// attributes returns all attributes, the partition key's first.
+func (k indexKey) attributes() []mapping.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+
+// has reports whether name is part of the key.
+func (k indexKey) has(name string) bool {
+	named := func(a mapping.KeyAttr) bool { return a.Name == name }
+	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
+}
+
+// of returns the key attributes of an item.
+func (k indexKey) of(item attr.Item) attr.Item {
+	key := attr.Item{}
+	for _, a := range k.attributes() {
+		key[a.Name] = item[a.Name]
+	}
+	return key
+}
+
+// isMulti reports whether a part of the key has several attributes.
+func (k indexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
+
+// schema is the key of an index that is not multi.
+func (k indexKey) schema() mapping.KeySchema {
+	schema := mapping.KeySchema{Hash: k.Hash[0]}
+	if len(k.Range) > 0 {
+		schema.Range = k.Range[0]
+	}
+	return schema
+}
+
+// indexCondition is what a query asks of an index's key. In its KeyCondition,
+// Hash is of the first attribute of the partition key, and Op, A and B are of
+// the attribute of the sort key that follows those in Equal.
+type indexCondition struct {
+	mapping.KeyCondition
+	MoreHash []attr.Value // of the further attributes of the partition key
+	Equal    []attr.Value // of the first attributes of the sort key
+}
+
+// hashes returns the values of the partition key.
+func (c indexCondition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
+
+// matches reports whether an item satisfies the condition on key.
+func (c indexCondition) matches(key indexKey, item attr.Item) bool {
+	for i, hash := range c.hashes() {
+		if !attr.Equal(item[key.Hash[i].Name], hash) {
+			return false
+		}
+	}
+	for i, value := range c.Equal {
+		if !attr.Equal(item[key.Range[i].Name], value) {
+			return false
+		}
+	}
+	return c.Op == mapping.NoRange || c.Matches(item[key.Range[len(c.Equal)].Name])
+}
+
+// The rows of an index whose key is multi: the partition key, every attribute
+// of the sort key in an order-preserving form that ends itself, the base key.
+// A partition needs no order, so a long key is a hash of it; the base key only
+// tells entries apart, so it is one where it would not fit.
+const (
+	plainPart  = 0
+	hashedPart = 1
+	// maxPlainPartition leaves room for the longest sort key, each of its bytes
+	// escaped.
+	maxPlainPartition = 1 << 10
+)
+
+// multiRow is the index row of the item with the given attributes.
+func (x *indexLayout) multiRow(item attr.Item) []byte {
+	hashes := make([]attr.Value, len(x.key.Hash))
+	for i, a := range x.key.Hash {
+		hashes[i] = item[a.Name]
+	}
+	row := multiPartition(hashes)
+	for _, a := range x.key.Range {
+		row = appendSegment(row, item[a.Name])
+	}
+	base := appendKey([]byte{plainPart}, x.base, item)
+	if len(row)+len(base) > mapping.MaxRowKeyBytes {
+		base = hashPart(base)
+	}
+	return append(row, base...)
+}
+
+func multiPartition(hashes []attr.Value) []byte {
+	part := []byte{plainPart}
+	for _, value := range hashes {
+		part = appendBytes(part, orderedBytes(value))
+	}
+	if len(part) > maxPlainPartition {
+		return hashPart(part)
+	}
+	return part
+}
+
+func hashPart(part []byte) []byte {
+	sum := sha256.Sum256(part)
+	return append([]byte{hashedPart}, sum[:]...)
+}
+
+// The marks after a 00 byte in a segment: an escaped 00 byte goes above the
+// end, so that a value comes before those that it begins.
+const (
+	segmentEnd   = 1
+	segmentAfter = 2 // above the segment of this value, below that of any longer one
+	segmentZero  = 0xff
+)
+
+// appendSegment appends the form of a sort key attribute.
+func appendSegment(dst []byte, value attr.Value) []byte {
+	return append(appendEscaped(dst, value), 0, segmentEnd)
+}
+
+func appendEscaped(dst []byte, value attr.Value) []byte {
+	for _, b := range orderedBytes(value) {
+		if dst = append(dst, b); b == 0 {
+			dst = append(dst, segmentZero)
+		}
+	}
+	return dst
+}
+
+// orderedBytes is the order-preserving form of a key attribute.
+func orderedBytes(value attr.Value) []byte {
+	if value.Type == attr.N {
+		return attr.AppendOrderedNumber(nil, value.Str)
+	}
+	return []byte(value.Str)
+}
+
+// multiSpan is the rows that satisfy a condition.
+func multiSpan(c indexCondition) mapping.Span {
+	prefix := multiPartition(c.hashes())
+	for _, value := range c.Equal {
+		prefix = appendSegment(prefix, value)
+	}
+	span := mapping.Span{Start: prefix, End: prefixEnd(prefix)}
+	edge := func(value attr.Value, mark byte) []byte {
+		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
+	}
+	switch c.Op {
+	case mapping.NoRange:
+	case mapping.Equal:
+		span = mapping.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
+	case mapping.Less:
+		span.End = edge(c.A, segmentEnd)
+	case mapping.LessEqual:
+		span.End = edge(c.A, segmentAfter)
+	case mapping.Greater:
+		span.Start = edge(c.A, segmentAfter)
+	case mapping.GreaterEqual:
+		span.Start = edge(c.A, segmentEnd)
+	case mapping.Between:
+		span = mapping.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
+	case mapping.BeginsWith:
+		begin := appendEscaped(bytes.Clone(prefix), c.A)
+		span = mapping.Span{Start: begin, End: prefixEnd(begin)}
+	}
+	return span
+}
+
+// spans is the rows that can satisfy a condition.
+func (x *indexLayout) spans(c indexCondition) ([]mapping.Span, error) {
+	if x.key.isMulti() {
+		return []mapping.Span{multiSpan(c)}, nil
+	}
+	plan, err := x.x.PlanQuery(c.KeyCondition)
+	return plan.Spans, outsideMapping(err)
+}
+
+// row is the index row of the item with the given key attributes.
+func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
+	if x.key.isMulti() {
+		return x.multiRow(keys), nil
+	}
+	at, err := x.x.Locate(keys)
+	return at.Row, outsideMapping(err)
+}
+
+// holds reports whether an item has all attributes of the key, of their types
+// and not empty.
+func (k indexKey) holds(item attr.Item) bool {
+	return !slices.ContainsFunc(k.attributes(), func(a mapping.KeyAttr) bool {
+		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
+	})
+}
+
+// definition is what an index is for the mapping that writes its entries. That
+// knows keys of one attribute each: the others are projected like any, and
+// their rows are this file's.
+func (ix *indexDef) definition() mapping.IndexDef {
+	d := mapping.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
+	if !ix.Key.isMulti() {
+		d.Key = ix.Key.schema()
+		return d
+	}
+	d.Key.Hash = ix.Key.Hash[0]
+	if ix.Projection == projectAll {
+		return d
+	}
+	d.KeysOnly, d.Include = false, slices.Clone(ix.NonKey)
+	for _, a := range ix.Key.attributes() {
+		d.Include = append(d.Include, a.Name)
+	}
+	return d
+}
