@@ -95,31 +95,6 @@ func routesTo(p *btapb.AppProfile) []string {
 	return p.GetMultiClusterRoutingUseAny().GetClusterIds()
 }
 
-// checkSingleRowTransactions refuses CheckAndMutateRow and ReadModifyWriteRow
-// through an app profile that does not allow them: one that routes to any
-// cluster, one that routes to a single cluster without
-// allow_transactional_writes, and a read-only one. A request that names no
-// profile uses the default one. Profiles that do not exist allow everything.
-func (s *Server) checkSingleRowTransactions(table, profile string) error {
-	if profile == "" {
-		profile = defaultAppProfile
-	}
-	p := &btapb.AppProfile{}
-	name := segments(table, 4) + "/appProfiles/" + profile
-	if found, err := load(s.db, kindAppProfile+name, p); err != nil {
-		return toStatus(err)
-	} else if !found {
-		return nil
-	}
-	switch {
-	case p.GetDataBoostIsolationReadOnly() != nil:
-		return statusPrecondition("App profile %s is read-only: it uses Data Boost.", name)
-	case !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
-		return statusPrecondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", name)
-	}
-	return nil
-}
-
 // checkAppProfile checks what a profile is to become. Warnings are given when
 // it allows single-row transactions in another cluster than other profiles do,
 // as two such may meet in one row.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -173,58 +172,4 @@ func TestUpdateAppProfile(t *testing.T) {
 	wantCode(t, err, codes.NotFound)
 	_, err = e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{})
 	wantCode(t, err, codes.InvalidArgument)
-}
-
-// TestAppProfile_SingleRowTransactions sends conditional and read-modify-write
-// requests through all kinds of profiles.
-func TestAppProfile_SingleRowTransactions(t *testing.T) {
-	t.Parallel()
-	e := newTable(t, "f")
-	send := func(profile string) (cas, rmw, plain error) {
-		_, cas = e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{
-			TableName: testTable, AppProfileId: profile, RowKey: []byte("r"), FalseMutations: []*btpb.Mutation{set("f", "q", 0, "v")},
-		})
-		_, rmw = e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{
-			TableName: testTable, AppProfileId: profile, RowKey: []byte("r"), Rules: []*btpb.ReadModifyWriteRule{
-				{FamilyName: "f", ColumnQualifier: []byte("n"), Rule: &btpb.ReadModifyWriteRule_AppendValue{AppendValue: []byte("x")}},
-			},
-		})
-		_, plain = e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{
-			TableName: testTable, AppProfileId: profile, RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")},
-		})
-		return cas, rmw, plain
-	}
-	check := func(profile string, want codes.Code) {
-		t.Helper()
-		cas, rmw, plain := send(profile)
-		wantCode(t, cas, want)
-		wantCode(t, rmw, want)
-		wantCode(t, plain, codes.OK)
-	}
-	// While nothing is created, any profile may do anything.
-	for _, id := range []string{"", "default", "any"} {
-		check(id, codes.OK)
-	}
-	for id, p := range map[string]*btapb.AppProfile{
-		"yes": singleCluster(implicitCluster, true), "no": singleCluster(implicitCluster, false), "multi": anyCluster(),
-		"boost": dataBoost(singleCluster(implicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
-	} {
-		if err := e.createAppProfile(testInstance, id, p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for id, want := range map[string]codes.Code{
-		"": codes.OK, "default": codes.OK, "yes": codes.OK, "unknown": codes.OK,
-		"no": codes.FailedPrecondition, "multi": codes.FailedPrecondition, "boost": codes.FailedPrecondition,
-	} {
-		check(id, want)
-	}
-	// The default profile is what a request without one uses.
-	op, err := e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{
-		AppProfile: &btapb.AppProfile{Name: testInstance + "/appProfiles/default", RoutingPolicy: anyCluster().GetRoutingPolicy()},
-		UpdateMask: mask("multi_cluster_routing_use_any"),
-	})
-	response[*btapb.AppProfile](e, op, err)
-	check("", codes.FailedPrecondition)
-	check("yes", codes.OK)
 }

@@ -19,7 +19,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkSingleRowTransactions(table.Name, req.GetAppProfileId()); err != nil {
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	key := req.GetRowKey()

@@ -21,6 +21,9 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), writes); err != nil {
+		return nil, err
+	}
 	if err := s.mutateRow(ctx, table, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
@@ -51,6 +54,9 @@ func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte,
 func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
 	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
+		return err
+	}
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), writes); err != nil {
 		return err
 	}
 	entries := req.GetEntries()

@@ -15,7 +15,7 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkSingleRowTransactions(table.Name, req.GetAppProfileId()); err != nil {
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {

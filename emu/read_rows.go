@@ -26,6 +26,13 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if err != nil {
 		return err
 	}
+	does := reads
+	if req.GetReversed() {
+		does = readsReversed
+	}
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), does); err != nil {
+		return err
+	}
 	rows, err := s.rowSet(req.GetRows())
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -19,23 +18,16 @@ const (
 	serverTimingHeader = "server-timing"
 )
 
-// implicitLocation is the value of locationHeader.
-var implicitLocation = func() string {
-	raw, err := proto.Marshal(&btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)})
-	if err != nil {
-		panic(err) // two constant strings
-	}
-	return string(raw)
-}()
-
 // responseParams are the headers of a call that began so long ago. Clients
 // take a latency of 0 for none: it is at least a millisecond.
-func responseParams(took time.Duration) metadata.MD {
-	millis := max(took.Milliseconds(), 1)
-	return metadata.MD{
-		locationHeader:     {implicitLocation},
-		serverTimingHeader: {"gfet4t7; dur=" + strconv.FormatInt(millis, 10)},
+func (s *Server) responseParams(req any, began time.Time) metadata.MD {
+	md := metadata.MD{}
+	if where, err := proto.Marshal(s.answeredBy(req)); err == nil {
+		md.Set(locationHeader, string(where))
 	}
+	millis := max(s.now().Sub(began).Milliseconds(), 1)
+	md.Set(serverTimingHeader, "gfet4t7; dur="+strconv.FormatInt(millis, 10))
+	return md
 }
 
 // withResponseParams makes the methods of desc send the headers. It is for
@@ -47,9 +39,13 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		handler := m.Handler
 		m.Handler = func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
 			began := s.now()
-			resp, err := handler(impl, ctx, decode, ic)
+			var req any
+			resp, err := handler(impl, ctx, func(m any) error {
+				req = m
+				return decode(m)
+			}, ic)
 			// It fails only if the client is gone.
-			_ = grpc.SetHeader(ctx, responseParams(s.now().Sub(began)))
+			_ = grpc.SetHeader(ctx, s.responseParams(req, began))
 			return resp, err
 		}
 		out.Methods[i] = m
@@ -74,14 +70,24 @@ type timedStream struct {
 	grpc.ServerStream
 	s         *Server
 	began     time.Time
+	req       any // the first message
 	described bool
 }
 
 func (t *timedStream) describe() {
 	if !t.described {
 		t.described = true
-		_ = t.SetHeader(responseParams(t.s.now().Sub(t.began)))
+		_ = t.SetHeader(t.s.responseParams(t.req, t.began))
 	}
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (t *timedStream) RecvMsg(m any) error {
+	err := t.ServerStream.RecvMsg(m)
+	if t.req == nil && err == nil {
+		t.req = m
+	}
+	return err
 }
 
 // SendMsg implements grpc.ServerStream.

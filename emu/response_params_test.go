@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -13,26 +14,31 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestResponseParams looks for the headers that clients' metrics are made of,
-// on answers and on errors, as the official clients do: in the header first,
-// then in the trailer.
+// answered looks for the headers that clients' metrics are made of, as the
+// official clients do: in the header first, then in the trailer. It returns
+// CLUSTER in ZONE.
+func answered(t *testing.T, header, trailer metadata.MD) string {
+	t.Helper()
+	all := metadata.Join(header, trailer)
+	timing := all.Get("server-timing")
+	if len(timing) != 1 || !strings.HasPrefix(timing[0], "gfet4t7; dur=") || strings.HasSuffix(timing[0], "=0") {
+		t.Errorf("server-timing %q", timing)
+	}
+	params := &btpb.ResponseParams{}
+	where := all.Get("x-goog-ext-425905942-bin")
+	if len(where) != 1 || proto.Unmarshal([]byte(where[0]), params) != nil {
+		t.Errorf("location %q", where)
+	}
+	return params.GetClusterId() + " in " + params.GetZoneId()
+}
+
+// TestResponseParams looks for the headers on answers and on errors, of an
+// instance that nobody created.
 func TestResponseParams(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	data := btpb.NewBigtableClient(e.dial())
-	check := func(what string, header, trailer metadata.MD) {
-		t.Helper()
-		all := metadata.Join(header, trailer)
-		timing := all.Get("server-timing")
-		if len(timing) != 1 || !strings.HasPrefix(timing[0], "gfet4t7; dur=") || strings.HasSuffix(timing[0], "=0") {
-			t.Errorf("%s: server-timing %q", what, timing)
-		}
-		params := &btpb.ResponseParams{}
-		where := all.Get("x-goog-ext-425905942-bin")
-		if len(where) != 1 || proto.Unmarshal([]byte(where[0]), params) != nil || params.GetClusterId() == "" || params.GetZoneId() == "" {
-			t.Errorf("%s: location %q", what, where)
-		}
-	}
+	const want = implicitCluster + " in " + implicitZone
 	for _, row := range []string{"r", ""} {
 		var header, trailer metadata.MD
 		_, err := data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte(row), Mutations: []*btpb.Mutation{set("f", "q", 0, "")}},
@@ -42,27 +48,115 @@ func TestResponseParams(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		check("MutateRow "+row, header, trailer)
+		if got := answered(t, header, trailer); got != want {
+			t.Errorf("MutateRow %q: %s", row, got)
+		}
 	}
 	for _, req := range []*btpb.ReadRowsRequest{
 		{TableName: testTable},
+		{TableName: testTable, AppProfileId: "any"},
 		{TableName: testTable, Filter: qualifierRegexOf("none")},
 		{TableName: testTable + "x"},
+		{TableName: "no name"},
 	} {
-		stream, err := data.ReadRows(e.ctx(), req)
-		if err != nil {
+		got, err := whoReads(t, e, data, req)
+		wantCode(t, err, codes.OK, codes.NotFound, codes.InvalidArgument)
+		if got != want {
+			t.Errorf("ReadRows %v: %s", req, got)
+		}
+	}
+}
+
+// whoReads runs a read and says which cluster answered.
+func whoReads(t *testing.T, e *env, data btpb.BigtableClient, req *btpb.ReadRowsRequest) (string, error) {
+	t.Helper()
+	stream, err := data.ReadRows(e.ctx(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	header, headerErr := stream.Header()
+	if headerErr != nil {
+		t.Fatal(headerErr)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return answered(t, header, stream.Trailer()), err
+}
+
+// TestResponseParams_Routing asks who answers in an instance with two clusters:
+// the one that the app profile routes to, or the first.
+func TestResponseParams_Routing(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("i", nodes("us-east1-b", 1), nodes("europe-west1-c", 1))
+	e.createTable("t", "f")
+	data := btpb.NewBigtableClient(e.dial())
+	for id, p := range map[string]*btapb.AppProfile{
+		"first": singleCluster("c1", true), "second": singleCluster("c2", false), "any": anyCluster(), "only": anyCluster("c2"),
+	} {
+		if err := e.createAppProfile(testInstance, id, p); err != nil {
 			t.Fatal(err)
 		}
-		for err == nil {
-			_, err = stream.Recv()
-		}
-		if !errors.Is(err, io.EOF) {
+	}
+	for id, want := range map[string]string{
+		"": "c1 in us-east1-b", "default": "c1 in us-east1-b", "any": "c1 in us-east1-b", "first": "c1 in us-east1-b",
+		"second": "c2 in europe-west1-c", "only": "c2 in europe-west1-c",
+		"none": "c1 in us-east1-b", // refused, by somebody
+	} {
+		got, err := whoReads(t, e, data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: id})
+		if id == "none" {
 			wantCode(t, err, codes.NotFound)
-		}
-		header, err := stream.Header()
-		if err != nil {
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		check("ReadRows", header, stream.Trailer())
+		if got != want {
+			t.Errorf("ReadRows through %q: %s, want %s", id, got, want)
+		}
+		var header, trailer metadata.MD
+		_, _ = data.MutateRow(e.ctx(), &btpb.MutateRowRequest{
+			TableName: testTable, AppProfileId: id, RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("f", "q", 0, "")},
+		}, grpc.Header(&header), grpc.Trailer(&trailer))
+		if got := answered(t, header, trailer); got != want {
+			t.Errorf("MutateRow through %q: %s, want %s", id, got, want)
+		}
+		_, _ = data.PingAndWarm(e.ctx(), &btpb.PingAndWarmRequest{Name: testInstance, AppProfileId: id}, grpc.Header(&header))
+		if got := answered(t, header, nil); got != want {
+			t.Errorf("PingAndWarm through %q: %s, want %s", id, got, want)
+		}
+	}
+
+	// A session says it in its header, in its opening, and with every answer.
+	stream, err := data.OpenTable(e.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := proto.Marshal(&btpb.OpenTableRequest{TableName: testTable, AppProfileId: "second", Permission: btpb.OpenTableRequest_PERMISSION_READ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := testSession{t, stream}
+	ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Payload: payload}}})
+	opened, err := stream.Recv()
+	if got := opened.GetOpenSession().GetBackend().GetApplicationFrontendZone(); err != nil || got != "europe-west1-c" {
+		t.Errorf("the session is opened in %q, %v", got, err)
+	}
+	header, err := stream.Header()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := answered(t, header, nil); got != "c2 in europe-west1-c" {
+		t.Errorf("the session is served by %s", got)
+	}
+	if _, err := stream.Recv(); err != nil { // the parameters
+		t.Fatal(err)
+	}
+	ss.sendRPC(1, sessionRead("r", nil))
+	answer, err := stream.Recv()
+	if where := answer.GetVirtualRpc().GetClusterInfo(); err != nil || where.GetClusterId() != "c2" || where.GetZoneId() != "europe-west1-c" {
+		t.Errorf("%v, %v", answer, err)
 	}
 }

@@ -16,6 +16,9 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 	if err != nil {
 		return err
 	}
+	if err := s.checkProfile(table.Name, req.GetAppProfileId(), reads); err != nil {
+		return err
+	}
 	var span filter.Span
 	if r := req.GetRowRange(); r != nil {
 		var ok bool

@@ -28,6 +28,9 @@ func (s dataService) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest
 	if err := checkInstance(s.db, req.GetName()); err != nil {
 		return nil, err
 	}
+	if err := s.checkProfile(req.GetName(), req.GetAppProfileId(), reads); err != nil {
+		return nil, err
+	}
 	return &btpb.PingAndWarmResponse{}, nil
 }
 
@@ -36,6 +39,9 @@ func (s dataService) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest
 // a client opens all the same are served.
 func (s dataService) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := parseInstance("instance_name", req.GetInstanceName()); err != nil {
+		return nil, err
+	}
+	if err := s.checkProfile(req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
 		return nil, err
 	}
 	return &btpb.ClientConfiguration{
@@ -85,6 +91,14 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	if _, err := s.writeTarget(ss.table, ""); err != nil {
 		return err
 	}
+	does := reads
+	if ss.mayWrite {
+		does = writes
+	}
+	if err := s.checkProfile(ss.table, req.GetAppProfileId(), does); err != nil {
+		return err
+	}
+	ss.where = s.answeredBy(req)
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
 		if err != nil {
@@ -94,7 +108,7 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 			return err
 		}
 	}
-	opened := &btpb.OpenSessionResponse{Backend: &btpb.BackendIdentifier{ApplicationFrontendZone: implicitZone}}
+	opened := &btpb.OpenSessionResponse{Backend: &btpb.BackendIdentifier{ApplicationFrontendZone: ss.where.GetZoneId()}}
 	if opened.Payload, err = proto.Marshal(&btpb.OpenTableResponse{}); err != nil {
 		return toStatus(err)
 	}
@@ -120,6 +134,7 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 type session struct {
 	s                 *Server
 	table             string
+	where             *btpb.ResponseParams // who answers
 	mayRead, mayWrite bool
 	lastRPC           int64
 
@@ -187,7 +202,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 		defer cancel()
 	}
 	began := ss.s.now()
-	where := &btpb.ClusterInformation{ClusterId: implicitCluster, ZoneId: implicitZone}
+	where := &btpb.ClusterInformation{ClusterId: ss.where.GetClusterId(), ZoneId: ss.where.GetZoneId()}
 	payload, err := ss.run(ctx, req.GetPayload())
 	if err != nil {
 		return &btpb.SessionResponse{Payload: &btpb.SessionResponse_Error{Error: &btpb.ErrorResponse{

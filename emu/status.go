@@ -109,6 +109,22 @@ func statusPrecondition(format string, args ...any) error {
 	return newStatus(codes.FailedPrecondition, format, args...)
 }
 
+// statusNoAppProfile answers a request through an app profile that the instance
+// does not have. Ours.
+func statusNoAppProfile(instance, id string) error {
+	return newStatus(codes.NotFound, "Requested app profile not found. Instance %s has no app profile %q.", instance, id)
+}
+
+// statusNoTransactions refuses a single-row transaction. Ours.
+func statusNoTransactions(profile string) error {
+	return statusPrecondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", profile)
+}
+
+// statusDataBoost refuses what Data Boost cannot do. Ours.
+func statusDataBoost(profile, what string) error {
+	return statusPrecondition("App profile %s is read-only: it uses Data Boost, which serves no %s.", profile, what)
+}
+
 // statusAborted refuses a change of something that has changed since it was
 // read. Ours; the code is that of the API's rules on etags.
 func statusAborted(format string, args ...any) error {
