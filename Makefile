@@ -30,6 +30,10 @@ race: ## the tests under the race detector (needs a C compiler)
 meta: ## 100,000 random operations on the engine and on its model
 	$(GO) test ./internal/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
+.PHONY: bench-compare
+bench-compare: ## the targets of docs/performance.md, measured beside the peers (about an hour)
+	$(GO) run ./internal/benchcompare -out docs/performance.md
+
 .PHONY: conformance
 conformance: build ## official Python clients against a running server
 	$(PYTHON) -m venv .venv

@@ -1,0 +1,90 @@
+// Command benchcompare measures Tabletop beside the emulators that people use
+// now, and says which of the project's targets hold. `make bench-compare` runs
+// it; docs/performance.md is what it printed last.
+//
+// Ours and a peer do the same seeded work in turn, repetition after
+// repetition, so that the machine's drift hits both; every figure is a ratio of
+// medians of one run. The load harness is a folder beside the project
+// (-harness). Peers are built from their packages: cbtemulator by go install,
+// Dynoxide by cargo.
+//
+// It exits 0 when every target that was measured holds, 1 when one does not,
+// 2 for a bad flag, 3 when the measuring failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// The exit codes.
+const (
+	exitHold        = 0
+	exitMissed      = 1
+	exitBadFlag     = 2
+	exitEnvironment = 3
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	b := &bench{stderr: stderr}
+	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&b.harness, "harness", "../shared/bench", "the folder of the load harness")
+	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder where built peers are kept")
+	flags.IntVar(&b.reps, "reps", 3, "repetitions, whose medians count")
+	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
+	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
+	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
+	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
+	raw := flags.String("raw", "", "keep the raw results in this file, or add to those it has")
+	out := flags.String("out", "", "write the report, as Markdown, to this file too")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return exitHold
+	} else if err != nil {
+		return exitBadFlag
+	}
+	names := strings.Split(*wanted, ",")
+	for _, name := range names {
+		if name != "" && !slices.Contains(partNames(), name) {
+			_, _ = fmt.Fprintf(stderr, "benchcompare: -parts: %q is none of %s\n", name, strings.Join(partNames(), ", "))
+			return exitBadFlag
+		}
+	}
+	fail := func(err error) int {
+		_, _ = fmt.Fprintf(stderr, "benchcompare: %v\n", err)
+		return exitEnvironment
+	}
+	results, err := b.measure(ctx, names, *raw)
+	if err != nil {
+		return fail(err)
+	}
+	text, missed := report(results, b)
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return fail(err)
+	}
+	if *out != "" {
+		if err := os.WriteFile(*out, []byte(text), 0o666); err != nil {
+			return fail(err)
+		}
+	}
+	if missed > 0 {
+		return exitMissed
+	}
+	return exitHold
+}

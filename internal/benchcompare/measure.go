@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The servers, by their name in the results.
+const (
+	ours        = "ours"
+	oursOnDisk  = "ours-disk"
+	cbtemulator = "cbtemulator"
+	dynoxide    = "dynoxide"
+)
+
+// A part is a set of workloads that run on servers of their own.
+type part struct {
+	name    string
+	servers []string
+	run     func(b *bench, ctx context.Context, server string, rep int) error
+}
+
+// parts are all parts, in the order in which they run.
+func parts() []part {
+	bigtable := []string{ours, cbtemulator}
+	return []part{
+		{"bigtable", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
+			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide", "2s")
+		}},
+		{"long", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
+			return b.bigtable(ctx, server, rep, "versions,hotrow", "2s", "-versions", "30000")
+		}},
+		{"growth", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
+			return b.bigtable(ctx, server, rep, "growth,gc", "5s", "-growth", b.growth)
+		}},
+		{"dynamodb", []string{ours, oursOnDisk, dynoxide}, (*bench).dynamoDB},
+		{"startup", []string{ours, cbtemulator, dynoxide}, (*bench).startup},
+		{"go", []string{ours}, (*bench).goBenchmarks},
+	}
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// bench is one run of the comparison.
+type bench struct {
+	harness, cache, growth string
+	reps, rows, items      int
+	stderr                 io.Writer
+
+	binaries string // folder of the built programs
+	raw      string // file of the harness's results, one JSON line each
+	pinned   bool   // server and client have a core each
+}
+
+// measure builds what is compared, runs the named parts and returns the
+// results: all those in the file raw, if it is named.
+func (b *bench) measure(ctx context.Context, names []string, raw string) (*results, error) {
+	scratch, err := os.MkdirTemp("", "benchcompare")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	b.binaries = filepath.Join(scratch, "bin")
+	if b.raw = raw; raw == "" {
+		b.raw = filepath.Join(scratch, "results.jsonl")
+	} else if b.raw, err = filepath.Abs(raw); err != nil {
+		return nil, err
+	}
+	_, noTaskset := exec.LookPath("taskset")
+	b.pinned = noTaskset == nil
+	if err := b.build(ctx, names); err != nil {
+		return nil, err
+	}
+	for _, p := range parts() {
+		if !slices.Contains(names, p.name) {
+			continue
+		}
+		for rep := 1; rep <= b.reps; rep++ {
+			for _, server := range p.servers {
+				_, _ = fmt.Fprintf(b.stderr, "%s, repetition %d of %d: %s\n", p.name, rep, b.reps, server)
+				if err := p.run(b, ctx, server, rep); err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", p.name, server, err)
+				}
+			}
+		}
+	}
+	return readResults(b.raw)
+}
+
+// build builds our program, the harness and the peers.
+func (b *bench) build(ctx context.Context, names []string) error {
+	if err := b.command(ctx, ".", nil, "go", "build", "-o", filepath.Join(b.binaries, "tabletop"), "./cmd/tabletop"); err != nil {
+		return err
+	}
+	if err := b.command(ctx, b.harness, nil, "go", "build", "-o", filepath.Join(b.binaries, "bench"), "."); err != nil {
+		return fmt.Errorf("building the harness (-harness): %w", err)
+	}
+	kept := filepath.Join(b.cache, "bin")
+	if err := os.MkdirAll(kept, 0o777); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(kept, "emulator")); err != nil {
+		if err := b.command(ctx, ".", []string{"GOBIN=" + kept}, "go", "install", "cloud.google.com/go/bigtable/cmd/emulator@v1.58.0"); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(names, "dynamodb") && !slices.Contains(names, "startup") {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(kept, "dynoxide")); err != nil {
+		return b.command(ctx, ".", nil, "cargo", "install", "-q", "dynoxide-rs@3.2.0", "--root", b.cache)
+	}
+	return nil
+}
+
+func (b *bench) command(ctx context.Context, dir string, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return nil
+}
+
+// bigtable runs workloads of the Bigtable API on a fresh server.
+func (b *bench) bigtable(ctx context.Context, server string, rep int, workloads, maxTime string, more ...string) error {
+	return b.serve(ctx, server, false, func(addr string, pid int) error {
+		return b.client(ctx, append([]string{
+			"bt", "-target", server, "-addr", addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
+			"-rows", strconv.Itoa(b.rows), "-maxtime", maxTime, "-scans", "5", "-ops", "10000",
+			"-workloads", workloads, "-out", b.raw,
+		}, more...)...)
+	})
+}
+
+// dynamoDB runs the workloads of the DynamoDB API on a fresh server.
+func (b *bench) dynamoDB(ctx context.Context, server string, rep int) error {
+	return b.serve(ctx, server, true, func(addr string, pid int) error {
+		return b.client(ctx,
+			"ddb", "-target", server, "-endpoint", "http://"+addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
+			"-items", strconv.Itoa(b.items), "-ops", "1000", "-maxtime", "2s", "-out", b.raw)
+	})
+}
+
+// startup measures from the start of the process to the first answer.
+func (b *bench) startup(ctx context.Context, server string, rep int) error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	kind, argv := "bt", b.argv(server, addr, "", false)
+	if server == dynoxide {
+		kind, argv = "ddb", b.argv(server, addr, "", true)
+	}
+	return b.client(ctx, append([]string{
+		"startup", "-kind", kind, "-target", server, "-addr", addr, "-n", "20", "-run", strconv.Itoa(rep), "-out", b.raw, "--",
+	}, argv...)...)
+}
+
+// client runs the harness, on a core of its own if there are two.
+func (b *bench) client(ctx context.Context, args ...string) error {
+	argv := append([]string{filepath.Join(b.binaries, "bench")}, args...)
+	if b.pinned {
+		argv = append([]string{"taskset", "-c", "0"}, argv...)
+	}
+	return b.command(ctx, ".", []string{"GOMAXPROCS=1"}, argv[0], argv[1:]...)
+}
+
+// argv is the command line of a server that opens one door at addr.
+func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
+	host, port, _ := net.SplitHostPort(addr)
+	switch server {
+	case cbtemulator:
+		return []string{filepath.Join(b.cache, "bin", "emulator"), "-host", host, "-port", port}
+	case dynoxide:
+		return []string{filepath.Join(b.cache, "bin", "dynoxide"), "serve", "--port", port, "--log", "quiet"}
+	}
+	argv := []string{filepath.Join(b.binaries, "tabletop"), "serve", "--bigtable", addr, "--dynamodb", "off"}
+	if dynamoDB {
+		argv = []string{filepath.Join(b.binaries, "tabletop"), "serve", "--dynamodb", addr, "--bigtable", "off"}
+	}
+	if server == oursOnDisk {
+		argv = append(argv, "--data", data)
+	}
+	return argv
+}
+
+// serve runs work against a fresh server, and ends it.
+func (b *bench) serve(ctx context.Context, server string, dynamoDB bool, work func(addr string, pid int) error) error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	data, err := os.MkdirTemp("", "benchcompare-data")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(data) }()
+	argv := b.argv(server, addr, filepath.Join(data, "store"), dynamoDB)
+	if b.pinned {
+		argv = append([]string{"taskset", "-c", "1"}, argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if err := waitFor(ctx, addr); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return work(addr, cmd.Process.Pid)
+}
+
+func freeAddr() (string, error) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return lis.Addr().String(), lis.Close()
+}
+
+// waitFor dials addr until somebody answers.
+func waitFor(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("nobody answers at %s: %w", addr, err)
+		case <-tick.C:
+		}
+	}
+}

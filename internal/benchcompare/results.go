@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// result is one measured workload: a line of the harness, or a Go benchmark
+// in the same form.
+type result struct {
+	Run      int     `json:"run"`
+	Target   string  `json:"target"`
+	Workload string  `json:"workload"`
+	Ops      int     `json:"ops"`
+	Units    int64   `json:"units"`
+	Seconds  float64 `json:"seconds"`
+	OpsPerS  float64 `json:"ops_s"`
+	UnitsPS  float64 `json:"units_s"`
+	P50us    float64 `json:"p50_us"`
+	P99us    float64 `json:"p99_us"`
+	MaxUs    float64 `json:"max_us"`
+	FirstUs  float64 `json:"first_us"`
+	RSSMB    float64 `json:"rss_mb"`
+	ServerUs float64 `json:"server_cpu_us"`
+	Errors   int     `json:"errors"`
+	Note     string  `json:"note"`
+}
+
+// results holds the repetitions of each workload on each server.
+type results struct {
+	runs map[point][]result
+}
+
+// point is a workload on a server.
+type point struct{ server, workload string }
+
+func readResults(file string) (*results, error) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	rs := &results{runs: map[point][]result{}}
+	lines := bufio.NewScanner(bytes.NewReader(src))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var r result
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		p := point{r.Target, r.Workload}
+		rs.runs[p] = append(rs.runs[p], r)
+	}
+	return rs, lines.Err()
+}
+
+// median returns the median of a metric over the repetitions of a point, and
+// whether there is one: a workload that failed has none.
+func (rs *results) median(p point, metric func(result) float64) (float64, bool) {
+	var values []float64
+	for _, r := range rs.runs[p] {
+		if r.Errors == 0 {
+			values = append(values, metric(r))
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	slices.Sort(values)
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle], true
+	}
+	return (values[middle-1] + values[middle]) / 2, true
+}
+
+// goBenchmarks runs the project's own benchmarks of what the harness lacks.
+// Each is a pair of sub-benchmarks, of ours and of what it is compared with,
+// run in turn in one process.
+func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkCompare", "-benchtime", "1s",
+		"./engine", "./testkit", "./facade")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	f, err := os.OpenFile(filepath.Clean(b.raw), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	for _, r := range parseGoBenchmarks(string(out), rep) {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// goBenchmarkLine is BenchmarkCompareRowRead/ours-2  1000  2000 ns/op.
+var goBenchmarkLine = regexp.MustCompile(`(?m)^BenchmarkCompare([^/\s]+)/([^\s]+?)(?:-\d+)?\s+(\d+)\s+([0-9.]+) ns/op`)
+
+// parseGoBenchmarks makes results of `go test -bench` output: the workload is
+// the benchmark's name, the server the sub-benchmark's.
+func parseGoBenchmarks(text string, rep int) []result {
+	var out []result
+	for _, m := range goBenchmarkLine.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[3])
+		ns, _ := strconv.ParseFloat(m[4], 64)
+		out = append(out, result{Run: rep, Target: m[2], Workload: "go/" + m[1], Ops: n, P50us: ns / 1e3})
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package main
+
+// metric is what is compared of two results.
+type metric struct {
+	name  string
+	value func(result) float64
+}
+
+var (
+	p50       = metric{"p50", func(r result) float64 { return r.P50us }}
+	p99       = metric{"p99", func(r result) float64 { return r.P99us }}
+	worst     = metric{"worst", func(r result) float64 { return r.MaxUs }}
+	firstRow  = metric{"first row", func(r result) float64 { return r.FirstUs }}
+	serverCPU = metric{"server CPU", func(r result) float64 { return r.ServerUs }}
+	memory    = metric{"resident memory", func(r result) float64 { return r.RSSMB }}
+	total     = metric{"time", func(r result) float64 { return r.Seconds }}
+	rate      = metric{"rate", func(r result) float64 { return max(r.OpsPerS, r.UnitsPS) }}
+)
+
+// target is a ratio that has to hold.
+type target struct {
+	group  string
+	metric metric
+	ours   point
+	peer   point
+	// limit is the bound of ours/peer: at most, or at least where atLeast.
+	limit   float64
+	atLeast bool
+}
+
+// targets are the rows of the report.
+func targets() []target {
+	var out []target
+	beside := func(group, peer string, m metric, limit float64, workloads ...string) {
+		for _, w := range workloads {
+			out = append(out, target{group: group, metric: m, ours: point{ours, w}, peer: point{peer, w}, limit: limit})
+		}
+	}
+	itself := func(group string, m metric, w, than string, limit float64) {
+		out = append(out, target{group: group, metric: m, ours: point{ours, w}, peer: point{ours, than}, limit: limit})
+	}
+	const bt = "Bigtable door"
+	beside(bt, cbtemulator, p50, 1.0, "write1k/c1", "write1k/c8", "write1k/c64", "read/c1", "read/c8", "checkandmutate", "rmw/hot", "rmw/spread")
+	out = append(out, target{group: bt, metric: rate, ours: point{ours, "load/100000"}, peer: point{cbtemulator, "load/100000"}, limit: 1.2, atLeast: true})
+	beside(bt, cbtemulator, serverCPU, 0.6, "scan10k", "scan10k/reverse", "prefix100", "fullscan", "filter/fam+latest1")
+	beside(bt, cbtemulator, firstRow, 0.01, "fullscan")
+	beside(bt, cbtemulator, p50, 0.01, "scan/limit1")
+	itself(bt, p50, "growth/1000000/limit1", "growth/10000/limit1", 2)
+	beside(bt, cbtemulator, total, 0.05, "wide/100000/random")
+	beside(bt, cbtemulator, p50, 0.01, "wide/100000/random/colrange100")
+	itself(bt, rate, "hotrow/slice5", "hotrow/slice0", 0.95)
+	out[len(out)-1].atLeast = true
+	out = append(out, target{group: bt, metric: p50, ours: point{"last-slice", "go/Versions30k"}, peer: point{"first-slice", "go/Versions30k"}, limit: 1 / 0.95})
+	beside(bt, cbtemulator, p50, 0.1, "samplerowkeys", "droprowrange/1000")
+	beside(bt, cbtemulator, worst, 0.1, "gc/1000000/on")
+	itself(bt, p99, "gc/1000000/on", "gc/1000000/off", 3)
+	beside("Memory", cbtemulator, memory, 1.0, "growth/10000/load")
+	beside("Memory", cbtemulator, memory, 0.8, "growth/100000/load")
+	beside("Memory", cbtemulator, memory, 0.5, "growth/1000000/load")
+
+	for _, e := range []struct {
+		name  string
+		limit float64
+	}{{"Write", 2.0}, {"RowRead", 1.5}, {"Scan", 1.5}} {
+		w := "go/" + e.name
+		out = append(out, target{group: "Engine alone", metric: p50, ours: point{"engine", w}, peer: point{"pebble", w}, limit: e.limit})
+	}
+	out = append(out, target{group: "Start", metric: p50, ours: point{"testkit", "go/Start"}, peer: point{"bttest", "go/Start"}, limit: 1.0})
+	beside("Start", cbtemulator, p50, 1.0, "startup")
+
+	const ddb = "DynamoDB door"
+	beside(ddb, dynoxide, p50, 0.7, "batchwrite/5000", "scan/all", "update/add/spread")
+	beside(ddb, dynoxide, p50, 0.8, "query100", "query100/gsi")
+	beside(ddb, dynoxide, p50, 0.9, "put1k/c1", "put1k/c8", "put/conditional", "transactwrite10")
+	beside(ddb, dynoxide, p50, 1.0, "get/c1", "get/c8", "update/add/hot")
+	for _, op := range []string{"Get", "Put"} {
+		w := "go/" + op
+		out = append(out,
+			target{group: ddb, metric: p50, ours: point{"round-tripper", w}, peer: point{"http", w}, limit: 0.8},
+			target{group: ddb, metric: p50, ours: point{"direct", w}, peer: point{"http", w}, limit: 0.6})
+	}
+	beside("Memory", dynoxide, memory, 2.0, "plain/put/conditional")
+	out = append(out, target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, peer: point{dynoxide, "plain/put/conditional"}, limit: 1.5})
+	return out
+}
