@@ -85,6 +85,7 @@ type put struct {
 	codec    codec
 	timeSlot int // capture that is the timestamp, or slotNone
 	timeAttr string
+	timeKey  bool // timeAttr is a key attribute: the row tells it
 	format   timeFormat
 	// byTime says that the timestamp is needed to tell the items apart.
 	byTime bool
@@ -184,7 +185,7 @@ func (c *compiler) words() {
 		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
 	}
 	for i, g := range c.spec.Source.GSIs {
-		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsNone)
+		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
 		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
 	}
 	for i, r := range c.spec.Rules {
@@ -663,10 +664,17 @@ func (c *compiler) putTime(r *rule, p *put, spec *Put, path string) {
 		if _, ok := timeFormats[spec.Time.As]; !ok {
 			c.fail(path+".ts", CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(timeFormats)), ", "))
 		}
-		if p.star || p.presence || p.members || p.mapKeys || c.l.key.isKey(p.timeAttr) || p.timeAttr == p.attr {
-			c.fail(path+".ts", CodeInverse, "a timestamp from an attribute", "one other attribute that is no key, in one cell")
+		switch i := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
+		case i >= 0:
+			if t := c.l.key.attrs()[i].Type; t != p.format.valueType() {
+				c.fail(path+".ts", CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.valueType()), "iso of a text, epoch of a number")
+			}
+			p.timeKey = true
+		case p.presence || p.members || p.mapKeys || p.timeAttr == p.attr:
+			c.fail(path+".ts", CodeInverse, "a timestamp from an attribute", "another attribute, and one cell an attribute")
+		default:
+			r.timeAttrs[p.timeAttr] = true
 		}
-		r.timeAttrs[p.timeAttr] = true
 	}
 }
 

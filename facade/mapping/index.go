@@ -34,15 +34,6 @@ type Index struct {
 	mapped *mappedLayout
 }
 
-// mappedLayout is the layout of `as: table`: row key oc(index key, base key),
-// family FamilyItem with a cell for each projected attribute that is no key,
-// exceptions to the schema in FamilyTypes.
-type mappedLayout struct {
-	schema   map[string]Schema
-	keys     []KeyAttr // the segments of the row key
-	families []Family
-}
-
 // keysOnlyQualifier is the column of an index row without projected
 // attributes.
 const keysOnlyQualifier = "~"
@@ -91,16 +82,15 @@ func mappedIndex(spec *Spec, i int) (*Index, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	if g.As == IndexAsNone {
+	if g.As != IndexAsTable {
 		return nil, nil
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table}
 	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
-	for _, a := range append(key.attrs(), x.base.attrs()...) {
-		if !slices.ContainsFunc(x.mapped.keys, func(k KeyAttr) bool { return k.Name == a.Name }) {
-			x.mapped.keys = append(x.mapped.keys, a)
-		}
+	c.indexRow(x, &g, path)
+	if c.err != nil {
+		return nil, c.err
 	}
 	return x, nil
 }
@@ -172,11 +162,9 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 		if err := checkKey(x.source, x.base, keys); err != nil {
 			return Location{}, err
 		}
-		for i, a := range x.mapped.keys {
-			if i > 0 {
-				loc.Row = append(loc.Row, 0, 1)
-			}
-			loc.Row = appendOC(loc.Row, keyBytes(keys[a.Name]))
+		var bad *Error
+		if loc.Row, bad = x.mappedRow(keys); bad != nil {
+			return Location{}, bad
 		}
 		if len(loc.Row) > MaxRowKeyBytes {
 			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
@@ -220,14 +208,14 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 	}
 	var types []Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
-		if x.isKey(name) {
+		if x.mapped.inRow(name) {
 			continue
 		}
 		v := projected[name]
 		if len("a/")+len(name) > MaxQualifierBytes {
 			return Placed{}, false, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
-		if b, ok := codecByType.encode(v, x.mapped.schema[name]); ok {
+		if b, ok := codecByType.encode(v, x.schemaOf(name)); ok {
 			placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, b})
 			continue
 		}
@@ -269,15 +257,9 @@ func (x *Index) corrupt(row Row, name string, err error) *Error {
 }
 
 func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
-	segs, ok := joiner{kind: joinOC}.split(row.Key, len(x.mapped.keys), nil)
+	item, ok := x.parseMappedRow(row.Key)
 	if !ok {
 		return nil, nil
-	}
-	item := attr.Item{}
-	for i, a := range x.mapped.keys {
-		if item[a.Name], ok = parseKeyBytes(a.Type, segs[i]); !ok {
-			return nil, nil
-		}
 	}
 	side := sidecarOf(row)
 	found := false
@@ -287,9 +269,10 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 			return nil
 		}
 		found = true
-		schema, known := x.mapped.schema[name]
+		schema := x.schemaOf(name)
+		known := schema.Type != attr.Absent
 		t, form, marked := parseMark(side["a/"+name])
-		if x.isKey(name) || name == keysOnlyQualifier && !known && !marked {
+		if x.mapped.inRow(name) || name == keysOnlyQualifier && !known && !marked {
 			return nil
 		}
 		value := c.versions[0].Value
@@ -309,15 +292,22 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		item[name] = v
 		return nil
 	})
-	if err != nil || !found {
+	if err != nil || !found || !x.mapped.shardFits(row.Key, item) {
 		return nil, err
+	}
+	if bad := checkKey(x.source, x.def.Key, item); bad != nil {
+		return nil, x.corrupt(row, bad.Attribute, bad)
+	}
+	if bad := checkKey(x.source, x.base, item); bad != nil {
+		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
 	return []attr.Item{item}, nil
 }
 
 // PlanQuery returns the index rows that can satisfy c, which speaks of the
-// index's key. Rows come in index key order, ties in an order of the base key
-// that does not change. Errors are *Error.
+// index's key. In SameOrder rows come in index key order, ties in an order of
+// the base key that does not change; in MergeOrder those of each span do.
+// Errors are *Error.
 func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 	if err := c.check(x.source, x.def.Key); err != nil {
 		return Plan{}, err
@@ -331,11 +321,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 			return appendOC(nil, b)
 		}), nil
 	}
-	prefix := appendOC(nil, keyBytes(c.Hash))
-	if len(x.mapped.keys) == 1 {
-		return Plan{Spans: []Span{Span{prefix, append(prefix[:len(prefix):len(prefix)], 0)}.clamp()}}, nil
-	}
-	return planWithin(append(prefix, 0, 1), c, func(b []byte) []byte { return appendOC(nil, b) }), nil
+	return x.mappedPlan(c), nil
 }
 
 // PlanScan returns how the whole index is read.

@@ -288,7 +288,7 @@ func (d *decoder) value(p *partial, put *put, name, special string, c column) er
 	case put.mapKeys:
 		return d.mapValue(p, name, special, schema, c)
 	}
-	if put.timeAttr != "" {
+	if put.timeAttr != "" && !put.timeKey {
 		if v, ok := put.timeValue(newest.Timestamp); ok {
 			p.item[put.timeAttr] = v
 		}

@@ -104,6 +104,35 @@ func formatExtent(e Extent) string {
 
 var rangeOps = map[string]RangeOp{"=": Equal, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "between": Between, "begins_with": BeginsWith}
 
+func parseCondition(t *testing.T, input string) KeyCondition {
+	t.Helper()
+	var c KeyCondition
+	for i, line := range strings.Split(strings.TrimSpace(input), "\n") {
+		if i == 1 {
+			c.Op = rangeOps[line]
+			continue
+		}
+		v, err := attr.UnmarshalValue([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*[]*attr.Value{&c.Hash, nil, &c.A, &c.B}[i] = v
+	}
+	return c
+}
+
+func formatPlan(plan Plan) string {
+	var b strings.Builder
+	for _, s := range plan.Spans {
+		fmt.Fprintf(&b, "span [%q, %q)\n", s.Start, s.End)
+	}
+	for _, e := range plan.Extents {
+		fmt.Fprintf(&b, "extent %s\n", formatExtent(e))
+	}
+	fmt.Fprintf(&b, "order %s\n", orderNames[plan.Order])
+	return b.String()
+}
+
 var orderNames = [...]string{"same", "reversed", "merge", "merge reversed", "sort"}
 
 // TestMapping runs the text cases: goldens of the design subjects, what a rule
@@ -179,31 +208,21 @@ func TestMapping(t *testing.T) {
 					}
 				}
 				return b.String()
-			case "query":
-				var c KeyCondition
-				for i, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
-					if i == 1 {
-						c.Op = rangeOps[line]
-						continue
-					}
-					v, err := attr.UnmarshalValue([]byte(line))
-					if err != nil {
-						t.Fatal(err)
-					}
-					*[]*attr.Value{&c.Hash, nil, &c.A, &c.B}[i] = v
+			case "index-query":
+				x := m.Index(d.CmdArgs[0].Key)
+				plan, err := x.PlanQuery(parseCondition(t, d.Input))
+				if err != nil {
+					return err.Error()
 				}
+				return formatPlan(plan)
+			case "query":
+				c := parseCondition(t, d.Input)
 				plan, err := m.PlanQuery(c)
 				if err != nil {
 					return err.Error()
 				}
-				var b strings.Builder
-				for _, s := range plan.Spans {
-					fmt.Fprintf(&b, "span [%q, %q)\n", s.Start, s.End)
-				}
-				for _, e := range plan.Extents {
-					fmt.Fprintf(&b, "extent %s\n", formatExtent(e))
-				}
-				fmt.Fprintf(&b, "order %s\n", orderNames[plan.Order])
+				b := strings.Builder{}
+				b.WriteString(formatPlan(plan))
 				for _, r := range plan.read(rows) {
 					got, err := m.Items(r)
 					if err != nil {

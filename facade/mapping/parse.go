@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -265,6 +266,20 @@ func (r *reader) boolean(dst *bool) field {
 	}
 }
 
+func (r *reader) integer(dst *int, least, most int) field {
+	return func(n ast.Node, path string) {
+		i, ok := n.(*ast.IntegerNode)
+		if ok {
+			var err error
+			*dst, err = strconv.Atoi(i.GetToken().Value)
+			ok = err == nil && *dst >= least && *dst <= most
+		}
+		if !ok {
+			r.fail(n, path, "not a number in range", fmt.Sprintf("an integer from %d to %d", least, most))
+		}
+	}
+}
+
 func (r *reader) texts(dst *[]string, expected string) field {
 	return func(n ast.Node, path string) {
 		r.list(n, path, func(n ast.Node, path string) { *dst = append(*dst, r.text(n, path, expected)) })
@@ -317,6 +332,8 @@ func (r *reader) root(n ast.Node) {
 		},
 		"rules":    func(n ast.Node, path string) { r.list(n, path, r.rule) },
 		"patterns": r.texts(&s.Patterns, "a path"),
+		// Levels and thresholds of lint rules: package fixtures/lint reads them.
+		"lint": func(ast.Node, string) {},
 	}, "apiVersion", "source", "target", "rules")
 }
 
@@ -421,10 +438,19 @@ func (r *reader) schema(n ast.Node, path string) Schema {
 func (r *reader) gsi(n ast.Node, path string) {
 	g := GSI{Projection: ProjectAll, As: IndexAsTable}
 	r.object(n, path, map[string]field{
-		"name":  r.str(&g.Name, "an index name"),
-		"hash":  func(n ast.Node, path string) { g.Key.Hash = r.keyAttr(n, path) },
-		"range": func(n ast.Node, path string) { g.Key.Range = r.keyAttr(n, path) },
-		"as":    func(n ast.Node, path string) { g.As = r.word(n, path, IndexAsTable, IndexAsNone) },
+		"name":   r.str(&g.Name, "an index name"),
+		"hash":   func(n ast.Node, path string) { g.Key.Hash = r.keyAttr(n, path) },
+		"range":  func(n ast.Node, path string) { g.Key.Range = r.keyAttr(n, path) },
+		"as":     func(n ast.Node, path string) { g.As = r.word(n, path, IndexAsTable, IndexAsView, IndexAsNone) },
+		"row":    r.texts(&g.Row, "an attribute name"),
+		"joiner": r.str(&g.Joiner, "plain('#'), escaped('#') or oc"),
+		"shard": func(n ast.Node, path string) {
+			g.Shard = &Shard{}
+			r.object(n, path, map[string]field{
+				"n":  r.integer(&g.Shard.N, 1, maxShards),
+				"by": r.str(&g.Shard.By, "a hash of an attribute, fnv1a32(name), or the attribute that is the shard"),
+			}, "n", "by")
+		},
 		"projection": func(n ast.Node, path string) {
 			if _, ok := n.(*ast.SequenceNode); ok {
 				g.Projection = ""
@@ -479,17 +505,7 @@ func (r *reader) gc(n ast.Node, path string) GC {
 			return
 		}
 		r.object(n, path, map[string]field{
-			"versions": func(n ast.Node, path string) {
-				i, ok := n.(*ast.IntegerNode)
-				if ok {
-					var err error
-					g.Versions, err = strconv.Atoi(i.GetToken().Value)
-					ok = err == nil && g.Versions >= 1 && g.Versions <= 1<<31-1
-				}
-				if !ok {
-					r.fail(n, path, "no number of versions", "an integer from 1 to 2147483647")
-				}
-			},
+			"versions": r.integer(&g.Versions, 1, math.MaxInt32),
 			"maxAge": func(n ast.Node, path string) {
 				const expected = "a duration of at least 1ms, such as 720h"
 				text := r.text(n, path, expected)
@@ -597,7 +613,17 @@ func (s *Spec) YAML() ([]byte, error) {
 			} else {
 				m = append(m, entry("projection", g.Projection))
 			}
-			gsis = append(gsis, append(m, entry("as", g.As)))
+			m = append(m, entry("as", g.As))
+			if g.Shard != nil {
+				m = append(m, entry("shard", yaml.MapSlice{entry("n", g.Shard.N), entry("by", g.Shard.By)}))
+			}
+			if len(g.Row) > 0 {
+				m = append(m, entry("row", g.Row))
+			}
+			if g.Joiner != "" {
+				m = append(m, entry("joiner", g.Joiner))
+			}
+			gsis = append(gsis, m)
 		}
 		source = append(source, entry("gsis", gsis))
 	}

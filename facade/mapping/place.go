@@ -175,6 +175,7 @@ type placer struct {
 	time   int64
 	cells  []Cell
 	extras attr.Item // kept in the `i/` cell; an absent value says that the attribute is
+	timed  []*put    // whose cells carry an attribute as their timestamp
 }
 
 func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
@@ -289,6 +290,9 @@ func (p *placer) cell(put *put, special string, micros int64, value []byte) *Err
 		return err
 	}
 	p.cells = append(p.cells, Cell{Family: put.family, Qualifier: qual, Timestamp: micros, Value: value})
+	if put.timeAttr != "" && !slices.Contains(p.timed, put) {
+		p.timed = append(p.timed, put)
+	}
 	return nil
 }
 
@@ -565,16 +569,17 @@ func (p *placer) extra(name string, v attr.Value) *Error {
 func (p *placer) finish() *Error {
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
-		for _, c := range p.r.puts {
-			if _, has := p.item[c.attr]; c.timeAttr == name && has && p.extras[c.attr].IsAbsent() {
-				carried = true
+		written := false
+		for _, c := range p.timed {
+			if c.timeAttr == name {
+				carried, written = true, true
 				if text, ok := c.timeValue(p.l.cellTime(c, p.vars, p.item, p.time)); !ok || text.Type != v.Type || text.Str != v.Str {
 					carried = false
 					break
 				}
 			}
 		}
-		if carried || v.IsAbsent() && !p.anyCell(name) {
+		if carried || v.IsAbsent() && !written {
 			continue
 		}
 		if !p.l.sidecar {
@@ -583,6 +588,11 @@ func (p *placer) finish() *Error {
 		p.extras[name] = v
 	}
 	for _, put := range p.r.puts {
+		if put.timeKey {
+			if _, ok := put.format.parse(p.item[put.timeAttr].Str); !ok {
+				return p.l.fault(CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
+			}
+		}
 		if put.timeSlot == slotNone {
 			continue
 		}
@@ -641,15 +651,6 @@ func (p *placer) absences() *Error {
 		p.cells = append(p.cells, Cell{FamilyTypes, []byte(qual), millis * 1000, []byte{absent}})
 	}
 	return nil
-}
-
-// anyCell reports whether a cell is there whose timestamp would be read as the
-// attribute.
-func (p *placer) anyCell(name string) bool {
-	return slices.ContainsFunc(p.r.puts, func(c *put) bool {
-		_, has := p.item[c.attr]
-		return c.timeAttr == name && has
-	})
 }
 
 // timeValue is the attribute that a timestamp stands for.

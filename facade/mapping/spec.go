@@ -65,7 +65,25 @@ type GSI struct {
 	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
 	Projection string
 	Include    []string
-	As         string // IndexAsTable or IndexAsNone
+	As         string // IndexAsTable, IndexAsView or IndexAsNone
+	// Shard spreads the entries over ranges of rows; nil: it does not.
+	Shard *Shard
+	// Row names the attributes that the row key is made of, after the shard.
+	// Default: the index's key and the table's, without a hash key whose place
+	// the shard takes. An author who leaves out a key attribute of the table
+	// says that the others tell the entries apart.
+	Row []string
+	// Joiner puts them together: plain('#') by default where there is a shard,
+	// else oc. Under plain the first attribute alone may have the delimiter.
+	Joiner string
+}
+
+// Shard says where an index entry's shard comes from.
+type Shard struct {
+	N int // shards
+	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute
+	// that is the shard's number itself.
+	By string
 }
 
 // The projections of a secondary index.
@@ -77,6 +95,7 @@ const (
 // How a secondary index is laid out.
 const (
 	IndexAsTable = "table" // an own table, `<t>__<gsi>`
+	IndexAsView  = "view"  // a continuous materialized view, whose SQL Mapping.Views gives
 	IndexAsNone  = "none"  // not at all
 )
 
