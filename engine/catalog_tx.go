@@ -35,7 +35,7 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 	}
 	b := tx.b
 	tx.b = nil // replaceCatalog closes the batch
-	return d.replaceCatalog(b, tx.c)
+	return d.replaceCatalog(b, tx.c, d.write)
 }
 
 // CatalogTx reads and changes tables and resources inside UpdateCatalog; it
@@ -211,7 +211,7 @@ func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (
 // Where tables that can have rows change or go, writers and new scans are kept
 // out from before the commit until the tables are replaced in memory: none
 // works with a table that is no more, or sees a table without its cells.
-func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog) error {
+func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptions) error {
 	changed, removed, err := next.write(b, d.catalog.Load())
 	if err != nil || b.Empty() {
 		_ = b.Close()
@@ -222,7 +222,7 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog) error {
 		d.viewMu.Lock()
 		defer d.viewMu.Unlock()
 	}
-	if err := d.commit(b); err != nil {
+	if err := d.apply(b, o); err != nil {
 		return err
 	}
 	d.catalog.Store(next)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // keepDeleted is how long the service lets a deleted table be undeleted.
@@ -117,7 +119,8 @@ func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	return out
 }
 
-// purge gives back the space of the tables that can no longer be undeleted.
+// purge gives back the space of the tables that can no longer be undeleted. It
+// serves RunGC.
 func (d *DB) purge(now time.Time) error {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
@@ -127,5 +130,5 @@ func (d *DB) purge(now time.Time) error {
 			delete(c.deleted, id)
 		}
 	}
-	return d.replaceCatalog(d.pebble.NewBatch(), c)
+	return d.replaceCatalog(d.pebble.NewBatch(), c, pebble.NoSync)
 }

@@ -600,13 +600,18 @@ func (d *DB) lockAll(deletes bool) (unlock func()) {
 	}
 }
 
-// commit applies b and closes it.
-func (d *DB) commit(b *pebble.Batch) error {
+// commit applies b, which is acknowledged then, and closes it.
+func (d *DB) commit(b *pebble.Batch) error { return d.apply(b, d.write) }
+
+// apply applies b and closes it. With pebble.NoSync it does not wait for the
+// disk: a crash takes b, or nothing of it, with all that came later, until
+// syncLog.
+func (d *DB) apply(b *pebble.Batch, o *pebble.WriteOptions) error {
 	if err := d.failed(); err != nil {
 		_ = b.Close()
 		return err
 	}
-	if err := b.Commit(d.write); err != nil {
+	if err := b.Commit(o); err != nil {
 		return fmt.Errorf("engine: commit: %w", err)
 	}
 	// Pebble reports a commit that failed for good to its logger alone.
@@ -614,4 +619,14 @@ func (d *DB) commit(b *pebble.Batch) error {
 		return err
 	}
 	return b.Close()
+}
+
+// syncLog makes everything applied so far as durable as what was committed.
+func (d *DB) syncLog() error {
+	b := d.pebble.NewBatch()
+	if err := b.LogData(nil, nil); err != nil {
+		_ = b.Close()
+		return fmt.Errorf("engine: sync: %w", err)
+	}
+	return d.commit(b)
 }

@@ -63,7 +63,7 @@ func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 			return stats, fmt.Errorf("engine: gc of table %q: %w", name, err)
 		}
 	}
-	return stats, nil
+	return stats, d.syncLog()
 }
 
 // sweep collects the garbage of one table, from the beginning again whenever
@@ -112,7 +112,7 @@ func (d *DB) forgetDropped(t *table) (bool, error) {
 	if c.tables[t.def.Name] != t {
 		return false, nil
 	}
-	return true, d.replaceCatalog(d.pebble.NewBatch(), c.with(newTable(t.def, t.nextOrdinal, nil)))
+	return true, d.replaceCatalog(d.pebble.NewBatch(), c.with(newTable(t.def, t.nextOrdinal, nil)), pebble.NoSync)
 }
 
 // sweeper is one pass over a table.
@@ -305,7 +305,8 @@ func (s *sweeper) collect() (bool, error) {
 			deleted++
 		}
 	}
-	if err := s.d.commit(b); err != nil {
+	// Writers of these rows wait for memory, not for the disk.
+	if err := s.d.apply(b, pebble.NoSync); err != nil {
 		return false, err
 	}
 	s.stats.CellsDeleted += deleted

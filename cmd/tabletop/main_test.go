@@ -200,60 +200,6 @@ func TestServe_Stop(t *testing.T) {
 	}
 }
 
-// TestServe_Kill: every write that was acknowledged before a kill -9 is there
-// after a restart.
-func TestServe_Kill(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--data", dir)
-	conn := s.dial(t)
-	createTable(t, conn, "t")
-
-	const writers, enough = 4, 200
-	acknowledged := make(chan string, 1<<16)
-	ended := make(chan struct{}, writers)
-	for w := range writers {
-		go func() {
-			defer func() { ended <- struct{}{} }()
-			for i := 0; ; i++ {
-				row := fmt.Sprintf("%d-%06d", w, i)
-				if err := mutate(t.Context(), conn, "t", row); err != nil {
-					return // the kill
-				}
-				acknowledged <- row
-			}
-		}()
-	}
-	want := make(map[string]bool)
-	for range enough {
-		want[<-acknowledged] = true
-	}
-	s.end(t, syscall.SIGKILL)
-	for range writers {
-		<-ended
-	}
-	close(acknowledged)
-	for row := range acknowledged {
-		want[row] = true
-	}
-
-	again := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--data", dir)
-	got := rows(t, again.dial(t), "t")
-	lost := 0
-	for row := range want {
-		if !got[row] {
-			lost++
-		}
-	}
-	if lost > 0 {
-		t.Errorf("%d of %d acknowledged writes are lost", lost, len(want))
-	}
-	// At most one write of each writer was in flight, and may be there.
-	if extra := len(got) - len(want); extra > writers {
-		t.Errorf("%d rows more than were acknowledged", extra)
-	}
-}
-
 // TestServe_Target: the DynamoDB door over the Bigtable of another process.
 func TestServe_Target(t *testing.T) {
 	t.Parallel()
