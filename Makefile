@@ -2,6 +2,7 @@
 
 GO       ?= go
 LINT     := bin/golangci-lint
+VULN     := bin/govulncheck
 PYTHON   ?= python3
 
 .DEFAULT_GOAL := help
@@ -56,6 +57,14 @@ $(LINT): tools/go.mod
 lint: $(LINT) ## vet and golangci-lint
 	$(GO) vet ./...
 	$(LINT) run ./...
+
+
+$(VULN): tools/go.mod
+	$(GO) -C tools build -o ../$(VULN) golang.org/x/vuln/cmd/govulncheck
+
+.PHONY: vulncheck
+vulncheck: $(VULN) ## known vulnerabilities in what is linked (needs the database on the net)
+	$(VULN) ./...
 
 .PHONY: fmt
 fmt: $(LINT) ## format as the linter expects
