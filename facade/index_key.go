@@ -188,13 +188,13 @@ func multiSpan(c indexCondition) mapping.Span {
 	return span
 }
 
-// spans is the rows that can satisfy a condition.
-func (x *indexLayout) spans(c indexCondition) ([]mapping.Span, error) {
+// plan is how the rows that can satisfy a condition are read.
+func (x *indexLayout) plan(c indexCondition) (mapping.Plan, error) {
 	if x.key.isMulti() {
-		return []mapping.Span{multiSpan(c)}, nil
+		return mapping.Plan{Spans: []mapping.Span{multiSpan(c)}}, nil
 	}
 	plan, err := x.x.PlanQuery(c.KeyCondition)
-	return plan.Spans, outsideMapping(err)
+	return plan, outsideMapping(err)
 }
 
 // row is the index row of the item with the given key attributes.

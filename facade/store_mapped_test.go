@@ -672,3 +672,100 @@ func TestStore_Versions(t *testing.T) {
 		})
 	}
 }
+
+const shardedMapping = `
+apiVersion: migration/v1
+source:
+  table: Orders
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {Open: S, At: S, Note: S}
+  gsis:
+  - {name: Plain, hash: Open, range: At, shard: {n: 5, by: fnv1a32(PK)}, row: [At, PK]}
+  - {name: Code, hash: Open, range: At, projection: KEYS_ONLY, shard: {n: 5, by: md5(PK)}, joiner: oc}
+  - {name: Own, hash: Open, shard: {n: 3, by: Open}}
+target: {table: orders, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules: [{name: order, row: ["{PK:s}", "{SK:s}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`
+
+// A sharded index is read as one, in order, in either direction and page by
+// page; its entries follow the items.
+func TestStore_ShardedIndexes(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s := openStore(t, testOptions(start(t), loadMapping(t, shardedMapping)))
+			def, err := s.table(ctx, "Orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := model{}
+			write := func(i int, at string) {
+				item := attr.Item{
+					"PK": attr.String(fmt.Sprintf("order%d", i)), "SK": attr.String("c"), "Note": attr.String(at),
+					"Open": attr.String(fmt.Sprint(i % 2)), "At": attr.String(at),
+				}
+				if at == "" { // shipped: in no index any more
+					delete(item, "At")
+					delete(item, "Open")
+				}
+				m[keyText(keyAttrs(def, item))] = item
+				if err := put(ctx, s, def, item); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 14 {
+				write(i, []string{"OPEN#2", "OPEN", "OPEN 1", "OPEN#10", "SENT"}[i%5])
+			}
+			write(3, "")
+			write(4, "SENT#1")
+			if err := checkIndexes(ctx, s, def, m); err != nil {
+				t.Error(err)
+			}
+			for i := range def.Indexes {
+				ix := &def.Indexes[i]
+				conds := []mapping.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
+				if len(ix.Key.Range) > 0 {
+					conds = append(conds,
+						mapping.KeyCondition{Hash: attr.String("0"), Op: mapping.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
+						mapping.KeyCondition{Hash: attr.String("1"), Op: mapping.BeginsWith, A: attr.String("OPEN#")},
+						mapping.KeyCondition{Hash: attr.String("0"), Op: mapping.LessEqual, A: attr.String("OPEN#2")},
+						mapping.KeyCondition{Hash: attr.String("1"), Op: mapping.Equal, A: attr.String("OPEN#2")})
+				}
+				for _, cond := range conds {
+					query := func(forward bool, after attr.Item) iter.Seq2[attr.Item, error] {
+						return s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, forward, after)
+					}
+					wanted := map[string]bool{}
+					for id, item := range m {
+						if (indexCondition{KeyCondition: cond}).matches(ix.Key, item) {
+							wanted[id] = true
+						}
+					}
+					all, err := collect(query(true, nil))
+					if err != nil || len(all) != len(wanted) || len(all) == 0 {
+						t.Fatalf("%s, %+v: %v, %v; want %v", ix.Name, cond, texts(all), err, wanted)
+					}
+					for i, item := range all {
+						if !wanted[keyText(keyAttrs(def, item))] || i > 0 && len(ix.Key.Range) > 0 && compareAttr(all[i-1], item, "At") > 0 {
+							t.Errorf("%s, %+v: %v", ix.Name, cond, texts(all))
+						}
+					}
+					for _, forward := range []bool{true, false} {
+						want := slices.Clone(all)
+						if !forward {
+							slices.Reverse(want)
+						}
+						for _, size := range []int{1, 3} {
+							got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] { return query(forward, after) })
+							if d := diffItems(want, got); d != "" || err != nil {
+								t.Errorf("%s, %+v, forward %v, pages of %d: %v (-want +got):\n%s", ix.Name, cond, forward, size, err, d)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}

@@ -137,21 +137,35 @@ func (q *baseQuery) run(ctx context.Context, yield func(attr.Item, error) bool) 
 		yield(nil, outsideMapping(err))
 		return
 	}
+	read := func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+		return q.items(ctx, plan, spans, reverse)
+	}
+	inOrder(plan, q.forward, q.compare, read, yield)
+}
+
+// inOrder yields what read finds in the spans of a plan in the order of
+// compare, which is descending unless forward. read goes through the rows in
+// ascending order or in reverse.
+func inOrder(plan mapping.Plan, forward bool, compare func(a, b attr.Item) int, read func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error], yield func(attr.Item, error) bool) {
 	switch plan.Order {
 	case mapping.SameOrder, mapping.ReversedOrder:
-		q.items(ctx, plan, plan.Spans, (plan.Order == mapping.SameOrder) != q.forward)(yield)
+		read(plan.Spans, (plan.Order == mapping.SameOrder) != forward)(yield)
 	case mapping.MergeOrder, mapping.MergeReversedOrder:
-		q.merge(ctx, plan, (plan.Order == mapping.MergeOrder) != q.forward, yield)
+		streams := make([]iter.Seq2[attr.Item, error], len(plan.Spans))
+		for i, span := range plan.Spans {
+			streams[i] = read([]mapping.Span{span}, (plan.Order == mapping.MergeOrder) != forward)
+		}
+		merge(streams, compare, yield)
 	case mapping.SortOrder:
 		var all []attr.Item
-		for item, err := range q.items(ctx, plan, plan.Spans, false) {
+		for item, err := range read(plan.Spans, false) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			all = append(all, item)
 		}
-		slices.SortFunc(all, q.compare)
+		slices.SortFunc(all, compare)
 		for _, item := range all {
 			if !yield(item, nil) {
 				return
@@ -225,9 +239,8 @@ func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mappin
 	}
 }
 
-// merge yields the items of spans that are each in the query's order, or in
-// reverse.
-func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, yield func(attr.Item, error) bool) {
+// merge yields the items of sequences that are each in the order of compare.
+func merge(sequences []iter.Seq2[attr.Item, error], compare func(a, b attr.Item) int, yield func(attr.Item, error) bool) {
 	type stream struct {
 		head attr.Item
 		next func() (attr.Item, error, bool)
@@ -238,8 +251,8 @@ func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, 
 		st.head = item
 		return ok && err == nil, err
 	}
-	for _, span := range plan.Spans {
-		next, stop := iter.Pull2(q.items(ctx, plan, []mapping.Span{span}, reverse))
+	for _, sequence := range sequences {
+		next, stop := iter.Pull2(sequence)
 		defer stop()
 		st := &stream{next: next}
 		switch ok, err := advance(st); {
@@ -251,7 +264,7 @@ func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, 
 		}
 	}
 	for len(streams) > 0 {
-		least := slices.MinFunc(streams, func(a, b *stream) int { return q.compare(a.head, b.head) })
+		least := slices.MinFunc(streams, func(a, b *stream) int { return compare(a.head, b.head) })
 		if !yield(least.head, nil) {
 			return
 		}
@@ -265,7 +278,7 @@ func (q *baseQuery) merge(ctx context.Context, plan mapping.Plan, reverse bool, 
 	}
 }
 
-// queryIndex is query of an index. Its rows are in the order of the index
+// queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
 func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
 	x, err := c.index(name)
@@ -273,13 +286,48 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		yield(nil, err)
 		return
 	}
-	spans, err := x.spans(cond)
+	plan, err := x.plan(cond)
 	if err != nil {
 		yield(nil, err)
 		return
 	}
 	keep := func(item attr.Item) bool { return cond.matches(x.key, item) }
-	s.indexItems(ctx, c, x, spans, !forward, startAfter, keep, yield)
+	if plan.Order == mapping.SameOrder {
+		s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
+		return
+	}
+	// Entries of a partition are in several ranges, or in another order.
+	sortKey := x.key.schema().Range.Name
+	compare := func(a, b attr.Item) int {
+		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
+		if !forward {
+			return -order
+		}
+		return order
+	}
+	if startAfter != nil {
+		rest := mapping.KeyCondition{Hash: cond.Hash}
+		if sortKey != "" {
+			rest.Op, rest.A = mapping.GreaterEqual, startAfter[sortKey]
+			if !forward {
+				rest.Op = mapping.LessEqual
+			}
+		}
+		behind, err := x.plan(indexCondition{KeyCondition: rest})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		plan.Spans = intersectSpans(plan.Spans, behind.Spans)
+		matches := keep
+		keep = func(item attr.Item) bool { return matches(item) && compare(item, startAfter) > 0 }
+	}
+	read := func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+		return func(yield func(attr.Item, error) bool) {
+			s.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
+		}
+	}
+	inOrder(plan, forward, compare, read, yield)
 }
 
 // index returns the layout of an index by name.
@@ -295,7 +343,11 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 // indexItems yields the entries of an index that keep accepts, in row order or
 // against it, after startAfter.
 func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(attr.Item) bool, yield func(attr.Item, error) bool) {
-	if err := s.settle(ctx, c.def.Name); err != nil {
+	before := int64(everything)
+	if x.lags {
+		before = s.nowMicros() - s.o.IndexLag.Microseconds() + 1
+	}
+	if err := s.settle(ctx, c.def.Name, before); err != nil {
 		yield(nil, err)
 		return
 	}

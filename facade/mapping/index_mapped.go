@@ -19,6 +19,9 @@ type mappedLayout struct {
 	joiner   joiner
 	shard    *indexShard
 	families []Family
+	// ordered says that the rows of a shard are in the order of the index's
+	// sort key and then of the table's key.
+	ordered bool
 }
 
 // indexShard finds the shard of an entry.
@@ -83,6 +86,7 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	if len(g.Row) > 0 {
 		return
 	}
+	m.ordered = m.joiner.kind != joinPlain
 	for _, a := range all {
 		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.isKey(a.Name) {
 			m.keys = append(m.keys, a)
@@ -229,7 +233,9 @@ func (x *Index) mappedPlan(c KeyCondition) Plan {
 		plan.Spans, plan.Order = append(plan.Spans, span), order
 	}
 	if len(plan.Spans) > 1 && plan.Order == SameOrder {
-		plan.Order = MergeOrder
+		if plan.Order = SortOrder; m.ordered {
+			plan.Order = MergeOrder
+		}
 	}
 	return plan
 }
