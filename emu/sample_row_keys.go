@@ -29,7 +29,8 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 			return statusBadRange("row_range", 0)
 		}
 	}
-	samples, err := s.db.SampleRowKeys(stream.Context(), table.Name)
+	// Cut at the end of the range, the last sample has the offset of that key.
+	samples, err := s.db.SampleRowKeys(stream.Context(), table.Name, span.End)
 	if err != nil {
 		return toStatus(err)
 	}

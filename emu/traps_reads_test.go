@@ -2,7 +2,9 @@ package emu
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -302,27 +304,25 @@ func TestTrap48_Targets(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-func (e *env) samples(r *btpb.RowRange) []string {
+// samples returns the sampled keys of a range and their offsets.
+func (e *env) samples(r *btpb.RowRange) (keys []string, offsets []int64) {
 	e.t.Helper()
 	s, err := e.data.SampleRowKeys(e.ctx(), &btpb.SampleRowKeysRequest{TableName: testTable, RowRange: r})
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	var keys []string
-	var offset int64
 	for {
 		resp, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			return keys, offsets
+		}
 		if err != nil {
-			if err.Error() == "EOF" {
-				return keys
-			}
 			e.t.Fatal(err)
 		}
-		if resp.GetOffsetBytes() < offset {
-			e.t.Errorf("offset %d after %d", resp.GetOffsetBytes(), offset)
+		if n := len(offsets); n > 0 && resp.GetOffsetBytes() < offsets[n-1] {
+			e.t.Errorf("offset %d after %d", resp.GetOffsetBytes(), offsets[n-1])
 		}
-		offset = resp.GetOffsetBytes()
-		keys = append(keys, string(resp.GetRowKey()))
+		keys, offsets = append(keys, string(resp.GetRowKey())), append(offsets, resp.GetOffsetBytes())
 	}
 }
 
@@ -330,7 +330,7 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.createTable("t", "f")
-	if got := e.samples(nil); !slices.Equal(got, []string{""}) {
+	if got, _ := e.samples(nil); !slices.Equal(got, []string{""}) {
 		t.Errorf("an empty table: %q", got)
 	}
 	splits := []*btapb.CreateTableRequest_Split{{Key: []byte("m")}, {Key: []byte("c")}, {Key: []byte("x")}}
@@ -342,16 +342,16 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := e.samples(nil); !slices.Equal(got, []string{"c", "m", "x", ""}) {
+	if got, _ := e.samples(nil); !slices.Equal(got, []string{"c", "m", "x", ""}) {
 		t.Errorf("a table with splits: %q", got)
 	}
-	if got := e.samples(closedOpen("c", "n")); !slices.Equal(got, []string{"m", "n"}) {
+	if got, _ := e.samples(closedOpen("c", "n")); !slices.Equal(got, []string{"m", "n"}) {
 		t.Errorf("[c, n): %q", got)
 	}
-	if got := e.samples(closedOpen("d", "m")); !slices.Equal(got, []string{"m"}) {
+	if got, _ := e.samples(closedOpen("d", "m")); !slices.Equal(got, []string{"m"}) {
 		t.Errorf("[d, m): %q", got)
 	}
-	if got := e.samples(&btpb.RowRange{StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte("n")}}); !slices.Equal(got, []string{"x", ""}) {
+	if got, _ := e.samples(&btpb.RowRange{StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte("n")}}); !slices.Equal(got, []string{"x", ""}) {
 		t.Errorf("[n, …): %q", got)
 	}
 	s, err := e.data.SampleRowKeys(e.ctx(), &btpb.SampleRowKeysRequest{TableName: testTable, RowRange: closedOpen("n", "c")})
@@ -359,6 +359,25 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 		_, err = s.Recv()
 	}
 	wantCode(t, err, codes.InvalidArgument)
+
+	// The last sample's offset is that of the end of the range, wherever it cuts
+	// the piece between two split points.
+	e = newTable(t, "f")
+	const rows, size = 10, 20 << 10
+	for i := range rows {
+		e.mustMutate(fmt.Sprint(i), set("f", "q", 0, big(size)))
+	}
+	for i := range rows {
+		key := fmt.Sprint(i)
+		_, offsets := e.samples(&btpb.RowRange{EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte(key)}})
+		if got, want := offsets[len(offsets)-1], int64(i*size); got < want || got > want+int64(i)*100 {
+			t.Errorf("offset %d of row %s, want about %d", got, key, want)
+		}
+		_, offsets = e.samples(&btpb.RowRange{EndKey: &btpb.RowRange_EndKeyClosed{EndKeyClosed: []byte(key)}})
+		if got, want := offsets[len(offsets)-1], int64((i+1)*size); got < want || got > want+int64(i+1)*100 {
+			t.Errorf("offset %d behind row %s, want about %d", got, key, want)
+		}
+	}
 }
 
 // TestReadRows_LastScannedRowKey reads much of which a filter lets little

@@ -23,9 +23,10 @@ const (
 // SampleRowKeys returns the table's initial split points and, where it is
 // large, row keys that cut it into pieces of some 8 MiB, in ascending order
 // and with the approximate number of bytes before each; the last sample is the
-// end of the table. The keys need not be rows. Its cost does not grow with
-// the number of rows: it weighs files, and reads a bounded piece of the table.
-func (d *DB) SampleRowKeys(ctx context.Context, table string) ([]Sample, error) {
+// end of the table. The table is cut at the keys of at, too. The keys need not
+// be rows. Its cost does not grow with the number of rows: it weighs files, and
+// reads a bounded piece of the table.
+func (d *DB) SampleRowKeys(ctx context.Context, table string, at ...[]byte) ([]Sample, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (d *DB) SampleRowKeys(ctx context.Context, table string) ([]Sample, error) 
 	if err != nil {
 		return nil, err
 	}
-	samples, err := d.sample(t, sampleBytes)
+	samples, err := d.sample(t, sampleBytes, at)
 	if err != nil {
 		return nil, fmt.Errorf("engine: sample table %q: %w", table, err)
 	}
@@ -50,13 +51,14 @@ type cut struct {
 	initial bool
 }
 
-// sample works out the samples, with a split about every `every` bytes.
-func (d *DB) sample(t *table, every uint64) ([]Sample, error) {
+// sample works out the samples, with a split about every `every` bytes and at
+// the keys of at.
+func (d *DB) sample(t *table, every uint64, at [][]byte) ([]Sample, error) {
 	cuts, err := d.fileCuts(t)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range t.def.Splits {
+	for _, s := range slices.Concat(t.def.Splits, at) {
 		if len(s) > 0 { // "" is the beginning of the table, which splits nothing
 			cuts = append(cuts, cut{prefix: appendRowPrefix(nil, t.def.ID, s), initial: true})
 		}
