@@ -55,6 +55,7 @@ type indexLayout struct {
 	table string
 	key   indexKey
 	base  mapping.KeySchema // of the DynamoDB table
+	lags  bool              // reads are eventually consistent
 	x     *mapping.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
@@ -84,7 +85,7 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 	}
 	for i := range def.Indexes {
 		ix := &def.Indexes[i]
-		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
+		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key, lags: ix.Global}
 		if m != nil {
 			il.x = m.Index(ix.Name)
 			il.importMicros = unknownImportTime.UnixMicro()

@@ -102,6 +102,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	setExtra(t, extraSSE, in.SSESpecification)
 	setExtra(t, extraWarmThroughput, in.WarmThroughput)
 	setExtra(t, extraOnDemand, in.OnDemandThroughput)
+	t.Transition = after(s.opts.Now(), statusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.createTable(ctx, t)
 	if errors.Is(err, errTableExists) {
 		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +64,7 @@ type sseDescription struct {
 }
 
 type indexDescription struct {
-	Backfilling           bool `json:",omitzero"`
+	Backfilling           *bool `json:",omitzero"`
 	IndexArn              string
 	IndexName             string
 	IndexSizeBytes        int64
@@ -99,8 +100,6 @@ func controlError(err error, name string) error {
 	switch {
 	case errors.Is(err, errTableNotFound):
 		return resourceNotFoundError(fmt.Sprintf(msgTableNotFound, name))
-	case errors.Is(err, errTableInUse):
-		return resourceInUseError(fmt.Sprintf(msgTableInUse, name))
 	default:
 		return err
 	}
@@ -141,21 +140,33 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 		d.StreamSpecification = &streamSpecification{StreamEnabled: &enabled, StreamViewType: &view}
 	}
 	d.SSEDescription = describeSSE(extra(t, extraSSE))
-	for i := range t.Indexes {
-		ix := &t.Indexes[i]
-		described := indexDescription{
-			IndexArn:   arn + "/index/" + ix.Name,
-			IndexName:  ix.Name,
-			KeySchema:  keySchemaElements(ix.Key),
-			Projection: projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
-		}
-		if !ix.Global {
+	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
+		described := describeIndex(arn, &ix)
+		if ix.Global {
+			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
+		} else {
 			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, described)
-			continue
 		}
-		described.IndexStatus, described.Backfilling = ix.Status, ix.Backfilling
-		described.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
-		d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
+	}
+	return d
+}
+
+// describeIndex describes an index of the table with the given ARN. A local one
+// has the table's status and throughput.
+func describeIndex(tableARN string, ix *indexDef) indexDescription {
+	d := indexDescription{
+		IndexArn:   tableARN + "/index/" + ix.Name,
+		IndexName:  ix.Name,
+		KeySchema:  keySchemaElements(ix.Key),
+		Projection: projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+	}
+	if !ix.Global {
+		return d
+	}
+	d.IndexStatus = ix.Status
+	d.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
+	if ix.Status == statusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
+		d.Backfilling = &ix.Backfilling
 	}
 	return d
 }

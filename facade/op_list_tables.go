@@ -31,6 +31,9 @@ func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTabl
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
+	if err := s.store.removeDeleted(ctx); err != nil {
+		return nil, err
+	}
 	names, more, err := s.store.listTables(ctx, after, limit)
 	if err != nil {
 		return nil, err

@@ -122,11 +122,14 @@ func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*descr
 	if err != nil {
 		return nil, err
 	}
+	changing := s.store.ttlChanging(t)
 	d := timeToLiveDescription{AttributeName: t.TTLAttribute, TimeToLiveStatus: "ENABLED"}
 	switch {
+	case t.TTLAttribute == "" && changing:
+		d.TimeToLiveStatus = "DISABLING"
 	case t.TTLAttribute == "":
 		d.TimeToLiveStatus = "DISABLED"
-	case t.TTLFilling:
+	case t.TTLFilling || changing:
 		d.TimeToLiveStatus = "ENABLING"
 	}
 	return &describeTimeToLiveOutput{d}, nil

@@ -60,7 +60,7 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 }
 
 // updateTable changes settings and global indexes of a table. Settings count
-// at once; a new index is filled in the background.
+// at once, whatever the status; a new index is filled in the background.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
 	v := s.validator("UpdateTable")
@@ -89,7 +89,10 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	updated, err := s.store.updateTable(ctx, name, in.apply)
+	updated, err := s.store.updateTable(ctx, name, func(t *tableDef) error {
+		t.Transition = after(s.opts.Now(), statusUpdating, s.opts.StatusDelays.Update)
+		return in.apply(t)
+	})
 	if err != nil {
 		return nil, controlError(err, name)
 	}

@@ -54,8 +54,46 @@ type Options struct {
 	// a missing one is refused.
 	NoAuth bool
 
+	// IndexLag is how long a write of an item takes to reach the global indexes
+	// of its table, on the clock Now: reads of these are eventually consistent,
+	// as on AWS. It is shorter for an item that is written again, that shares
+	// its row with others, or whose table's local index is read; and where
+	// thousands of rows wait. Default: 0, a write is in all indexes when
+	// its call returns.
+	IndexLag time.Duration
+
+	// StatusDelays make changes of tables take time on the clock Now, as they do
+	// on AWS. Default: none, a table is ACTIVE when its call returns.
+	StatusDelays StatusDelays
+
 	// Messages is the wording of validation errors. Default: MessagesCurrent.
 	Messages MessageProfile
+}
+
+// StatusDelays are how long tables and their parts look like they are being
+// changed. The work itself is done at once: a write during Update counts.
+type StatusDelays struct {
+	// Create: a new table, with its indexes, is CREATING, and not there for
+	// items yet.
+	Create time.Duration
+	// Update: a table that UpdateTable changed is UPDATING, and refuses other
+	// changes.
+	Update time.Duration
+	// Delete: a deleted table is DELETING, and not there for items any more.
+	// What is left of it goes with a later change or list of tables, or
+	// ReapExpired.
+	Delete time.Duration
+	// IndexCreate: an index that UpdateTable added is CREATING and not
+	// Backfilling; then, for IndexFill, CREATING and Backfilling; and in that
+	// state as long as it really is filled. The table is UPDATING, and nobody
+	// reads the index.
+	IndexCreate, IndexFill time.Duration
+	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
+	// UPDATING.
+	IndexDelete time.Duration
+	// TimeToLive: a table's time to live is ENABLING, in which nothing expires,
+	// or DISABLING.
+	TimeToLive time.Duration
 }
 
 // MessageProfile selects between the two wordings of validation errors that
@@ -111,6 +149,9 @@ func (o Options) normalized() (Options, error) {
 	}
 	if !accountIDPattern.MatchString(o.AccountID) {
 		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)
+	}
+	if o.IndexLag < 0 {
+		return o, fmt.Errorf("facade: Options.IndexLag is %v, want 0 or more", o.IndexLag)
 	}
 	if o.Messages > MessagesClassic {
 		return o, fmt.Errorf("facade: Options.Messages is %d, want MessagesCurrent or MessagesClassic", o.Messages)

@@ -15,7 +15,8 @@ import (
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
 // ReapExpired deletes the items whose time has come by Options.Now, in all
-// tables with a time to live, and ends the transactions that timed out. It
+// tables with a time to live, ends the transactions that timed out, and removes
+// what is left of tables that were DELETING. It
 // returns how many items it deleted, even with an error. Nothing calls it but
 // the owner of the Server: on a timer, or when time has been moved.
 //
@@ -25,6 +26,9 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	if err := s.store.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("facade: ending transactions: %w", err)
+	}
+	if err := s.store.removeDeleted(ctx); err != nil {
+		return 0, fmt.Errorf("facade: removing deleted tables: %w", err)
 	}
 	deleted, err = s.store.reapExpired(ctx)
 	if err != nil {
@@ -100,6 +104,12 @@ func (s *store) fillDueTimesNow(ctx context.Context, name string) error {
 	return err
 }
 
+// ttlChanging reports whether the time to live of a table still looks like it is
+// being changed.
+func (s *store) ttlChanging(t *tableDef) bool {
+	return !t.TTLChanged.IsZero() && s.o.Now().Before(t.TTLChanged.Add(s.o.StatusDelays.TimeToLive))
+}
+
 // errNotDue: an item that was due when its due time was read.
 var errNotDue = errors.New("item has not expired")
 
@@ -116,7 +126,7 @@ func (s *store) reapExpired(ctx context.Context) (deleted int, err error) {
 		if err != nil {
 			return deleted, err
 		}
-		if c.layout.due == nil || c.def.Status == statusDeleting {
+		if c.layout.due == nil || c.def.Status == statusDeleting || s.ttlChanging(c.def) {
 			continue
 		}
 		n, err := s.reapTable(ctx, c)

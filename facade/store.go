@@ -32,7 +32,8 @@ import (
 //   - an item write is one CheckAndMutateRow: it happens wholly, on the item
 //     it was evaluated against, or not at all;
 //   - a transaction happens wholly, at one moment, or not at all;
-//   - an acknowledged write is in every index of its table;
+//   - an acknowledged write is in every index of its table, or gets there once
+//     Options.IndexLag has gone by;
 //   - an item that was deleted leaves no row behind;
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.

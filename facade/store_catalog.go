@@ -81,19 +81,23 @@ type catalog struct {
 	latches map[string]*sync.RWMutex
 }
 
-// lookup returns a table's definition, from the cache while it is fresh.
+// lookup returns a table's definition as it looks now, from the cache while it
+// is fresh.
 func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	now := s.o.Now()
 	s.cat.mu.RLock()
 	c := s.cat.tables[name]
 	s.cat.mu.RUnlock()
-	if c != nil && now.Sub(c.fetched) < catalogMaxAge {
-		return c, nil
+	if c == nil || now.Sub(c.fetched) >= catalogMaxAge {
+		var err error
+		if c, err = s.refresh(ctx, name); err != nil {
+			return nil, err
+		}
 	}
-	return s.refresh(ctx, name)
+	return c.at(now)
 }
 
-// refresh reads a table's definition into the cache.
+// refresh reads a table's definition, as it is, into the cache.
 func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
 	row, err := s.readRow(ctx, catalogTable, tableRow(name), newestOnly())
@@ -208,11 +212,15 @@ func (s *store) listTables(ctx context.Context, after string, limit int) (names 
 }
 
 // createTable creates a table, indexes included, from a definition without
-// the fields that the store sets. It returns once the table is usable, with
-// status ACTIVE. Errors: errTableExists, errSchemaConflict.
+// the fields that the store sets. It returns once the table is usable, as it
+// looks then: ACTIVE, or CREATING for a while. Errors: errTableExists,
+// errSchemaConflict.
 func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
+	if err := s.finishDeletes(ctx); err != nil {
+		return nil, err
+	}
 	switch _, err := s.refresh(ctx, spec.Name); {
 	case err == nil:
 		return nil, fmt.Errorf("%w: %s", errTableExists, spec.Name)
@@ -247,7 +255,7 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 	if err != nil {
 		return nil, err
 	}
-	return c.def, nil
+	return c.def.at(s.o.Now()), nil
 }
 
 // finishCreate makes the Bigtable tables of a definition in status CREATING,
@@ -278,35 +286,44 @@ func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte)
 	}
 	next.Status = statusActive
 	for i := range next.Indexes {
-		next.Indexes[i].Status, next.Indexes[i].Backfilling = statusActive, false
+		ix := &next.Indexes[i]
+		ix.Status, ix.Backfilling, ix.Transition = statusActive, false, next.Transition
 	}
 	return s.replaceTable(ctx, next, version)
 }
 
 // deleteTable deletes a table with its indexes and rows. It returns the
-// definition with status DELETING, once the table is gone. It does not look
-// at DeletionProtection. Errors: errTableNotFound, errTableInUse.
+// definition with status DELETING, once the table is gone, or is to be for its
+// time as DELETING. It does not look at DeletionProtection. Errors:
+// errTableNotFound, errTableInUse.
 func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
+	if err := s.finishDeletes(ctx); err != nil {
+		return nil, err
+	}
 	c, err := s.refresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if c.def.Status != statusActive {
-		return nil, fmt.Errorf("%w: %s is %s", errTableInUse, name, c.def.Status)
+	now := s.o.Now()
+	if err := c.def.checkUnused(now); err != nil {
+		return nil, err
 	}
 	def, err := c.def.clone()
 	if err != nil {
 		return nil, err
 	}
-	def.Status = statusDeleting
+	def.Status, def.Transition = statusDeleting, after(now, statusDeleting, s.o.StatusDelays.Delete)
 	latch := s.latchOf(name)
 	latch.Lock()
 	c, err = s.replaceTable(ctx, def, c.version)
 	latch.Unlock()
 	if err != nil {
 		return nil, err
+	}
+	if !c.def.isGone(now) {
+		return c.def, nil
 	}
 	return c.def, s.finishDelete(ctx, c.def)
 }
@@ -346,8 +363,9 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	if err != nil {
 		return nil, err
 	}
-	if c.def.Status != statusActive {
-		return nil, fmt.Errorf("%w: %s is %s", errTableInUse, name, c.def.Status)
+	now := s.o.Now()
+	if err := c.def.checkUnused(now); err != nil {
+		return nil, err
 	}
 	next, err := c.def.clone()
 	if err != nil {
@@ -356,10 +374,15 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	if err := fn(next); err != nil {
 		return nil, err
 	}
+	next.Leaving = next.at(now).Leaving
 	var dropped []string
-	for _, ix := range c.def.Indexes {
-		if next.index(ix.Name) == nil {
+	for i := range c.def.Indexes {
+		if ix := c.def.Indexes[i]; next.index(ix.Name) == nil {
 			dropped = append(dropped, ix.BigtableTable)
+			if ix.Transition = after(now, statusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
+				next.Leaving = append(next.Leaving, ix)
+				next.Transition = later(next.Transition, ix.Transition.Until)
+			}
 		}
 	}
 	added := false
@@ -367,6 +390,11 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		if ix := &next.Indexes[i]; c.def.index(ix.Name) == nil {
 			s.placeIndex(next, ix)
 			ix.Status, ix.Backfilling, added = statusCreating, true, true
+			delays := s.o.StatusDelays
+			if ix.Transition = after(now, statusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
+				ix.FillFrom = now.Add(delays.IndexCreate)
+				next.Transition = later(next.Transition, ix.Transition.Until)
+			}
 			l, err := s.newLayout(next)
 			if err != nil {
 				return nil, err
@@ -403,7 +431,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	if added {
 		s.fillIndexes(c)
 	}
-	return c.def, nil
+	return c.def.at(now), nil
 }
 
 // fillIndexes fills, in the background, the indexes that are backfilling, and
@@ -452,7 +480,7 @@ func (s *store) replaceTable(ctx context.Context, def *tableDef, version []byte)
 	}
 	if !ok {
 		s.forget(def.Name)
-		return nil, fmt.Errorf("%w: %s was changed by another process", errTableInUse, def.Name)
+		return nil, &tableInUseError{def.Name, statusUpdating} // by another process
 	}
 	return s.remember(def, next, s.o.Now())
 }
@@ -594,7 +622,7 @@ func (s *store) beginEpoch(ctx context.Context) error {
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index.
 func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping) error {
-	if def.Status != statusActive {
+	if def.at(s.o.Now()).Status != statusActive {
 		return nil
 	}
 	if def.BigtableTable != m.TargetTable() || def.Key != m.Key() {

@@ -34,18 +34,20 @@ type tableDef struct {
 	// createTable.
 	BigtableTable string `json:"bigtableTable"`
 	// Mapped tables lie in the layout of a mapping; set by createTable.
-	Mapped             bool              `json:"mapped,omitempty"`
-	Key                mapping.KeySchema `json:"key"`
-	Attributes         []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status             string            `json:"status"`     // set by the store
-	Created            time.Time         `json:"created"`    // set by createTable
-	BillingMode        string            `json:"billingMode,omitempty"`
-	ReadUnits          int64             `json:"readUnits,omitempty"`
-	WriteUnits         int64             `json:"writeUnits,omitempty"`
-	Class              string            `json:"class,omitempty"`
-	DeletionProtection bool              `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool              `json:"streamEnabled,omitempty"`
-	StreamView         string            `json:"streamView,omitempty"` // StreamViewType
+	Mapped     bool              `json:"mapped,omitempty"`
+	Key        mapping.KeySchema `json:"key"`
+	Attributes []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string            `json:"status"`     // set by the store
+	Created    time.Time         `json:"created"`    // set by createTable
+	// Transition is what Status looks like for a while.
+	Transition         transition `json:"transition,omitzero"`
+	BillingMode        string     `json:"billingMode,omitempty"`
+	ReadUnits          int64      `json:"readUnits,omitempty"`
+	WriteUnits         int64      `json:"writeUnits,omitempty"`
+	Class              string     `json:"class,omitempty"`
+	DeletionProtection bool       `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
+	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
 	// TTLAttribute is the attribute that items expire by, "" for none.
 	TTLAttribute string `json:"ttlAttribute,omitempty"`
 	// TTLChanged is when TTLAttribute last changed; the zero time: never.
@@ -57,6 +59,9 @@ type tableDef struct {
 	TTLFilling bool              `json:"ttlFilling,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Indexes    []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
+	// Leaving are indexes that were deleted and still look like DELETING; set
+	// by the store.
+	Leaving []indexDef `json:"leaving,omitempty"`
 	// Extra holds request members that are only echoed by descriptions, by
 	// name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
@@ -75,6 +80,11 @@ type indexDef struct {
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
 	BigtableTable string `json:"bigtableTable"`
+	// Transition is what Status looks like for a while.
+	Transition transition `json:"transition,omitzero"`
+	// FillFrom is when an index that was added begins to look like it is being
+	// filled; the zero time for one that came with its table.
+	FillFrom time.Time `json:"fillFrom,omitzero"`
 }
 
 // index returns the index of that name, or nil.
@@ -94,6 +104,7 @@ type (
 		Key        storedKey     `json:"key"`
 		Attributes []storedAttr  `json:"attributes"`
 		Indexes    []storedIndex `json:"indexes,omitempty"`
+		Leaving    []storedIndex `json:"leaving,omitempty"`
 	}
 	storedIndex struct {
 		plainIndex
@@ -122,10 +133,29 @@ func encodeTable(def *tableDef) ([]byte, error) {
 	for _, a := range def.Attributes {
 		t.Attributes = append(t.Attributes, storeAttr(a))
 	}
-	for i := range def.Indexes {
-		t.Indexes = append(t.Indexes, storedIndex{plainIndex: plainIndex(def.Indexes[i]), Key: storeIndexKey(def.Indexes[i].Key)})
-	}
+	t.Indexes, t.Leaving = storeIndexes(def.Indexes), storeIndexes(def.Leaving)
 	return json.Marshal(t)
+}
+
+func storeIndexes(indexes []indexDef) []storedIndex {
+	var stored []storedIndex
+	for i := range indexes {
+		stored = append(stored, storedIndex{plainIndex: plainIndex(indexes[i]), Key: storeIndexKey(indexes[i].Key)})
+	}
+	return stored
+}
+
+func indexesOf(stored []storedIndex) ([]indexDef, error) {
+	var indexes []indexDef
+	for _, x := range stored {
+		ix := indexDef(x.plainIndex)
+		var err error
+		if ix.Key, err = x.Key.indexKey(); err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, ix)
+	}
+	return indexes, nil
 }
 
 func decodeTable(text []byte) (*tableDef, error) {
@@ -145,14 +175,11 @@ func decodeTable(text []byte) (*tableDef, error) {
 		}
 		def.Attributes = append(def.Attributes, k)
 	}
-	for _, x := range t.Indexes {
-		ix := indexDef(x.plainIndex)
-		if ix.Key, err = x.Key.indexKey(); err != nil {
-			return nil, err
-		}
-		def.Indexes = append(def.Indexes, ix)
+	if def.Indexes, err = indexesOf(t.Indexes); err != nil {
+		return nil, err
 	}
-	return def, nil
+	def.Leaving, err = indexesOf(t.Leaving)
+	return def, err
 }
 
 // clone returns a deep copy, by way of the stored form: so a definition never

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ const (
 	// markLease is how long a mark belongs to the process that wrote it: a
 	// start in that time works it off and leaves it.
 	markLease = 10 * time.Minute
+
+	// maxLaggingRows is how many rows may hold an outbox cell that Options.
+	// IndexLag keeps there.
+	maxLaggingRows = 4096
 )
 
 var markQualifier = []byte("row")
@@ -52,6 +57,9 @@ type pendingMark struct {
 
 	users int
 	dirty bool
+	// due is the order of the earliest write that left an outbox cell for later;
+	// 0: it was left by a failure, and is to be worked off as soon as can be.
+	due int64
 }
 
 // mark says, durably, that a row is about to get an outbox cell. unmark ends
@@ -102,9 +110,8 @@ func (s *store) unmark(m *pendingMark, clean bool) {
 	w := &s.pending
 	w.mu.Lock()
 	m.users--
-	if !clean && !m.dirty {
-		m.dirty = true
-		w.dirty++
+	if !clean {
+		w.soil(m, 0)
 	}
 	if m.users == 0 && !m.dirty {
 		w.idle++
@@ -116,6 +123,30 @@ func (s *store) unmark(m *pendingMark, clean bool) {
 			s.o.Logger.Warn("removing marks of finished writes", "error", err)
 		}
 	}
+}
+
+// soil notes that a row may hold an outbox cell of a write of the given order.
+func (w *pendingWork) soil(m *pendingMark, order int64) {
+	if !m.dirty {
+		m.dirty, m.due = true, order
+		w.dirty++
+		return
+	}
+	m.due = min(m.due, order)
+}
+
+// postpone leaves a committed write of an item to settle, which brings it to
+// the indexes once Options.IndexLag has gone by. It reports false where it is to
+// be done at once: there is no lag, or too much is left already.
+func (s *store) postpone(m *pendingMark, order int64) bool {
+	w := &s.pending
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.o.IndexLag == 0 || !m.dirty && w.dirty >= maxLaggingRows {
+		return false
+	}
+	w.soil(m, order)
+	return true
 }
 
 // flushMarks removes the idle marks when there are more than keep. A mark
@@ -163,9 +194,13 @@ func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) err
 	return nil
 }
 
-// settle finishes the writes of this process to a table, and its
-// transactions, that were committed but could not reach the indexes.
-func (s *store) settle(ctx context.Context, table string) error {
+// everything is an order above that of any write.
+const everything = math.MaxInt64
+
+// settle finishes the writes of this process to a table that were committed,
+// with an order below the given one, but are not in the indexes: they could not
+// be brought there, or were not to be yet. It finishes its transactions too.
+func (s *store) settle(ctx context.Context, table string, before int64) error {
 	if err := s.settleTransactions(ctx); err != nil {
 		return err
 	}
@@ -174,27 +209,41 @@ func (s *store) settle(ctx context.Context, table string) error {
 	var marks []*pendingMark
 	if w.dirty > 0 {
 		for _, m := range w.marks {
-			if m.dirty && m.table == table {
+			if m.dirty && m.table == table && m.due < before {
 				marks = append(marks, m)
 			}
 		}
 	}
 	w.mu.Unlock()
 	for _, m := range marks {
-		if err := s.recoverRow(ctx, m.table, m.row); err != nil {
+		if err := s.settleRow(ctx, m, before); err != nil {
 			return err
 		}
-		w.mu.Lock()
-		if m.dirty {
-			m.dirty = false
-			w.dirty--
-			if m.users == 0 {
-				w.idle++
-			}
-		}
-		w.mu.Unlock()
 	}
 	return nil
+}
+
+// settleRow is settle for one row. While it works the row is not dirty, so that
+// what a write leaves there meanwhile is not lost.
+func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) error {
+	w := &s.pending
+	w.mu.Lock()
+	if !m.dirty {
+		w.mu.Unlock()
+		return nil
+	}
+	m.dirty = false
+	w.dirty--
+	m.users++
+	w.mu.Unlock()
+	left, err := s.recoverRow(ctx, m.table, m.row, before)
+	if err == nil && left != everything {
+		w.mu.Lock()
+		w.soil(m, left)
+		w.mu.Unlock()
+	}
+	s.unmark(m, err == nil)
+	return err
 }
 
 // recoverPending finishes what the marks of earlier processes tell of.
@@ -212,7 +261,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 			if !ok || !bytes.Equal(c.Qualifier, markQualifier) {
 				continue
 			}
-			if err := s.recoverRow(ctx, string(table), marked); err != nil {
+			if _, err := s.recoverRow(ctx, string(table), marked, everything); err != nil {
 				return err
 			}
 			if c.Timestamp < expired {
@@ -226,29 +275,35 @@ func (s *store) recoverPending(ctx context.Context) error {
 	return s.deleteRows(ctx, catalogTable, done)
 }
 
-// recoverRow finishes the writes of which a row holds outbox cells. The table
-// may be gone.
-func (s *store) recoverRow(ctx context.Context, table string, key []byte) error {
+// recoverRow finishes the writes of which a row holds outbox cells of an order
+// below the given one. It returns the least order of those that it left,
+// everything if there are none. The table may be gone.
+func (s *store) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
+	left = everything
 	c, err := s.lookup(ctx, table)
 	if errors.Is(err, errTableNotFound) {
-		return nil
+		return left, nil
 	}
 	if err != nil {
-		return err
+		return left, err
 	}
 	l := c.layout
 	row, err := s.readRow(ctx, l.table, key, ofColumnPrefix(mapping.FamilyState, []byte{outboxQualifier}))
 	if err != nil {
-		return err
+		return left, err
 	}
 	for _, cell := range row.Cells {
+		if cell.Timestamp >= before {
+			left = min(left, cell.Timestamp)
+			continue
+		}
 		item, _, err := l.parseOutbox(cell.Value)
 		if err != nil {
-			return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
+			return left, fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 		}
 		slots, err := l.slots(item)
 		if err != nil {
-			return err
+			return left, err
 		}
 		for _, p := range slots {
 			if !bytes.Equal(p.row, key) {
@@ -256,15 +311,15 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte) error 
 			}
 			st, err := s.readState(ctx, l, []slot{p}, item)
 			if err != nil {
-				return err
+				return left, err
 			}
 			if st.outbox == nil {
 				continue
 			}
 			if err := s.drain(ctx, l, st); err != nil {
-				return err
+				return left, err
 			}
 		}
 	}
-	return nil
+	return left, nil
 }

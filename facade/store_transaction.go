@@ -382,6 +382,17 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	if err != nil || !done || change.empty() {
 		return done, err
 	}
+	if s.o.IndexLag > 0 {
+		// Until here the transaction's own record told of the row.
+		mark, err := s.mark(ctx, l.name, p.row)
+		if err != nil {
+			return true, err
+		}
+		defer s.unmark(mark, true)
+		if s.postpone(mark, in.order) {
+			return true, nil
+		}
+	}
 	return true, s.apply(ctx, l, p, in.order, change)
 }
 

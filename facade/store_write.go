@@ -492,6 +492,9 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 		clean = err == nil
 		return old, updated, done, err
 	}
+	if w.s.postpone(mark, order) {
+		return old, updated, true, nil
+	}
 	if err := w.s.apply(ctx, w.l, pw.st.slot, order, change); err != nil {
 		clean = false
 		return old, updated, true, fmt.Errorf("the item is written, its indexes are not yet: %w", err)
