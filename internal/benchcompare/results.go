@@ -88,7 +88,7 @@ func (rs *results) median(p point, metric func(result) float64) (float64, bool) 
 // run in turn in one process.
 func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkCompare", "-benchtime", "1s",
-		"./engine", "./testkit", "./facade")
+		"./engine", "./emu", "./testkit", "./facade")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
