@@ -24,12 +24,8 @@ func TestRunGC_Disk(t *testing.T) {
 	var collecting atomic.Bool
 	var syncs atomic.Int64
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		switch op.Kind {
-		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
-		default:
-			return nil
-		}
-		if !collecting.Load() || !isLog(op.Path) {
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		if !sync || !isLog(op.Path) || !collecting.Load() {
 			return nil
 		}
 		syncs.Add(1)
