@@ -3,7 +3,6 @@ package mapping
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -906,13 +905,8 @@ func Compile(spec *Spec) (*Mapping, error) {
 	}
 	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l}
 	for i := range spec.Source.GSIs {
-		x, err := mappedIndex(spec, i)
-		var bad *SpecError
-		switch {
-		case errors.As(err, &bad):
+		if err := m.index(i); err != nil {
 			return nil, err
-		case x != nil:
-			m.indexes = append(m.indexes, x)
 		}
 	}
 	return m, nil

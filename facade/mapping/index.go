@@ -50,8 +50,9 @@ func DefaultIndex(targetTable string, base KeySchema, def IndexDef) (*Index, err
 	return &Index{def: def, base: base, table: targetTable}, nil
 }
 
-// mappedIndex is the index that a mapping file lays out, nil for `as: none`.
-func mappedIndex(spec *Spec, i int) (*Index, error) {
+// index compiles an index of a mapping file: a table of its own, or a view.
+func (m *Mapping) index(i int) error {
+	spec := m.spec
 	g := spec.Source.GSIs[i]
 	c := &compiler{spec: spec}
 	path := fmt.Sprintf("source.gsis[%d]", i)
@@ -80,19 +81,30 @@ func mappedIndex(spec *Spec, i int) (*Index, error) {
 		}
 	}
 	if c.err != nil {
-		return nil, c.err
+		return c.err
 	}
-	if g.As != IndexAsTable {
-		return nil, nil
+	if g.As != IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "") {
+		c.fail(path, CodeSyntax, "shard, row and joiner lay out a table", "as: table")
+	}
+	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
+	case IndexAsView:
+		m.views = append(m.views, c.view(l, &g, key, path))
+		fallthrough
+	case IndexAsNone:
+		if c.err != nil {
+			return c.err
+		}
+		return nil
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table}
 	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
 	if c.err != nil {
-		return nil, c.err
+		return c.err
 	}
-	return x, nil
+	m.indexes = append(m.indexes, x)
+	return nil
 }
 
 // Name is the index's name.

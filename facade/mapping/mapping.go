@@ -15,6 +15,7 @@ type Mapping struct {
 	key            KeySchema
 	layout         layout
 	indexes        []*Index
+	views          []View
 }
 
 // layout is how items lie in rows: by the rules of a file, or the default.

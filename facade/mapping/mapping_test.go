@@ -246,6 +246,12 @@ func TestMapping(t *testing.T) {
 					return proof.Joiner() + "\n" + o.Error()
 				}
 				return proof.Joiner()
+			case "views":
+				var b strings.Builder
+				for _, v := range m.Views() {
+					fmt.Fprintf(&b, "-- %s\n%s", v.Name, v.SQL)
+				}
+				return b.String()
 			case "prove-versions":
 				if err := prove(m, items); err != nil {
 					return err.Error()

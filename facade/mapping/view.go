@@ -1,0 +1,117 @@
+package mapping
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// View is a continuous materialized view that serves as an asynchronous
+// secondary index: the query to create it with. Bigtable keeps it up to date;
+// nothing writes to it.
+type View struct {
+	Name  string // id of the view, `<table>__<index>`
+	Index string
+	SQL   string
+}
+
+// sourceKeyColumn is the column of a view that holds the row key of the table.
+const sourceKeyColumn = "_source_key"
+
+// Views are the indexes that the mapping file declares `as: view`, in its order.
+func (m *Mapping) Views() []View { return m.views }
+
+// view writes the query of an index. Its rules are those of continuous
+// materialized views: ordered by columns of the query, ascending, the unmodified
+// row key among them.
+// https://docs.cloud.google.com/bigtable/docs/continuous-materialized-view-queries
+func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
+	var selected, present, order []string
+	taken := map[string]bool{}
+	add := func(name, expr string) {
+		taken[name] = true
+		selected = append(selected, "  "+expr+" AS "+quoteName(name))
+	}
+	for _, a := range key.attrs() {
+		expr := c.viewColumn(l, a.Name, path)
+		if a.Type == attr.N && c.err == nil && !c.sortsByValue(l, a.Name) {
+			c.fail(path, CodeInverse, fmt.Sprintf("the view would sort the numbers of %q as text", a.Name), "codec nord for the attribute, or as: table")
+		}
+		add(a.Name, expr)
+		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
+	}
+	add(sourceKeyColumn, "_key")
+	order = append(order, quoteName(sourceKeyColumn))
+	names := g.Include
+	if g.Projection == ProjectAll {
+		names = slices.Sorted(maps.Keys(l.schema))
+	}
+	for _, name := range names {
+		if !taken[name] && !l.key.isKey(name) { // the row key tells those
+			add(name, c.viewColumn(l, name, path))
+		}
+	}
+	return View{
+		Name: c.spec.Target.Table + "__" + g.Name, Index: g.Name,
+		SQL: "SELECT\n" + strings.Join(selected, ",\n") + "\nFROM " + quoteName(c.spec.Target.Table) +
+			"\nWHERE " + strings.Join(present, " AND ") + "\nORDER BY " + strings.Join(order, ", ") + "\n",
+	}
+}
+
+// viewColumn is the expression for an attribute: the one column that has it.
+func (c *compiler) viewColumn(l *rules, name, path string) string {
+	expr := ""
+	for _, r := range l.rules {
+		p := l.putOf(r, name)
+		if p == nil {
+			continue
+		}
+		special := ""
+		if p.star {
+			special = name
+		}
+		single := !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
+			(l.schema[name].Type != attr.L || !c.listCells(r, p))
+		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
+		column := p.family + "[" + quoteText(string(qual)) + "]"
+		if !single || bad != nil || expr != "" && expr != column {
+			c.fail(path, CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
+			return ""
+		}
+		expr = column
+	}
+	if expr == "" {
+		c.fail(path, CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
+	}
+	return expr
+}
+
+// sortsByValue reports whether the cells of a number sort as the numbers do.
+func (c *compiler) sortsByValue(l *rules, name string) bool {
+	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
+		p := l.putOf(r, name)
+		return p != nil && p.codec != codecOrdered
+	})
+}
+
+// putOf is the put that takes an attribute under a rule, or nil.
+func (l *rules) putOf(r *rule, name string) *put {
+	if l.key.isKey(name) || r.timeAttrs[name] {
+		return nil
+	}
+	if p := r.byAttr[name]; p != nil {
+		return p
+	}
+	return r.star
+}
+
+func quoteName(name string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+}
+
+func quoteText(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`).Replace(text) + "'"
+}
