@@ -41,8 +41,9 @@ type batchWriteTable struct {
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
-// is atomic; all are checked before the first is done. A write that loses
-// against other writers of its item comes back as unprocessed.
+// is atomic; all are checked before the first is done, against the layouts of
+// their tables too. A write that loses against other writers of its item comes
+// back as unprocessed.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
 	v := s.validator("BatchWriteItem")
@@ -55,7 +56,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
 			return nil, err
 		}
-		if err := checkBatchWrites(bt); err != nil {
+		if err := s.checkBatchWrites(ctx, bt); err != nil {
 			return nil, err
 		}
 	}
@@ -159,14 +160,16 @@ func (v *validator) writeRequest(w writeRequest) error {
 	return nil
 }
 
-// checkBatchWrites checks the writes of one table against its schema and for
-// keys written twice.
-func checkBatchWrites(bt *batchWriteTable) error {
+// checkBatchWrites checks the writes of one table against its schema and its
+// layout, and for keys written twice.
+func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable) error {
 	seen := map[string]bool{}
 	for _, w := range bt.writes {
 		var err error
 		if w.PutRequest != nil {
-			err = checkItem(bt.table, w.PutRequest.Item.Item)
+			if err = checkItem(bt.table, w.PutRequest.Item.Item); err == nil {
+				err = s.store.checkPlace(ctx, bt.table, w.PutRequest.Item.Item)
+			}
 		} else {
 			err = checkKey(bt.table.Key, w.DeleteRequest.Key.Item)
 		}

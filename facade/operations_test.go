@@ -326,6 +326,7 @@ func TestOperations_OutsideMapping(t *testing.T) {
 		{"UpdateItem", `{"TableName": "Products", "Key": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}, "UpdateExpression": "SET v = :v", "ExpressionAttributeValues": {":v": {"S": "x"}}}`, "E-DELIM"},
 		{"BatchWriteItem", `{"RequestItems": {"Products": [{"PutRequest": {"Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}}]}}`, "E-DELIM"},
 		{"PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "1"}, "SK": {"S": "Other"}}}`, "SK"},
+		{"BatchWriteItem", `{"RequestItems": {"Products": [{"PutRequest": {"Item": {"PK": {"S": "a"}, "SK": {"S": "b"}, "Price": {"N": "1"}}}}], "Videos": [{"PutRequest": {"Item": {"PK": {"S": "1"}, "SK": {"S": "Other"}}}}]}}`, "SK"},
 	} {
 		_, err := s.Call(t.Context(), c.operation, []byte(c.request))
 		e, ok := asError(err)

@@ -319,6 +319,24 @@ type itemWrite struct {
 	fn    func(attr.Item) (attr.Item, error)
 }
 
+// checkPlace reports whether the table's layout can hold an item, whatever else
+// is stored; it writes nothing. Errors: errOutsideMapping.
+func (s *store) checkPlace(ctx context.Context, t *tableDef, item attr.Item) error {
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	slots, err := c.layout.slots(item)
+	if err != nil {
+		return err
+	}
+	if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
+		return err
+	}
+	_, err = c.layout.indexChange(nil, item, s.nowMicros(), false)
+	return err
+}
+
 // place lays out the new item and finds its slot.
 func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
 	return w.l.place(item, w.slots, w.s.nowMicros())

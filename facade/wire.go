@@ -158,14 +158,11 @@ func (f *flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		if err != nil {
 			return err
 		}
-		switch string(text) {
-		case "true", "1", "yes":
-			*f = true
-		case "false", "0", "no":
-			*f = false
-		default:
+		b, ok := attr.ParseBoolean(string(text))
+		if !ok {
 			return serializationError(msgUnexpectedToken)
 		}
+		*f = flag(b)
 		return nil
 	default:
 		return serializationError(scalarMismatchText(value.Kind(), value, "Boolean"))

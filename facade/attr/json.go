@@ -279,15 +279,40 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 	return text, nil
 }
 
+// decodeBoolean reads true, false, or a string that DynamoDB takes for one.
 func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
-	if k := d.PeekKind(); k != jsontext.KindTrue && k != jsontext.KindFalse {
+	switch d.PeekKind() {
+	case jsontext.KindTrue, jsontext.KindFalse, jsontext.KindString:
+	default:
 		return false, wrongToken(d, t, wantBoolean)
 	}
 	tok, err := d.ReadToken()
 	if err != nil {
 		return false, failed(d, err)
 	}
-	return tok.Bool(), nil
+	if tok.Kind() != jsontext.KindString {
+		return tok.Bool(), nil
+	}
+	b, ok := ParseBoolean(tok.String())
+	if !ok {
+		e := problemAt(d, WrongToken, t, tokenNames[tok.Kind()])
+		e.Want = wantBoolean
+		return false, e
+	}
+	return b, nil
+}
+
+// ParseBoolean returns what a string stands for where a boolean is expected:
+// DynamoDB reads true, yes and 1, and false, no and 0, in any case.
+func ParseBoolean(s string) (value, ok bool) {
+	switch strings.ToLower(s) {
+	case "true", "yes", "1":
+		return true, true
+	case "false", "no", "0":
+		return false, true
+	default:
+		return false, false
+	}
 }
 
 func decodeSet(d *jsontext.Decoder, t Type) (Value, error) {

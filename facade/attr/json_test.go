@@ -22,6 +22,10 @@ func TestUnmarshalItem(t *testing.T) {
 	for _, c := range []struct{ name, json, want string }{
 		{"empty", ` { } `, `{}`},
 		{
+			"booleans as strings", `{"a":{"BOOL":"true"},"b":{"BOOL":"NO"},"c":{"NULL":"1"}}`,
+			`{"a":{"BOOL":true},"b":{"BOOL":false},"c":{"NULL":true}}`,
+		},
+		{
 			"ten types", `{"s":{"S":""},"n":{"N":"01.50"},"b":{"B":"AAE="},"t":{"BOOL":true},"f":{"BOOL":false},"z":{"NULL":true},
 			"ss":{"SS":["b","a",""]},"ns":{"NS":["10","9","-1.0"]},"bs":{"BS":["/w==","AA==",""]},"l":{"L":[]},"m":{"M":{}}}`,
 			`{"b":{"B":"AAE="},"bs":{"BS":["","AA==","/w=="]},"f":{"BOOL":false},"l":{"L":[]},"m":{"M":{}},"n":{"N":"1.5"},"ns":{"NS":["-1","9","10"]},` +
@@ -86,7 +90,7 @@ func TestUnmarshalItem_Refused(t *testing.T) {
 		{`{"a":{"S":false}}`, WrongToken, "", serialization + "FALSE_VALUE cannot be converted to String"},
 		{`{"a":{"S":{}}}`, WrongToken, "", serialization + "Start of structure or map found where not expected"},
 		{`{"a":{"S":[]}}`, WrongToken, "", serialization + "Unrecognized collection type class java.lang.String"},
-		{`{"a":{"BOOL":"true"}}`, WrongToken, "", serialization + "Unexpected token received from parser"},
+		{`{"a":{"BOOL":"on"}}`, WrongToken, "", serialization + "Unexpected token received from parser"},
 		{`{"a":{"BOOL":1}}`, WrongToken, "", serialization + "NUMBER_VALUE cannot be converted to Boolean"},
 		{`{"a":{"B":1}}`, WrongToken, "", serialization + "only base-64-encoded strings are convertible to bytes"},
 		{`{"a":{"SS":"x"}}`, WrongToken, "", serialization + "Unexpected field type"},
