@@ -105,8 +105,15 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 //	          the text was seen in one source alone
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
+//	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",
+//	          and the request, which comes before the transaction is committed
 //
-// Each file has a server of its own.
+// Each file has a server of its own. Other directives:
+//
+//	options   at the beginning of a file: durations of Options.StatusDelays,
+//	          as create=10s, and index-lag=10s
+//	advance   moves the clock by the durations in the input
+//	filled    waits until indexes are filled
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "operations", "*", "*"))
@@ -116,48 +123,119 @@ func TestOperations(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			s := newTestServer(t)
-			classic := &Server{opts: s.opts, store: s.store}
-			classic.opts.Messages = MessagesClassic
+			var f operationFile
 			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 				t.Helper()
-				target := s
-				input := d.Input
-				quiet, both := false, false
-				for _, arg := range d.CmdArgs {
-					switch {
-					case arg.Key == "row" && len(arg.Vals) > 0:
-					case arg.Key == "profile" && arg.Vals[0] == "classic":
-						target = classic
-					case arg.Key == "profile" && arg.Vals[0] == "both":
-						both = true
-					case arg.Key == "unconfirmed":
-					case arg.Key == "repeat":
-						n, err := strconv.Atoi(arg.Vals[0])
-						if err != nil {
-							d.Fatalf(t, "repeat: %v", err)
-						}
-						input = strings.ReplaceAll(input, "«pad»", strings.Repeat("a", n))
-					case arg.Key == "quiet":
-						quiet = true
-					default:
-						d.Fatalf(t, "unknown argument %s", arg.Key)
-					}
-				}
-				answer, err := target.Call(t.Context(), d.Cmd, []byte(input))
-				if quiet && err == nil {
-					return "ok\n"
-				}
-				shown := showAnswer(answer, err)
-				if both {
-					if older := showAnswer(classic.Call(t.Context(), d.Cmd, []byte(input))); older != shown {
-						return "current: " + shown + "classic: " + older
-					}
-				}
-				return shown
+				return f.run(t, d)
 			})
 		})
 	}
+}
+
+// operationFile is what one file of TestOperations works on.
+type operationFile struct {
+	now     *clock.Clock
+	conn    *hookConn
+	server  *Server
+	classic *Server // over the same store
+}
+
+func (f *operationFile) open(t *testing.T, change func(*Options)) {
+	t.Helper()
+	f.now = clock.NewFrozen(testTime)
+	f.server = newTestServer(t, change, func(o *Options) {
+		f.conn = &hookConn{ClientConnInterface: o.Conn}
+		o.Conn, o.Now = f.conn, f.now.Now
+	})
+	f.classic = &Server{opts: f.server.opts, store: f.server.store}
+	f.classic.opts.Messages = MessagesClassic
+}
+
+// run carries out one directive.
+func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	if d.Cmd == "options" {
+		f.open(t, func(o *Options) {
+			delays := map[string]*time.Duration{
+				"create": &o.StatusDelays.Create, "update": &o.StatusDelays.Update, "delete": &o.StatusDelays.Delete,
+				"index-create": &o.StatusDelays.IndexCreate, "index-fill": &o.StatusDelays.IndexFill, "index-delete": &o.StatusDelays.IndexDelete,
+				"time-to-live": &o.StatusDelays.TimeToLive, "index-lag": &o.IndexLag,
+			}
+			for _, arg := range d.CmdArgs {
+				*delays[arg.Key] = parseDuration(t, d, arg.Vals[0])
+			}
+		})
+		return ""
+	}
+	if f.server == nil {
+		f.open(t, func(*Options) {})
+	}
+	switch d.Cmd {
+	case "advance":
+		f.now.Advance(parseDuration(t, d, d.Input))
+		return ""
+	case "filled":
+		f.server.store.background.Wait()
+		return ""
+	}
+	target := f.server
+	input := d.Input
+	quiet, both, meanwhile := false, false, false
+	for _, arg := range d.CmdArgs {
+		switch {
+		case arg.Key == "row" && len(arg.Vals) > 0:
+		case arg.Key == "profile" && arg.Vals[0] == "classic":
+			target = f.classic
+		case arg.Key == "profile" && arg.Vals[0] == "both":
+			both = true
+		case arg.Key == "unconfirmed":
+		case arg.Key == "repeat":
+			n, err := strconv.Atoi(arg.Vals[0])
+			if err != nil {
+				d.Fatalf(t, "repeat: %v", err)
+			}
+			input = strings.ReplaceAll(input, "«pad»", strings.Repeat("a", n))
+		case arg.Key == "quiet":
+			quiet = true
+		case arg.Key == "meanwhile":
+			meanwhile = true
+		default:
+			d.Fatalf(t, "unknown argument %s", arg.Key)
+		}
+	}
+	var shown string
+	show := func() {
+		answer, err := target.Call(t.Context(), d.Cmd, []byte(input))
+		if shown = showAnswer(answer, err); quiet && err == nil {
+			shown = "ok\n"
+		}
+		if !both {
+			return
+		}
+		if older := showAnswer(f.classic.Call(t.Context(), d.Cmd, []byte(input))); older != shown {
+			shown = "current: " + shown + "classic: " + older
+		}
+	}
+	if !meanwhile {
+		show()
+		return shown
+	}
+	transaction, request, _ := strings.Cut(input, "\nmeanwhile\n")
+	input = request
+	f.conn.mu.Lock()
+	f.conn.hook = show
+	f.conn.mu.Unlock()
+	must(t, f.server, "TransactWriteItems", transaction)
+	return shown
+}
+
+func parseDuration(t *testing.T, d *datadriven.TestData, text string) time.Duration {
+	t.Helper()
+	duration, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return duration
 }
 
 // showAnswer prints what Call returned.

@@ -428,3 +428,74 @@ func TestStore_StaleDrain(t *testing.T) {
 		})
 	}
 }
+
+// With a lag the indexes are what the items give once it has gone by, whatever
+// was written and read meanwhile; and at the next start.
+func TestStore_IndexLag(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := clock.NewFrozen(testTime)
+			o := testOptions(start(t))
+			o.Now, o.IndexLag = now.Now, time.Minute
+			s := openStore(t, o)
+			n := 0
+			rapid.Check(t, func(r *rapid.T) {
+				n++
+				ctx := t.Context()
+				def := newTable(t, s, indexedTable("lagging"+strconv.Itoa(n)))
+				keys := rapid.SliceOfN(genKey(def.Key), 1, 4).Draw(r, "keys")
+				m := model{}
+				for range rapid.IntRange(1, 8).Draw(r, "writes") {
+					key := rapid.SampledFrom(keys).Draw(r, "key")
+					var err error
+					if rapid.IntRange(0, 3).Draw(r, "delete") == 0 {
+						delete(m, keyText(key))
+						err = remove(ctx, s, def, key)
+					} else {
+						item := genIndexedItem(r, key)
+						m[keyText(key)] = item
+						err = put(ctx, s, def, item)
+					}
+					if err != nil {
+						r.Fatal(err)
+					}
+					now.Advance(time.Duration(rapid.IntRange(0, 40).Draw(r, "seconds")) * time.Second)
+					ix := rapid.IntRange(0, len(def.Indexes)-1).Draw(r, "index")
+					if _, err := collect(s.scan(ctx, def, &def.Indexes[ix], 0, 1, nil)); err != nil {
+						r.Fatal(err)
+					}
+				}
+				next := s
+				if rapid.IntRange(0, 9).Draw(r, "restart") == 0 {
+					next = openStore(t, o)
+				} else {
+					now.Advance(2 * time.Minute)
+				}
+				if err := checkIndexes(ctx, next, def, m); err != nil {
+					r.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// Where too many rows lag the next is not left for later.
+func TestStore_IndexLagBounded(t *testing.T) {
+	t.Parallel()
+	o := testOptions(backends["emu"](t))
+	o.Now, o.IndexLag = clock.NewFrozen(testTime).Now, time.Minute
+	s := openStore(t, o)
+	def := newTable(t, s, indexedTable("bounded"))
+	s.pending.dirty = maxLaggingRows
+	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
+	if err := put(t.Context(), s, def, item); err != nil {
+		t.Fatal(err)
+	}
+	items, err := collect(s.scan(t.Context(), def, def.index("all"), 0, 1, nil))
+	if err != nil || len(items) != 1 {
+		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
+	}
+	s.pending.dirty = 0
+}

@@ -380,6 +380,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		if ix := c.def.Indexes[i]; next.index(ix.Name) == nil {
 			dropped = append(dropped, ix.BigtableTable)
 			if ix.Transition = after(now, statusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
+				ix.Status = statusDeleting
 				next.Leaving = append(next.Leaving, ix)
 				next.Transition = later(next.Transition, ix.Transition.Until)
 			}
