@@ -123,15 +123,15 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		refused := refusal(desc.ServiceName, m.MethodName)
+		served := isServed(desc.ServiceName, m.MethodName)
 		handler := m.Handler
 		fullMethod := desc.ServiceName + "/" + m.MethodName
 		out.Methods[i] = grpc.MethodDesc{
 			MethodName: m.MethodName,
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
-				if refused != nil {
-					return nil, refused
+				if !served {
+					return nil, refusal(desc.ServiceName, m.MethodName)
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -139,13 +139,13 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
 	for i, st := range desc.Streams {
-		refused := refusal(desc.ServiceName, st.StreamName)
+		served := isServed(desc.ServiceName, st.StreamName)
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
-			if refused != nil {
-				return refused
+			if !served {
+				return refusal(desc.ServiceName, st.StreamName)
 			}
 			return handler(impl, stream)
 		}

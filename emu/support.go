@@ -1,6 +1,9 @@
 package emu
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Status says whether the server has a thing.
 type Status string
@@ -164,15 +167,25 @@ var features = []Feature{
 	{"GcRule", "union", Served, ""},
 }
 
-// refusal returns the answer to an RPC that is not served, or nil. A method
-// that the table does not know is refused: what a new version of the protos
-// adds is not built.
-func refusal(service, method string) error {
-	short := shortService(service)
+// servedRPCs are the RPCs that are answered, as Service/Method. A server asks
+// for each of its methods, so they are gathered once.
+var servedRPCs = sync.OnceValue(func() map[string]bool {
+	served := make(map[string]bool, len(features))
 	for _, f := range features {
-		if f.Group == short && f.Name == method && f.Status == Served {
-			return nil
+		if f.Status == Served {
+			served[f.Group+"/"+f.Name] = true
 		}
 	}
+	return served
+})
+
+// isServed says whether an RPC is answered. A method that the table does not
+// know is not: what a new version of the protos adds is not built.
+func isServed(service, method string) bool {
+	return servedRPCs()[shortService(service)+"/"+method]
+}
+
+// refusal is the answer to an RPC that is not served.
+func refusal(service, method string) error {
 	return statusNotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
 }

@@ -27,7 +27,8 @@ const (
 	// clients do against the cloud.
 	maxMessageBytes = 256 << 20
 	// bufconnBytes is the buffer of the in-process listener.
-	bufconnBytes = 1 << 20
+	// A connection has two, made and cleared at its start.
+	bufconnBytes = 64 << 10
 	// gcInterval is the time between two collections of GCBackground.
 	gcInterval = time.Minute
 )
