@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
 // vector is one case of the published conformance tests of ReadRows: chunks
@@ -107,6 +108,22 @@ func (s *chunkServer) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_R
 	return nil
 }
 
+// mergedRows merges responses as Tabletop's own clients do.
+func mergedRows(responses []*btpb.ReadRowsResponse) (rows []row, err error) {
+	m := rowmerge.New(false, func(c rowmerge.Cell) cell {
+		return cell{c.Family, string(c.Qualifier), c.TimestampMicros, string(c.Value), c.Labels}
+	})
+	for _, resp := range responses {
+		for r, err := range m.Merge(resp) {
+			if err != nil {
+				return rows, err
+			}
+			rows = append(rows, row{string(r.Key), r.Cells})
+		}
+	}
+	return rows, m.End()
+}
+
 // officialRows reads a table with the official client, which does not tell
 // labels.
 func officialRows(ctx context.Context, table *bigtable.Table) ([]row, error) {
@@ -144,7 +161,8 @@ func withoutLabels(rows []row) []row {
 // TestReadRows_ConformanceVectors holds the published vectors against this
 // server. They are written for clients: from chunks to rows. So the rows of
 // each valid one are made into chunks here, stored and read back, and merged by
-// the official client, which must find the same rows. The chunks of the invalid
+// the official client, which must find the same rows. The chunks of each vector
+// are merged by internal/rowmerge, too. The chunks of the invalid
 // ones are breaches of the protocol: what these tests merge chunks with must
 // refuse each of them, or it could not vouch for the chunks of this server.
 func TestReadRows_ConformanceVectors(t *testing.T) {
@@ -221,6 +239,10 @@ func TestReadRows_ConformanceVectors(t *testing.T) {
 	for n, v := range all {
 		table := fmt.Sprintf("case-%d", n)
 		want, fails := v.rows(t)
+		merged, err := mergedRows(given.responses[n])
+		if g, w := (result{rows: merged}).text(), (result{rows: want}).text(); g != w || (err != nil) != fails {
+			t.Errorf("%s: rowmerge makes\n%s%v, want\n%s, and an error: %v", v.Description, g, err, w, fails)
+		}
 		if fails {
 			invalid++
 			got, err := readRows(t.Context(), btpb.NewBigtableClient(givenConn), &btpb.ReadRowsRequest{TableName: table})

@@ -11,6 +11,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
 // maxReadResumes bounds how often one read is taken up again after the
@@ -92,92 +93,29 @@ func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.
 	if err != nil {
 		return nil, 0, false, err
 	}
-	var m chunkMerger
+	m := rowmerge.New(r.reverse, mappingCell)
 	for {
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			if m.open {
-				return last, n, false, fmt.Errorf("the stream ended inside row %q", m.row.Key)
-			}
-			return last, n, false, nil
+			return last, n, false, m.End()
 		}
 		if err != nil {
 			return last, n, false, err
 		}
-		for _, c := range resp.GetChunks() {
-			row, done, err := m.add(c)
+		for row, err := range m.Merge(resp) {
 			if err != nil {
 				return last, n, false, err
 			}
-			if !done {
-				continue
-			}
 			last, n = row.Key, n+1
-			if !yield(row, nil) {
+			if !yield(mapping.Row(row), nil) {
 				return last, n, true, nil
 			}
 		}
 	}
 }
 
-// chunkMerger joins the chunks of a ReadRows stream to rows. A chunk names
-// the row, family and qualifier only where they change, and a value may be
-// spread over several chunks.
-// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#cellchunk
-type chunkMerger struct {
-	row    mapping.Row
-	open   bool // a row has begun
-	family string
-	column []byte
-	cell   mapping.Cell
-	inCell bool // cell waits for the rest of its value
-	named  bool // the row's first chunk named family and qualifier
-}
-
-func (m *chunkMerger) add(c *btpb.ReadRowsResponse_CellChunk) (row mapping.Row, done bool, err error) {
-	if c.GetResetRow() {
-		*m = chunkMerger{}
-		return mapping.Row{}, false, nil
-	}
-	if !m.open {
-		if len(c.GetRowKey()) == 0 {
-			return mapping.Row{}, false, errors.New("a row begins without a key")
-		}
-		*m = chunkMerger{row: mapping.Row{Key: c.GetRowKey()}, open: true}
-	} else if k := c.GetRowKey(); len(k) > 0 && !bytes.Equal(k, m.row.Key) {
-		return mapping.Row{}, false, fmt.Errorf("row %q begins inside row %q", k, m.row.Key)
-	}
-	if m.inCell {
-		// The first piece belongs to the message: join into memory of our own.
-		m.cell.Value = append(m.cell.Value, c.GetValue()...)
-	} else {
-		if f := c.GetFamilyName(); f != nil {
-			m.family = f.GetValue()
-		}
-		if q := c.GetQualifier(); q != nil {
-			m.column, m.named = q.GetValue(), true
-		}
-		if !m.named {
-			return mapping.Row{}, false, fmt.Errorf("row %q begins without a column", m.row.Key)
-		}
-		m.cell = mapping.Cell{Family: m.family, Qualifier: m.column, Timestamp: c.GetTimestampMicros(), Value: c.GetValue()}
-		if c.GetValueSize() > 0 {
-			m.cell.Value = append(make([]byte, 0, c.GetValueSize()), c.GetValue()...)
-		}
-	}
-	// The last piece of a value has no value_size.
-	if m.inCell = c.GetValueSize() > 0; !m.inCell {
-		m.row.Cells = append(m.row.Cells, m.cell)
-	}
-	if !c.GetCommitRow() {
-		return mapping.Row{}, false, nil
-	}
-	if m.inCell {
-		return mapping.Row{}, false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
-	}
-	row = m.row
-	*m = chunkMerger{}
-	return row, true, nil
+func mappingCell(c rowmerge.Cell) mapping.Cell {
+	return mapping.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
 }
 
 // rowSet returns the wire form of keys and spans.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
 // ownTables begins the ids of the tables that the DynamoDB door keeps for
@@ -101,42 +103,25 @@ func (e *Env) readRows(table string, key []byte, visit func(mapping.Row)) error 
 	if err != nil {
 		return err
 	}
-	var (
-		row   mapping.Row
-		cell  mapping.Cell // the cell that chunks add to
-		split bool         // its value goes on in the next chunk
-	)
+	m := rowmerge.New(false, func(c rowmerge.Cell) mapping.Cell {
+		return mapping.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
+	})
 	for {
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return m.End()
 		}
 		if err != nil {
 			return err
 		}
-		for _, c := range resp.GetChunks() {
-			if len(c.GetRowKey()) > 0 {
-				row.Key = c.GetRowKey()
+		for merged, err := range m.Merge(resp) {
+			if err != nil {
+				return err
 			}
-			if f := c.GetFamilyName(); f != nil {
-				cell.Family = f.GetValue()
-			}
-			if q := c.GetQualifier(); q != nil {
-				cell.Qualifier = q.GetValue()
-			}
-			if !split { // else it continues the cell and repeats nothing
-				cell.Timestamp, cell.Value = c.GetTimestampMicros(), nil
-			}
-			cell.Value = append(cell.Value, c.GetValue()...)
-			split = c.GetValueSize() > 0
-			if !split && cell.Family != mapping.FamilyState {
-				row.Cells = append(row.Cells, cell)
-			}
-			if c.GetCommitRow() {
-				if len(row.Cells) > 0 {
-					visit(row)
-				}
-				row = mapping.Row{}
+			row := mapping.Row(merged)
+			row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == mapping.FamilyState })
+			if len(row.Cells) > 0 {
+				visit(row)
 			}
 		}
 	}

@@ -1,0 +1,236 @@
+// Package rowmerge joins the chunks of ReadRows responses to rows, as a client
+// does, and refuses what breaks the protocol. It takes whatever a Bigtable
+// may send: rows and values spread over messages, rows that are reset, keys
+// that are named again.
+//
+//	m := rowmerge.New(false, func(c rowmerge.Cell) rowmerge.Cell { return c })
+//	for resp, err := stream.Recv(); err == nil; resp, err = stream.Recv() {
+//		for row, err := range m.Merge(resp) {
+//			…
+//		}
+//	}
+//	err = m.End()
+//
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#cellchunk
+package rowmerge
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// maxReserve bounds the memory that an announced size alone makes a Merger
+// reserve: the largest value of a Bigtable.
+const maxReserve = 100 << 20
+
+// Cell is a version of a column. Its slices may be those of the response, which
+// nobody changes.
+type Cell struct {
+	Family          string
+	Qualifier       []byte
+	TimestampMicros int64
+	Value           []byte
+	Labels          []string
+}
+
+// Row is a row with cells in the order in which they came, of the type that
+// the caller of New makes of a Cell.
+type Row[C any] struct {
+	Key   []byte
+	Cells []C
+}
+
+// Merger joins the chunks of one ReadRows call. It holds one row at a time.
+type Merger[C any] struct {
+	reversed bool
+	make     func(Cell) C
+
+	row   Row[C]
+	state state
+	cell  Cell // the last of the row, whose family and qualifier go on
+	size  int  // of the value that is in pieces
+	last  []byte
+	begun bool // there is a last key
+}
+
+type state uint8
+
+const (
+	betweenRows state = iota
+	inRow
+	inCell
+)
+
+// New returns a Merger of rows in descending order, if reversed, or ascending.
+func New[C any](reversed bool, cell func(Cell) C) *Merger[C] {
+	return &Merger[C]{reversed: reversed, make: cell}
+}
+
+// Merge yields the rows that a response completes, or an error, after which
+// the Merger is of no more use.
+func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] {
+	return func(yield func(Row[C], error) bool) {
+		for _, c := range resp.GetChunks() {
+			done, err := m.add(c)
+			if err != nil {
+				yield(Row[C]{}, err)
+				return
+			}
+			if !done {
+				continue
+			}
+			row := m.row
+			m.row, m.state = Row[C]{}, betweenRows
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if key := resp.GetLastScannedRowKey(); len(key) > 0 {
+			if err := m.scanned(key); err != nil {
+				yield(Row[C]{}, err)
+			}
+		}
+	}
+}
+
+// End is called after the last response: it reports a row that was not
+// completed.
+func (m *Merger[C]) End() error {
+	if m.state != betweenRows {
+		return fmt.Errorf("the stream ended inside row %q", m.row.Key)
+	}
+	return nil
+}
+
+// add takes the next chunk and reports whether it completes the row.
+func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
+	if c.GetResetRow() {
+		return false, m.reset(c)
+	}
+	switch m.state {
+	case betweenRows:
+		err = m.begin(c)
+	case inRow:
+		err = m.goOn(c)
+	case inCell:
+		return m.piece(c)
+	}
+	if err != nil {
+		return false, err
+	}
+	if f := c.GetFamilyName(); f != nil {
+		m.cell.Family = f.GetValue()
+	}
+	if q := c.GetQualifier(); q != nil {
+		m.cell.Qualifier = q.GetValue()
+	}
+	m.cell.TimestampMicros, m.cell.Labels, m.cell.Value = c.GetTimestampMicros(), c.GetLabels(), c.GetValue()
+	switch size := int(c.GetValueSize()); {
+	case size < 0:
+		return false, fmt.Errorf("row %q: a value of %d bytes is announced", m.row.Key, size)
+	case size == 0:
+		return m.finish(c)
+	case c.GetCommitRow():
+		return false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
+	default:
+		m.state, m.size = inCell, size
+		m.cell.Value = append(make([]byte, 0, min(size, maxReserve)), c.GetValue()...)
+		return false, nil
+	}
+}
+
+// begin takes the first chunk of a row.
+func (m *Merger[C]) begin(c *btpb.ReadRowsResponse_CellChunk) error {
+	key := c.GetRowKey()
+	switch {
+	case len(key) == 0:
+		return errors.New("a row begins without a key")
+	case c.GetFamilyName() == nil || c.GetQualifier() == nil:
+		return fmt.Errorf("row %q begins without a column", key)
+	}
+	if err := m.follows(key); err != nil {
+		return err
+	}
+	m.row, m.state, m.cell = Row[C]{Key: key}, inRow, Cell{}
+	return nil
+}
+
+// goOn takes the first chunk of a further cell.
+func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
+	if k := c.GetRowKey(); len(k) > 0 && !bytes.Equal(k, m.row.Key) {
+		return fmt.Errorf("row %q begins inside row %q", k, m.row.Key)
+	}
+	if c.GetFamilyName() != nil && c.GetQualifier() == nil {
+		return fmt.Errorf("row %q: family %q begins without a qualifier", m.row.Key, c.GetFamilyName().GetValue())
+	}
+	return nil
+}
+
+// piece takes a further piece of a value.
+func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
+	size := int(c.GetValueSize())
+	switch {
+	case len(c.GetRowKey()) > 0 || c.GetFamilyName() != nil || c.GetQualifier() != nil || c.GetTimestampMicros() != 0 || len(c.GetLabels()) > 0:
+		return false, fmt.Errorf("row %q: a cell begins inside a value", m.row.Key)
+	case size != 0 && c.GetCommitRow():
+		return false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
+	case size != 0 && size != m.size:
+		return false, fmt.Errorf("row %q: a value of %d bytes is announced with %d", m.row.Key, m.size, size)
+	}
+	m.cell.Value = append(m.cell.Value, c.GetValue()...)
+	if n := len(m.cell.Value); n > m.size || size == 0 && n != m.size {
+		return false, fmt.Errorf("row %q: a value of %d bytes has %d or more", m.row.Key, m.size, n)
+	}
+	if size != 0 {
+		return false, nil
+	}
+	return m.finish(c)
+}
+
+// finish ends a cell.
+func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
+	m.row.Cells = append(m.row.Cells, m.make(m.cell))
+	m.state = inRow
+	if !c.GetCommitRow() {
+		return false, nil
+	}
+	m.last, m.begun = m.row.Key, true
+	return true, nil
+}
+
+// reset drops the row, which begins again.
+func (m *Merger[C]) reset(c *btpb.ReadRowsResponse_CellChunk) error {
+	switch {
+	case m.state == betweenRows:
+		return errors.New("a row is reset before it begins")
+	case len(c.GetRowKey()) > 0 || c.GetFamilyName() != nil || c.GetQualifier() != nil || c.GetTimestampMicros() != 0 ||
+		len(c.GetLabels()) > 0 || len(c.GetValue()) > 0 || c.GetValueSize() != 0:
+		return fmt.Errorf("row %q is reset by a chunk that holds data", m.row.Key)
+	}
+	m.row, m.state, m.cell = Row[C]{}, betweenRows, Cell{}
+	return nil
+}
+
+// scanned takes a key up to which everything has been read.
+func (m *Merger[C]) scanned(key []byte) error {
+	if m.state != betweenRows {
+		return fmt.Errorf("row %q is told as scanned inside row %q", key, m.row.Key)
+	}
+	if err := m.follows(key); err != nil {
+		return err
+	}
+	m.last, m.begun = key, true
+	return nil
+}
+
+// follows refuses a key that does not come after the last one.
+func (m *Merger[C]) follows(key []byte) error {
+	if order := bytes.Compare(key, m.last); m.begun && (order == 0 || order > 0 == m.reversed) {
+		return fmt.Errorf("row %q comes after row %q", key, m.last)
+	}
+	return nil
+}
