@@ -176,7 +176,9 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		if err != nil {
 			return err
 		}
-		if err := store(tx, kindInstance+name, in); err != nil {
+		// What was under the name while the instance existed implicitly is not
+		// the new one's.
+		if err := errors.Join(forget(tx, name), store(tx, kindInstance+name, in)); err != nil {
 			return err
 		}
 		for _, c := range clusters {
@@ -194,6 +196,26 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		return nil, err
 	}
 	return op, nil
+}
+
+// forget removes what belongs to an instance but its tables: also those that
+// could be undeleted, which must not come back with an instance of its name.
+func forget(tx *engine.CatalogTx, name string) error {
+	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
+		return err
+	}
+	for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
+		under, err := tx.Resources(kind + name + "/")
+		if err != nil {
+			return err
+		}
+		for _, u := range under {
+			if err := tx.DeleteResource(u.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return remove(tx, kindPolicy+name)
 }
 
 // GetInstance returns an instance.
@@ -341,22 +363,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return err
 			}
 		}
-		// Those deleted before it must not come back with an instance of its name.
-		if err := tx.PurgeTables(instancePrefix(name)); err != nil {
-			return err
-		}
-		for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
-			under, err := tx.Resources(kind + name + "/")
-			if err != nil {
-				return err
-			}
-			for _, u := range under {
-				if err := tx.DeleteResource(u.Name); err != nil {
-					return err
-				}
-			}
-		}
-		return errors.Join(remove(tx, kindPolicy+name), remove(tx, kindInstance+name))
+		return errors.Join(forget(tx, name), remove(tx, kindInstance+name))
 	})
 	if err != nil {
 		return nil, err

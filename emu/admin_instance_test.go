@@ -6,6 +6,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/iam/apiv1/iampb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -240,5 +241,76 @@ func TestDeleteInstance(t *testing.T) {
 	profiles, err := e.instances().ListAppProfiles(e.ctx(), &btapb.ListAppProfilesRequest{Parent: testInstance})
 	if err != nil || len(profiles.GetAppProfiles()) != 1 {
 		t.Errorf("got %v, %v", profiles, err)
+	}
+}
+
+// TestCreateInstance_Fresh creates an instance under a name that has been in
+// use, implicitly or until DeleteInstance: nothing of then belongs to it.
+func TestCreateInstance_Fresh(t *testing.T) {
+	t.Parallel()
+	for _, was := range []string{"implicit", "deleted"} {
+		t.Run(was, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			const parent, table = "projects/p/instances/in", "projects/p/instances/in/tables/t"
+			if was == "deleted" {
+				e.mustCreateInstance("in", nodes("z", 1))
+			}
+			if _, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: parent, TableId: "t"}); err != nil {
+				t.Fatal(err)
+			}
+			policy := func() *iampb.Policy {
+				return &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/viewer", Members: []string{"allUsers"}}}}
+			}
+			if _, err := e.instances().SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: parent, Policy: policy()}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: table, Policy: policy()}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: table}); err != nil {
+				t.Fatal(err)
+			}
+			if was == "deleted" {
+				if _, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: parent}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.mustCreateInstance("in", nodes("z", 1))
+			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})
+			wantCode(t, err, codes.NotFound)
+			got, err := e.instances().GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: parent})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantProto(t, got, &iampb.Policy{Etag: make([]byte, 8)})
+			kept, err := e.db.Resources(kindPolicy)
+			if err != nil || len(kept) > 0 {
+				t.Errorf("policies %v, error %v", kept, err)
+			}
+		})
+	}
+}
+
+// TestDeleteInstance_Protected refuses to delete an instance one of whose
+// tables is protected, and deletes nothing of it then.
+func TestDeleteInstance_Protected(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("in", nodes("z", 1))
+	const parent = "projects/p/instances/in"
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: parent, TableId: id, Table: &btapb.Table{DeletionProtection: id == "b"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: parent + "/tables/c"}); err != nil {
+		t.Fatal(err)
+	}
+	before := storeText(t, e.db)
+	_, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: parent})
+	wantCode(t, err, codes.FailedPrecondition)
+	if after := storeText(t, e.db); after != before {
+		t.Errorf("a refused DeleteInstance changes\n%s\nto\n%s", before, after)
 	}
 }

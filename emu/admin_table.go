@@ -62,8 +62,8 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := checkInstance(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if s.limits == StrictLimits && len(tx.Tables(instancePrefix(req.GetParent()))) >= maxTablesPerInstance {
-			return statusTooManyTables(req.GetParent())
+		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
+			return err
 		}
 		if t, err = tx.CreateTable(def); err != nil {
 			return err
@@ -75,6 +75,14 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, err
 	}
 	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+}
+
+// checkTableCount refuses one table more than an instance can have.
+func (s *Server) checkTableCount(r catalogReader, instance string) error {
+	if s.limits == StrictLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
+		return statusTooManyTables(instance)
+	}
+	return nil
 }
 
 // initialSplits returns the split keys, sorted and each once.
@@ -254,6 +262,9 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, parent); err != nil {
+			return err
+		}
+		if err := s.checkTableCount(tx, parent); err != nil {
 			return err
 		}
 		t, err := tx.UndeleteTable(req.GetName())

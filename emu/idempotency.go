@@ -87,19 +87,7 @@ func (s *Server) forgetTokens(ctx context.Context, period int64) {
 		return
 	}
 	err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error {
-		tokens, err := tx.Resources(idempotencyPrefix)
-		if err != nil {
-			return err
-		}
-		for _, token := range tokens {
-			if token.Name >= idempotencyPeriodName(period-1) {
-				break
-			}
-			if err := tx.DeleteResource(token.Name); err != nil {
-				return err
-			}
-		}
-		return nil
+		return tx.DeleteResources(idempotencyPrefix, idempotencyPeriodName(period-1))
 	})
 	if err != nil {
 		// The next period tries again; nothing hangs on it but space.

@@ -69,7 +69,7 @@ func TestCatalogTx_After(t *testing.T) {
 			t.Fatal(err)
 		}
 		errs := []error{
-			tx.PutResource("a", nil), tx.DeleteResource("a"), tx.DeleteTable("t"), tx.SoftDeleteTable("t"), tx.PurgeTables(""),
+			tx.PutResource("a", nil), tx.DeleteResource("a"), tx.DeleteTable("t"), tx.SoftDeleteTable("t"), tx.PurgeTables(""), tx.DeleteResources("a", "b"),
 		}
 		for _, call := range []func() error{
 			func() error { _, err := tx.Resource("a"); return err },

@@ -319,6 +319,8 @@ func catalogStep(t *testing.T, tx *CatalogTx, w []string) (string, error) {
 		return "", tx.PutResource(field(t, w[1]), []byte(field(t, w[2])))
 	case "delete-resource":
 		return "", tx.DeleteResource(field(t, w[1]))
+	case "delete-resources":
+		return "", tx.DeleteResources(field(t, w[1]), field(t, w[2]))
 	case "resource":
 		value, err := tx.Resource(field(t, w[1]))
 		return fmt.Sprintf("%q\n", value), err

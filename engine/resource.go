@@ -74,6 +74,18 @@ func (tx *CatalogTx) DeleteResource(name string) error {
 	return tx.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
+// DeleteResources removes the resources whose names lie in [start, end),
+// bytewise, however many they are.
+func (tx *CatalogTx) DeleteResources(start, end string) error {
+	if err := tx.check(); err != nil {
+		return err
+	}
+	if start >= end {
+		return nil
+	}
+	return tx.b.DeleteRange(catalogKey(catalogResource, start), catalogKey(catalogResource, end), nil)
+}
+
 // resource reads one resource.
 func resource(from pebble.Reader, name string) ([]byte, error) {
 	value, closer, err := from.Get(catalogKey(catalogResource, name))
