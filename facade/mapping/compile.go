@@ -25,6 +25,7 @@ type rules struct {
 	// maps, where one is declared; familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
 	familyAttr           map[string]string
+	ttl                  *timeToLive
 	sidecar              bool // `_t` is declared and the profile uses it
 	keepUnknown          bool
 	tags                 bool // a rule writes them
@@ -133,6 +134,10 @@ func compileRules(spec *Spec) (*rules, error) {
 		keepUnknown: spec.UnknownAttribute == UnknownSidecar,
 	}}
 	c.key()
+	c.l.families = spec.Target.Families
+	if c.l.ttl = c.timeToLive(); c.l.ttl != nil {
+		c.l.schema = c.l.ttl.without(c.l.schema)
+	}
 	c.families()
 	var err error
 	if c.l.joiner, err = parseJoiner(spec.Target.Joiner); err != nil {
@@ -241,7 +246,7 @@ func (c *compiler) families() {
 			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == FamilyState:
 			c.fail(path, CodeFamily, FamilyState+" is reserved", "another name")
-		case f.Name == FamilyTypes && f.GC.MaxAge > 0:
+		case f.Name == FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
 			c.fail(path, CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
@@ -249,7 +254,6 @@ func (c *compiler) families() {
 		}
 		c.l.declared[f.Name], c.l.rank[f.Name] = f.GC, len(c.l.rank)
 	}
-	c.l.families = t.Families
 	_, hasTypes := c.l.declared[FamilyTypes]
 	c.l.sidecar = hasTypes && c.spec.Fidelity != FidelityIdiomatic
 	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s Schema) bool { return s.Type.IsSet() })
@@ -367,6 +371,9 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	}
 	if c.err == nil {
 		c.invert(r, path)
+	}
+	if c.err == nil && c.l.ttl != nil {
+		c.l.ttl.checkRule(c, r)
 	}
 	if c.err == nil {
 		c.versions(r, spec, path)
@@ -775,7 +782,7 @@ func (c *compiler) exclusive() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
 			p := cmp.Or(r.byAttr[name], r.star)
-			if c.l.schema[name].Type == attr.L && c.listCells(r, p) {
+			if c.l.schema[name].Type == attr.L && c.listCells(r, p) && c.l.ttl == nil {
 				if gc := c.l.declared[p.family]; gc != (GC{}) {
 					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family without gc for lists, or codec ddbjson")
 				}

@@ -59,6 +59,13 @@ func (m *Mapping) Fidelity() []Fidelity {
 				all = append(all, l.attrFidelity(r, p, name))
 			}
 		}
+		if l.ttl != nil {
+			f := Fidelity{Rule: r.name, Attribute: l.ttl.name}
+			if !l.sidecar {
+				f.Class, f.Why = LosslessInDomain, "seconds since 1970 that let the item expire"
+			}
+			all = append(all, f)
+		}
 		for _, name := range slices.Sorted(maps.Keys(r.timeAttrs)) {
 			f := Fidelity{Rule: r.name, Attribute: name}
 			if !l.sidecar {

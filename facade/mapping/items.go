@@ -226,6 +226,7 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 				continue
 			}
 			done = true
+			d.expiry(p, cell.Timestamp)
 			if err := d.value(p, put, put.named(special), special, column{c.family, c.qual, []Cell{cell}}); err != nil {
 				return true, err
 			}
@@ -243,6 +244,7 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 	if p == nil {
 		return false, nil
 	}
+	d.expiry(p, c.versions[0].Timestamp)
 	return true, d.value(p, put, put.named(special), special, c)
 }
 
@@ -355,6 +357,7 @@ func (d *decoder) familyColumn(c column, name string) error {
 	if p == nil {
 		return nil
 	}
+	d.expiry(p, c.versions[0].Timestamp)
 	schema := d.l.schema[name]
 	t := schema.Type
 	if marked, form, ok := parseMark(d.side["a/"+name]); ok && form == 0 {
@@ -435,6 +438,7 @@ func (d *decoder) typeColumn(c column) error {
 		if p == nil {
 			return nil
 		}
+		d.expiry(p, c.versions[0].Timestamp)
 		var err error
 		if p.extras, err = parseExtras(value); err != nil {
 			return d.l.corrupt(d.r, d.row, c, err)
@@ -453,6 +457,7 @@ func (d *decoder) typeColumn(c column) error {
 	if p == nil {
 		return nil
 	}
+	d.expiry(p, c.versions[0].Timestamp)
 	if _, has := p.item[name]; !has {
 		p.item[name] = attr.Value{Type: t}
 		if t == attr.M {

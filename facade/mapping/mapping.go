@@ -55,6 +55,9 @@ func (m *Mapping) Key() KeySchema { return m.key }
 // AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
 // so on, for the items of a rule.
 func (m *Mapping) AcceptsLoss(rule, what string) bool {
+	if l, ok := m.layout.(*rules); ok && l.ttl != nil && what == LossRetention {
+		return true // garbage collection is asked to delete what has expired
+	}
 	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l AcceptedLoss) bool {
 		return l.What == what && (l.Rule == "" || l.Rule == rule)
 	})

@@ -246,6 +246,20 @@ func TestMapping(t *testing.T) {
 					return proof.Joiner() + "\n" + o.Error()
 				}
 				return proof.Joiner()
+			case "live":
+				now, err := strconv.ParseInt(d.CmdArgs[0].Key, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b strings.Builder
+				for _, r := range rows {
+					items, err := m.Items(m.Live(r, now))
+					if err != nil {
+						return err.Error()
+					}
+					fmt.Fprintf(&b, "%s: %d\n", r.Key, len(items))
+				}
+				return b.String()
 			case "views":
 				var b strings.Builder
 				for _, v := range m.Views() {

@@ -347,9 +347,14 @@ func (r *reader) source(n ast.Node, path string) {
 			r.each(n, path, func(key string, _, v ast.Node, path string) { s.Schema[key] = r.schema(v, path) })
 		},
 		"ttl": func(n ast.Node, path string) {
-			if !isNull(n) {
-				r.fail(n, path, "time to live has no layout of its own", "null: the attribute is kept as it is")
+			if isNull(n) {
+				return
 			}
+			s.TTL = &TTL{}
+			r.object(n, path, map[string]field{
+				"attribute": r.str(&s.TTL.Attribute, "an attribute name"),
+				"mode":      r.str(&s.TTL.Mode, ttlModes),
+			}, "attribute")
 		},
 		"gsis": func(n ast.Node, path string) { r.list(n, path, r.gsi) },
 	}, "key")
@@ -603,6 +608,13 @@ func (s *Spec) YAML() ([]byte, error) {
 	source = append(source, entry("key", keyed(s.Source.Key)))
 	if len(s.Source.Schema) > 0 {
 		source = append(source, entry("schema", schemasYAML(s.Source.Schema)))
+	}
+	if s.Source.TTL != nil {
+		ttl := yaml.MapSlice{entry("attribute", s.Source.TTL.Attribute)}
+		if s.Source.TTL.Mode != "" {
+			ttl = append(ttl, entry("mode", s.Source.TTL.Mode))
+		}
+		source = append(source, entry("ttl", ttl))
 	}
 	if len(s.Source.GSIs) > 0 {
 		var gsis []yaml.MapSlice

@@ -195,6 +195,13 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 		return Placed{Location: Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
 	}
 	p := &placer{l: l, r: r, vars: vars, item: item, time: defaultTimeMicros, extras: attr.Item{}}
+	if t := l.ttl; t != nil {
+		var told bool
+		p.time, told = t.timestamp(item, defaultTimeMicros)
+		if err := p.timedOut(told); err != nil {
+			return Placed{}, err
+		}
+	}
 	if err := p.attributes(); err != nil {
 		return Placed{}, err
 	}
@@ -219,7 +226,7 @@ func (p *placer) attributes() *Error {
 	slices.Sort(names)
 	p.cells = make([]Cell, 0, len(names))
 	for _, name := range names {
-		if p.l.key.isKey(name) || p.r.timeAttrs[name] {
+		if p.l.key.isKey(name) || p.r.timeAttrs[name] || p.l.ttl != nil && name == p.l.ttl.name {
 			continue
 		}
 		put := cmp.Or(p.r.byAttr[name], p.r.star)

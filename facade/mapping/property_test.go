@@ -120,6 +120,11 @@ func typed(joiner, keys, row string) string {
 		"on: {unknown-attribute: sidecar}\nrules: [{name: item, row: [" + row + "], put: [{attr: '*', cell: 'a:{attr}'}]}]\n"
 }
 
+func expiring(mode, age string) string {
+	text := strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "target:", "  ttl: {attribute: Expires, mode: "+mode+"}\ntarget:", 1)
+	return strings.ReplaceAll(text, ": {}", ": {gc: {maxAge: "+age+"}}")
+}
+
 func wideKeys(t *rapid.T) (pk, sk string) {
 	millis := rapid.SampledFrom([]string{"8305627524999", "8305636557999", "8305636557998", "9999999999999", "0000000000000", "x"}).Draw(t, "millis")
 	sk = rapid.SampledFrom([]string{"Video", "VideoComment#" + millis, "VideoStats", "VideoStatsLikes", "VideoStatsViews", "tag#" + hostileText().Draw(t, "tag"), "two#" + hostileText().Draw(t, "x") + "/" + hostileText().Draw(t, "y"), "o", "P-1"}).Draw(t, "sk")
@@ -176,6 +181,12 @@ rules:
 	},
 	{name: "dated", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "cell: 'a:{attr}'", "cell: 'a:{attr}', ts: {attr: UploadDate, as: iso(s)}", 1), attrs: []string{"UploadDate", "UploadDate"}, total: true},
 	{name: "dated by key", yaml: strings.Replace(typed("auto", keysSN, "'{PK}', '{SK}'"), "cell: 'a:{attr}'", "cell: 'a:{attr}', ts: {attr: SK, as: epoch(ms)}", 1)},
+	{name: "one second", yaml: expiring("one-second", "1s"), attrs: []string{"Expires", "Expires", "Expires"}, total: true},
+	{name: "shifted", yaml: expiring("shift(720h)", "720h"), attrs: []string{"Expires", "Expires", "Expires"}, total: true},
+	{
+		name: "shared expiry", yaml: strings.Replace(strings.Replace(expiring("one-second", "1s"), "'{PK}', '{SK}'", "'{PK}'", 1), "'a:{attr}'", "'a:{SK}/{attr}'", 1),
+		attrs: []string{"Expires", "Expires", "Expires"}, total: true,
+	},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},
@@ -233,6 +244,9 @@ func (s subject) draw(t *rapid.T, key KeySchema, partitions []attr.Value) attr.I
 	}
 	if v, ok := item["UploadDate"]; ok && v.Type == attr.S {
 		item["UploadDate"] = attr.String(rapid.SampledFrom([]string{"2023-09-10T15:21:48", "2023-09-10", "1969-12-31T23:59:59"}).Draw(t, "date"))
+	}
+	if v, ok := item["Expires"]; ok && v.Type == attr.N {
+		item["Expires"] = attr.Int(rapid.SampledFrom([]int64{0, 1700000000, 1700000001, 1e9, 1e12, 253402300798, 253402300799, -1}).Draw(t, "expiry"))
 	}
 	if s.keys != nil {
 		pk, sk := s.keys(t)

@@ -45,8 +45,30 @@ type Source struct {
 	Table  string
 	Key    KeySchema
 	Schema map[string]Schema // type of each non-key attribute
+	TTL    *TTL              // nil: items do not expire
 	GSIs   []GSI
 }
+
+// TTL is the time to live of a table: the attribute that holds the second,
+// since 1970, in which an item expires.
+type TTL struct {
+	Attribute string
+	// Mode is TTLAttribute (default), TTLOneSecond, or shift(age) with a
+	// duration, `shift(720h)`.
+	Mode string
+}
+
+// The modes of a TTL.
+const (
+	// TTLAttribute keeps the attribute; whoever reads it deletes the item.
+	TTLAttribute = "attribute"
+	// TTLOneSecond makes the expiry the timestamp of all cells of the item, in
+	// families that garbage collection empties of what is a second old.
+	TTLOneSecond = "one-second"
+	// TTLShift, as shift(age), makes the expiry less an age the timestamp, in
+	// families that garbage collection empties of what is that old.
+	TTLShift = "shift"
+)
 
 // Schema is the type of an attribute, or of something inside of one.
 type Schema struct {
