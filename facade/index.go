@@ -480,7 +480,7 @@ func (s *store) backfill(ctx context.Context, l *layout, x *indexLayout) error {
 		if err != nil {
 			return err
 		}
-		items, err := l.base.Items(row)
+		items, err := s.itemsOf(l, row)
 		if err != nil {
 			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	gocmp "github.com/google/go-cmp/cmp"
@@ -767,5 +768,82 @@ func TestStore_ShardedIndexes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+const expiringMapping = `
+apiVersion: migration/v1
+source: {table: Sessions, key: {hash: {name: id, type: S}}, schema: {expires: N, v: S}, ttl: {attribute: expires, mode: MODE}}
+target: {table: sessions, families: {a: {gc: {maxAge: AGE}}, _t: {gc: {maxAge: AGE}}}}
+rules: [{name: session, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`
+
+// Where garbage collection deletes what has expired, what it has left is not
+// seen, and can be written anew.
+func TestStore_ExpiresByGC(t *testing.T) {
+	t.Parallel()
+	for mode, age := range map[string]string{"one-second": "1s", "shift(48h)": "48h"} {
+		for name, start := range backends {
+			t.Run(name+" "+mode, func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				o := testOptions(start(t), loadMapping(t, strings.NewReplacer("MODE", mode, "AGE", age).Replace(expiringMapping)))
+				now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
+				o.Now = func() time.Time { return now }
+				s := openStore(t, o)
+				def, err := s.table(ctx, "Sessions")
+				if err != nil {
+					t.Fatal(err)
+				}
+				session := func(id string, expires time.Time, v string) attr.Item {
+					item := attr.Item{"id": attr.String(id), "v": attr.String(v)}
+					if !expires.IsZero() {
+						item["expires"] = attr.Int(expires.Unix())
+					}
+					return item
+				}
+				soon, later, always := session("soon", now.Add(time.Minute), "a"), session("later", now.Add(time.Hour), "b"), session("always", time.Time{}, "c")
+				holds := func(want ...attr.Item) {
+					t.Helper()
+					got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+					if d := diffItems(want, got); d != "" || err != nil {
+						t.Errorf("scan: %v (-want +got):\n%s", err, d)
+					}
+					for _, item := range []attr.Item{soon, later, always} {
+						wanted := slices.ContainsFunc(want, func(o attr.Item) bool { return attr.EqualItems(keyAttrs(def, o), keyAttrs(def, item)) })
+						if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || (got != nil) != wanted {
+							t.Errorf("item %v, %v", got, err)
+						}
+					}
+				}
+				for _, item := range []attr.Item{soon, later, always} {
+					if err := put(ctx, s, def, item); err != nil {
+						t.Fatal(err)
+					}
+				}
+				holds(always, later, soon)
+				now = now.Add(time.Minute + 2*time.Second)
+				holds(always, later)
+				_, _, err = s.writeItem(ctx, def, keyAttrs(def, soon), func(old attr.Item) (attr.Item, error) {
+					if old != nil {
+						t.Errorf("an expired item is %v", old)
+					}
+					return session("soon", now.Add(2*time.Hour), "again"), nil
+				}, writeHint{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again := session("soon", now.Add(2*time.Hour), "again")
+				holds(always, later, again)
+				// An expiry that comes closer is not held up by the older cells.
+				sooner := session("later", now.Add(time.Second), "b")
+				if err := put(ctx, s, def, sooner); err != nil {
+					t.Fatal(err)
+				}
+				holds(always, sooner, again)
+				now = now.Add(2 * time.Second)
+				holds(always, again)
+			})
+		}
 	}
 }

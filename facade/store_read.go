@@ -75,7 +75,7 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 			return nil, err
 		}
 		for _, i := range wanted[string(row.Key)] {
-			item, err := l.base.Item(row, keys[i])
+			item, err := s.itemOf(l, row, keys[i])
 			if err != nil {
 				return nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 			}
@@ -85,6 +85,17 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 		}
 	}
 	return items, nil
+}
+
+// itemsOf returns the items of a row. What has expired by Options.Now is none,
+// though garbage collection may have left its cells.
+func (s *store) itemsOf(l *layout, row mapping.Row) ([]attr.Item, error) {
+	return l.base.Items(l.base.Live(row, s.nowMicros()))
+}
+
+// itemOf returns the item of the given key out of its row, or nil.
+func (s *store) itemOf(l *layout, row mapping.Row, key attr.Item) (attr.Item, error) {
+	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
 // extentsFilter passes the cells of the extents, the state cells that are
@@ -223,7 +234,7 @@ func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mappin
 				yield(nil, err)
 				return
 			}
-			items, err := q.l.base.Items(row)
+			items, err := q.s.itemsOf(q.l, row)
 			if err != nil {
 				yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, q.l.table, err))
 				return
@@ -431,7 +442,7 @@ func (s *store) scanBase(ctx context.Context, l *layout, keep func(attr.Item) bo
 			yield(nil, err)
 			return
 		}
-		items, err := l.base.Items(row)
+		items, err := s.itemsOf(l, row)
 		if err != nil {
 			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err))
 			return

@@ -231,7 +231,7 @@ func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr
 		}
 		st := bookkeeping(p, row)
 		if len(row.Cells) > 0 {
-			if st.item, err = l.base.Item(row, key); err != nil {
+			if st.item, err = s.itemOf(l, row, key); err != nil {
 				return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
 			}
 		}
