@@ -14,12 +14,14 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -194,6 +196,42 @@ func (s *Server) Close() error {
 // clock's time of the DB, and returns the account of it.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	return s.db.RunGC(ctx)
+}
+
+// Resource is something that was created beside tables.
+type Resource struct {
+	Kind    string        // "instance", "cluster", "app profile", or "policy"
+	Name    string        // its resource name; of a policy, that of what it governs
+	Message proto.Message // *btapb.Instance, …, *iampb.Policy; the receiver's
+}
+
+// Resources returns the instances, clusters and app profiles that were
+// created, and the policies that were set, by kind and name. What exists
+// implicitly is not among them, nor are operations.
+func (s *Server) Resources() ([]Resource, error) {
+	var out []Resource
+	for _, kind := range []struct {
+		prefix, kind string
+		message      proto.Message
+	}{
+		{kindInstance, "instance", &btapb.Instance{}},
+		{kindCluster, "cluster", &btapb.Cluster{}},
+		{kindAppProfile, "app profile", &btapb.AppProfile{}},
+		{kindPolicy, "policy", &iampb.Policy{}},
+	} {
+		found, err := s.db.Resources(kind.prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			m := kind.message.ProtoReflect().New().Interface()
+			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
+				return nil, err
+			}
+			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
+		}
+	}
+	return out, nil
 }
 
 // random returns a number in [0, 1) for the row sample filter.

@@ -1,7 +1,9 @@
 package testkit
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,8 @@ import (
 	"strings"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -40,10 +44,24 @@ func (e *Env) Dump(table string) string {
 // golden file: of each a line with its name, a comment a family with its rule,
 // and its rows as in Dump. Tables come by name, those of other instances than
 // the environment's with their full one; the tables that the DynamoDB door
-// keeps for itself are left out.
+// keeps for itself are left out. Before the tables come, as comments with
+// their JSON, the instances, clusters and app profiles that were created and
+// the policies that were set; what exists without having been created is not
+// shown.
 func (e *Env) DumpAll() string {
 	e.tb.Helper()
 	var out []byte
+	resources, err := e.emu.Resources()
+	if err != nil {
+		e.tb.Fatalf("testkit: dump: %v", err)
+	}
+	for _, r := range resources {
+		text, err := canonicalJSON(r.Message)
+		if err != nil {
+			e.tb.Fatalf("testkit: dump of %s: %v", r.Name, err)
+		}
+		out = fmt.Appendf(out, "# %s %s %s\n", r.Kind, r.Name, text)
+	}
 	own := e.tableName("")
 	for _, t := range e.db.Tables("") {
 		if _, id, _ := strings.Cut(t.Name, "/tables/"); strings.HasPrefix(id, ownTables) {
@@ -60,6 +78,18 @@ func (e *Env) DumpAll() string {
 		}
 	}
 	return string(out)
+}
+
+// canonicalJSON is the JSON of a message, without the spaces that protojson
+// puts in at random.
+func canonicalJSON(m proto.Message) ([]byte, error) {
+	loose, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = json.Compact(&out, loose)
+	return out.Bytes(), err
 }
 
 // ruleText writes a rule as the cbt tool takes it.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/iam/apiv1/iampb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -197,6 +199,59 @@ func TestDumpAll(t *testing.T) {
 	createItems(t, env.DynamoDB(t))
 	if got := env.DumpAll(); strings.Count(got, "table ") != 3 || strings.Contains(got, "_tabletop") {
 		t.Errorf("with a DynamoDB table:\n%s", got)
+	}
+}
+
+// TestDumpAll_Resources: what was created beside tables is part of the text.
+func TestDumpAll_Resources(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	instances := btapb.NewBigtableInstanceAdminClient(env.Conn())
+	_, err := instances.CreateInstance(t.Context(), &btapb.CreateInstanceRequest{
+		Parent: "projects/other", InstanceId: "made", Instance: &btapb.Instance{DisplayName: "Made"},
+		Clusters: map[string]*btapb.Cluster{"c": {Location: "projects/other/locations/z", ServeNodes: 2}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = instances.SetIamPolicy(t.Context(), &iampb.SetIamPolicyRequest{
+		Resource: "projects/other/instances/made",
+		Policy:   &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/bigtable.reader", Members: []string{"user:a@example.com"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`# instance projects/other/instances/made {"name":"projects/other/instances/made","displayName":"Made",`,
+		`# cluster projects/other/instances/made/clusters/c {"name":"projects/other/instances/made/clusters/c",`,
+		`# app profile projects/other/instances/made/appProfiles/default {`,
+		`# policy projects/other/instances/made {`,
+	}
+	got := env.DumpAll()
+	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("got\n%s", got)
+	}
+	for i, w := range want {
+		if !strings.HasPrefix(lines[i], w) {
+			t.Errorf("line %d: got %s\nwant %s…", i, lines[i], w)
+		}
+	}
+	for _, w := range []string{`"serveNodes":2`, `"roles/bigtable.reader"`, `"allowTransactionalWrites":true`} {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s is not in\n%s", w, got)
+		}
+	}
+	base := env.Snapshot()
+	if _, err := instances.DeleteInstance(t.Context(), &btapb.DeleteInstanceRequest{Name: "projects/other/instances/made"}); err != nil {
+		t.Fatal(err)
+	}
+	if left := env.DumpAll(); left != "" {
+		t.Errorf("after DeleteInstance:\n%s", left)
+	}
+	env.Restore(base)
+	if diff := cmp.Diff(got, env.DumpAll()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
