@@ -132,6 +132,9 @@ func tableOfMapping(m *mapping.Mapping) *tableDef {
 	}
 	define(def.Key.Hash)
 	define(def.Key.Range)
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapping.TTLAttribute {
+		def.TTLAttribute = ttl.Attribute
+	}
 	for _, x := range m.Indexes() {
 		d := x.Def()
 		define(d.Key.Hash)

@@ -244,6 +244,9 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		s.placeIndex(def, &def.Indexes[i])
 		def.Indexes[i].Status = statusCreating
 	}
+	if err := s.placeDueTimes(ctx, def); err != nil {
+		return nil, err
+	}
 	version, ok, err := s.writeTable(ctx, def, nil)
 	if err != nil {
 		return nil, err
@@ -562,8 +565,12 @@ func (s *store) openCatalog(ctx context.Context) error {
 		if slices.Contains(names, m.SourceTable()) {
 			continue
 		}
-		if _, err := s.createTable(ctx, tableOfMapping(m)); err != nil && !errors.Is(err, errTableExists) {
+		def, err := s.createTable(ctx, tableOfMapping(m))
+		if err != nil && !errors.Is(err, errTableExists) {
 			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
+		}
+		if err == nil && def.TTLFilling {
+			unfilledTTL = append(unfilledTTL, def.Name)
 		}
 	}
 	for _, m := range s.o.Mappings {

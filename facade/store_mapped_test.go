@@ -847,3 +847,38 @@ func TestStore_ExpiresByGC(t *testing.T) {
 		}
 	}
 }
+
+// The time to live of a mapping that keeps the attribute is that of the table,
+// for loaded items too.
+func TestReapExpired_Mapped(t *testing.T) {
+	t.Parallel()
+	conn := backends["emu"](t)
+	ctx := t.Context()
+	m := loadMapping(t, strings.NewReplacer("MODE", "attribute", "maxAge: AGE", "versions: 1").Replace(expiringMapping))
+	o := testOptions(conn, m)
+	now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
+	o.Now = func() time.Time { return now }
+	loader := openStore(t, testOptions(conn))
+	if _, err := loader.ensureTable(ctx, m.TargetTable(), gcRules(m.Families())); err != nil {
+		t.Fatal(err)
+	}
+	loaded := attr.Item{"id": attr.String("loaded"), "expires": attr.Int(now.Add(-time.Minute).Unix())}
+	if err := loadNatively(ctx, loader, m, loaded); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, o)
+	s.background.Wait()
+	def, err := s.table(ctx, "Sessions")
+	if err != nil || def.TTLAttribute != "expires" || def.TTLFilling {
+		t.Fatalf("%+v, %v", def, err)
+	}
+	if got, err := s.getItem(ctx, def, keyAttrs(def, loaded)); err != nil || !attr.EqualItems(got, loaded) {
+		t.Errorf("an expired item is %v, %v, before it is deleted", got, err)
+	}
+	if n, err := s.reapExpired(ctx); n != 1 || err != nil {
+		t.Errorf("%d items deleted, %v", n, err)
+	}
+	if rows := dump(t, s, m.TargetTable()); len(rows) > 0 {
+		t.Errorf("rows are left behind: %v", rows)
+	}
+}
