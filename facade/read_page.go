@@ -247,8 +247,11 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[attr.Ite
 		if item != nil && (p.filter == nil || p.filter.Eval(item)) {
 			out.Count++
 			if !count {
-				if p.projection != nil {
+				switch {
+				case p.projection != nil:
 					item = p.projection.Apply(item)
+				case !is(in.Select, "ALL_ATTRIBUTES"):
+					item = entry // what was fetched was for the filter
 				}
 				out.Items = append(out.Items, wireItem{Item: item})
 			}

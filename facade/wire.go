@@ -260,6 +260,11 @@ func (w *wireValue) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
+// MarshalJSONTo implements json.MarshalerTo.
+func (w wireValue) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
+}
+
 // optionalItem is nil for a nil item, so that the member is left out.
 func optionalItem(item attr.Item) *wireItem {
 	if item == nil {
