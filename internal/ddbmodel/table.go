@@ -1,0 +1,258 @@
+package ddbmodel
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// DB holds tables. Fields may be set before the first operation.
+type DB struct {
+	Now func() time.Time
+
+	tables map[string]*Table
+	tokens map[string]tokenUse
+}
+
+// Table is a table: its schema and its items, in no order.
+type Table struct {
+	Name    string
+	Key     []KeyAttribute // of the partition, then of the sort key if there is one
+	Indexes []Index
+	// TTL is the attribute that items expire by, "" for none.
+	TTL string
+	// Refuses reports that the table cannot hold an item beside the others
+	// that it has. nil refuses none.
+	Refuses func(others []Item, item Item) bool
+
+	items []Item
+}
+
+// KeyAttribute is an attribute of a key: its name and type, S, N or B.
+type KeyAttribute struct{ Name, Type string }
+
+// Index is a secondary index.
+type Index struct {
+	Name       string
+	Global     bool
+	Key        []KeyAttribute
+	Projection string   // ALL, KEYS_ONLY or INCLUDE
+	NonKey     []string // of INCLUDE
+}
+
+// CreateTable adds a table.
+func (db *DB) CreateTable(t *Table) {
+	if db.tables == nil {
+		db.tables, db.tokens = map[string]*Table{}, map[string]tokenUse{}
+	}
+	db.tables[t.Name] = t
+}
+
+// Items returns the items of a table, in no order.
+func (t *Table) Items() []Item { return t.items }
+
+// Find returns the item with a key, nil if there is none.
+func (t *Table) Find(key Item) Item {
+	for _, item := range t.items {
+		if Text(t.KeyOf(item)) == Text(t.KeyOf(key)) {
+			return item
+		}
+	}
+	return nil
+}
+
+// KeyOf returns the key attributes of an item.
+func (t *Table) KeyOf(item Item) Item { return only(item, t.Key) }
+
+func only(item Item, key []KeyAttribute) Item {
+	out := Item{}
+	for _, a := range key {
+		if v, ok := item[a.Name]; ok {
+			out[a.Name] = v
+		}
+	}
+	return out
+}
+
+// Put gives the item with that key another content, nil for none.
+func (t *Table) Put(key, item Item) {
+	t.items = slices.DeleteFunc(slices.Clone(t.items), func(other Item) bool { return Text(t.KeyOf(other)) == Text(t.KeyOf(key)) })
+	if item != nil {
+		t.items = append(t.items, item)
+	}
+}
+
+func (t *Table) isKey(name string) bool {
+	return slices.ContainsFunc(t.Key, func(a KeyAttribute) bool { return a.Name == name })
+}
+
+// Index returns the index of that name, or nil.
+func (t *Table) Index(name string) *Index {
+	for i := range t.Indexes {
+		if t.Indexes[i].Name == name {
+			return &t.Indexes[i]
+		}
+	}
+	return nil
+}
+
+// Entries returns what an index holds: the projections of all items that have
+// its key attributes.
+func (t *Table) Entries(x *Index) []Item {
+	var entries []Item
+	for _, item := range t.items {
+		if len(only(item, x.Key)) < len(x.Key) {
+			continue
+		}
+		entry := only(item, slices.Concat(t.Key, x.Key))
+		for name, v := range item {
+			if x.Projection == "ALL" || x.Projection == "INCLUDE" && slices.Contains(x.NonKey, name) {
+				entry[name] = v
+			}
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// maxOverdue: items that should have expired longer ago stay.
+const maxOverdue = 5 * 365 * 24 * time.Hour
+
+// Expire deletes the items whose time has come.
+func (db *DB) Expire() {
+	now := db.Now()
+	first, last := Number(Text(now.Add(-maxOverdue).Unix())), Number(Text(now.Unix()))
+	for _, t := range db.tables {
+		if t.TTL == "" {
+			continue
+		}
+		t.items = slices.DeleteFunc(slices.Clone(t.items), func(item Item) bool {
+			return compare(">=", item[t.TTL], first) && compare("<=", item[t.TTL], last)
+		})
+	}
+}
+
+// Error is a refusal of DynamoDB.
+type Error struct {
+	Code string
+	// Messages are those that may come; nil: any.
+	Messages []string
+	Item     Item     // of a failed condition
+	Reasons  []Reason // of a canceled transaction
+	// AnyInvalid stands for Reasons of which one is a ValidationError.
+	AnyInvalid bool
+	// Or is another answer that is as good: where the order of two checks is
+	// nobody's promise.
+	Or *Error
+}
+
+// Reason says why an action of a transaction was not taken.
+type Reason struct {
+	Code     string
+	Messages []string
+	Item     Item
+}
+
+func invalid(messages ...string) *Error {
+	return &Error{Code: "ValidationException", Messages: messages}
+}
+
+func (db *DB) table(name string) (*Table, *Error) {
+	if t := db.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, &Error{Code: "ResourceNotFoundException", Messages: []string{"Requested resource not found"}}
+}
+
+const (
+	parameter     = "One or more parameter values were invalid: "
+	notValid      = "One or more parameter values are not valid. "
+	emptyKeyValue = "The AttributeValue for a key attribute cannot contain an empty "
+)
+
+var typeWords = map[string]string{"S": "string", "B": "binary"}
+
+func isEmpty(v Value) bool { return typeWords[v.Type] != "" && v.Text == "" }
+
+// checkKey checks the Key of a request.
+func (t *Table) checkKey(key Item) *Error {
+	mismatch := len(key) != len(t.Key)
+	for _, a := range t.Key {
+		mismatch = mismatch || key[a.Name].Type != a.Type
+	}
+	if mismatch {
+		return invalid("The provided key element does not match the schema")
+	}
+	return t.checkKeyValues(key)
+}
+
+func (t *Table) checkKeyValues(item Item) *Error {
+	for _, a := range t.Key {
+		if isEmpty(item[a.Name]) {
+			return invalid(notValid + emptyKeyValue + typeWords[a.Type] + " value. Key: " + a.Name)
+		}
+	}
+	return nil
+}
+
+// checkItem checks the Item of a request.
+func (t *Table) checkItem(item Item) *Error {
+	for _, a := range t.Key {
+		v, ok := item[a.Name]
+		if !ok {
+			return invalid(parameter + "Missing the key " + a.Name + " in the item")
+		}
+		if v.Type != a.Type {
+			return invalid(parameter + "Type mismatch for key " + a.Name + " expected: " + a.Type + " actual: " + v.Type)
+		}
+	}
+	if err := t.checkKeyValues(item); err != nil {
+		return err
+	}
+	return t.checkIndexKeys(nil, item, "A value specified for a secondary index key is not supported. ")
+}
+
+// checkIndexKeys checks the attributes that are keys of indexes and that
+// change.
+func (t *Table) checkIndexKeys(old, item Item, empty string) *Error {
+	var faults []string
+	for _, x := range t.Indexes {
+		for _, a := range x.Key {
+			v, ok := item[a.Name]
+			switch {
+			case !ok || t.isKey(a.Name) || equal(old[a.Name], v):
+			case v.Type != a.Type:
+				faults = append(faults, parameter+"Type mismatch for Index Key "+a.Name+" Expected: "+a.Type+" Actual: "+v.Type+" IndexName: "+x.Name)
+			case isEmpty(v):
+				faults = append(faults, notValid+empty+emptyKeyValue+typeWords[a.Type]+" value. IndexName: "+x.Name+", IndexKey: "+a.Name)
+			}
+		}
+	}
+	if faults != nil {
+		return invalid(faults...)
+	}
+	return nil
+}
+
+// Says reports whether a message is one of those that e may come with.
+func Says(messages []string, message string) bool {
+	return messages == nil || slices.Contains(messages, message)
+}
+
+// String shows what was expected.
+func (e *Error) String() string {
+	if e == nil {
+		return "success"
+	}
+	text := e.Code + ": " + strings.Join(e.Messages, " | ")
+	for _, r := range e.Reasons {
+		text += "\n  " + r.Code + ": " + strings.Join(r.Messages, " | ") + " " + Text(r.Item)
+	}
+	if e.Item != nil {
+		text += "\n  item " + Text(e.Item)
+	}
+	if e.Or != nil {
+		text += "\nor " + e.Or.String()
+	}
+	return text
+}
