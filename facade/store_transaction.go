@@ -502,10 +502,11 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 			return false, false, err
 		}
 	}
+	s.refuseCollisions(changes)
 	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
 		return false, false, nil
 	}
-	ordered := slices.Clone(changes)
+	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *itemChange) bool { return ch.write.slots == nil })
 	inKeyOrder(ordered)
 	r := s.begin(transactionPending, req.token, ordered)
 	if err := s.record(ctx, &r); err != nil {
@@ -555,10 +556,16 @@ func (s *store) evaluate(ctx context.Context, ch *itemChange) error {
 	w := &itemWrite{s: s, l: c.layout, key: ch.key, fn: ch.fn, id: c.layout.idOf(ch.key)}
 	ch.write = w
 	if w.slots, err = c.layout.slots(ch.key); err != nil {
-		if errors.Is(err, errOutsideMapping) {
-			ch.err, err = err, nil
+		if !errors.Is(err, errOutsideMapping) {
+			return err
 		}
-		return err
+		// No such item can be: all that can be done with it is to find that
+		// there is none, and to delete it.
+		updated, fnErr := ch.fn(nil)
+		if ch.err = fnErr; fnErr == nil && updated != nil {
+			ch.err = err
+		}
+		return nil
 	}
 	st, held, err := s.readFreeItem(ctx, c.layout, w.slots, ch.key)
 	if err != nil {
@@ -569,8 +576,35 @@ func (s *store) evaluate(ctx context.Context, ch *itemChange) error {
 		return nil
 	}
 	ch.st = &st
-	_, ch.err = ch.fn(st.item)
+	ch.updated, ch.err = ch.fn(st.item)
 	return nil
+}
+
+// refuseCollisions finds changes that would put two items in one place: rules
+// of a mapping can share a column. What is in the rows already is looked at
+// when the intents are placed.
+func (s *store) refuseCollisions(changes []*itemChange) {
+	type placedChange struct {
+		table *tableDef
+		mapping.Placed
+	}
+	var earlier []placedChange
+	for _, ch := range changes {
+		if ch.err != nil || ch.check || ch.updated == nil || !slices.ContainsFunc(ch.write.slots, func(p slot) bool { return !p.alone() }) {
+			continue
+		}
+		placed, err := ch.write.l.base.Place(ch.updated, s.nowMicros())
+		if err != nil {
+			ch.err = outsideMapping(err)
+			continue
+		}
+		for _, other := range earlier {
+			if ch.err == nil && other.table == ch.table && bytes.Equal(other.Row, placed.Row) {
+				ch.err = outsideMapping(ch.write.l.base.Collision(mapping.Row{Key: other.Row, Cells: other.Cells}, ch.key))
+			}
+		}
+		earlier = append(earlier, placedChange{ch.table, placed})
+	}
 }
 
 // inKeyOrder sorts changes, so that of two transactions that meet one gets all.
@@ -657,6 +691,8 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	switch {
 	case ch.check:
 		in.kind, in.item, ch.updated = intentCheck, nil, pw.old
+	case pw.updated == nil && pw.old == nil && pw.st.state == nil:
+		in.kind = intentCheck // nothing to delete: its place may be another's
 	case pw.updated == nil:
 		in.kind = intentDelete
 	}

@@ -471,7 +471,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	if pw.old != nil && pw.st.state == nil {
 		return pw, false, w.adopt(ctx, pw.st)
 	}
-	if pw.old == nil && pw.updated != nil {
+	if pw.updated != nil {
 		if err := w.l.checkVacant(pw.st, w.key); err != nil {
 			return pw, false, err
 		}
@@ -529,6 +529,18 @@ func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr
 		return nil, change, err
 	}
 	muts, _ := st.slot.clear(&st.row)
+	if st.item != nil && l.checkVacant(st, key) != nil {
+		// The item has no cell in the column that it would share with another,
+		// which has: only its own go.
+		placed, err := l.base.Place(st.item, order)
+		if err != nil {
+			return nil, change, outsideMapping(err)
+		}
+		muts = nil
+		for _, c := range placed.Cells {
+			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
+		}
+	}
 	muts = append(muts, sets...)
 	muts = append(muts, s.setState(st.slot, updated != nil, order)...)
 	if !change.empty() {

@@ -1,0 +1,66 @@
+package facade
+
+import (
+	"strings"
+	"testing"
+)
+
+// A transaction on items that share a row, or that its mapping has no place
+// for.
+func TestTransactWriteItems_Mapped(t *testing.T) {
+	t.Parallel()
+	const (
+		views = `{"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "1"}}`
+		stats = `{"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "2"}}`
+	)
+	put := func(item string) string { return `{"Put": {"TableName": "Videos", "Item": ` + item + `}}` }
+	onKey := func(kind, sk, more string) string {
+		return `{"` + kind + `": {"TableName": "Videos", "Key": {"PK": {"S": "0123"}, "SK": {"S": "` + sk + `"}}` + more + `}}`
+	}
+	for name, c := range map[string]struct {
+		before  []string // items
+		actions []string
+		reasons string // "" if it succeeds
+		after   string
+	}{
+		"two items for one column": {
+			actions: []string{put(views), put(stats)}, reasons: "[None, ValidationError]",
+			after: `{"Items":[],"Count":0,"ScannedCount":0}`,
+		},
+		"an item that is not there, its column another's": {
+			before: []string{stats}, actions: []string{onKey("Delete", "VideoStatsViews", "")},
+			after: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
+		},
+		"an item without attributes, its column another's": {
+			before: []string{`{"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}}`, stats}, actions: []string{onKey("Delete", "VideoStatsViews", "")},
+			after: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
+		},
+		"a key without a place": {
+			actions: []string{
+				put(views), onKey("Delete", "Other", ""),
+				onKey("ConditionCheck", "Another", `, "ConditionExpression": "attribute_not_exists(PK)"`),
+			},
+			after: `{"Items":[{"Count":{"N":"1"},"PK":{"S":"0123"},"SK":{"S":"VideoStatsViews"}}],"Count":1,"ScannedCount":1}`,
+		},
+		"an item that should be without a place": {
+			actions: []string{put(views), onKey("ConditionCheck", "Other", `, "ConditionExpression": "attribute_exists(PK)"`)},
+			reasons: "[None, ConditionalCheckFailed]",
+			after:   `{"Items":[],"Count":0,"ScannedCount":0}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t, func(o *Options) { o.Mappings = append(o.Mappings, loadMapping(t, videoMapping)) })
+			for _, item := range c.before {
+				must(t, s, "PutItem", `{"TableName": "Videos", "Item": `+item+`}`)
+			}
+			_, err := s.Call(t.Context(), "TransactWriteItems", []byte(`{"TransactItems": [`+strings.Join(c.actions, ", ")+`]}`))
+			if c.reasons == "" && err != nil || c.reasons != "" && (err == nil || !strings.HasSuffix(err.Error(), c.reasons)) {
+				t.Errorf("answered %v, want reasons %s", err, c.reasons)
+			}
+			if got := must(t, s, "Scan", `{"TableName": "Videos"}`); got != c.after {
+				t.Errorf("the table holds %s, want %s", got, c.after)
+			}
+		})
+	}
+}

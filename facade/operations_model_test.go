@@ -1,0 +1,860 @@
+package facade
+
+import (
+	"bytes"
+	"encoding/json"
+	goflag "flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
+)
+
+// The random tests of this package see the same requests in every run, unless
+// -rapid.seed says otherwise (0: other ones each time).
+func init() {
+	if _, set := os.LookupEnv("RAPID_SEED"); set {
+		return
+	}
+	if err := goflag.Set("rapid.seed", "20261121"); err != nil {
+		panic(err)
+	}
+}
+
+// TestOperations_Model makes random requests of a facade and of a naive
+// DynamoDB: answers and errors are the same, and after each request the rows,
+// read natively and taken back through the mapping, are the items, those of
+// indexes what the items say, and nothing else is left in them.
+//
+// More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
+func TestOperations_Model(t *testing.T) {
+	t.Parallel()
+	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
+		"default":      defaultTables,
+		"s1-catalogue": subjectTables("s1-catalogue", drawProduct), //nolint:misspell // the fixture's name
+		"s2-video":     subjectTables("s2-video", drawVideo),
+		"s3-adjacency": subjectTables("s3-adjacency", drawInvoice),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tables := draw(t)
+			rapid.Check(t, func(r *rapid.T) {
+				m := newMachine(t, r, tables(r))
+				defer m.close(r)
+				r.Repeat(m.actions())
+			})
+		})
+	}
+}
+
+// modelTable is a table of the model and its mapping, nil for the default
+// layout.
+type modelTable struct {
+	drawnTable
+	mapping *mapping.Mapping
+}
+
+// machine is a facade, the Bigtable behind it, and the model.
+type machine struct {
+	requestDrawer
+	tb       *testing.T
+	clock    *clock.Clock
+	engine   *engine.DB
+	bigtable *emu.Server
+	opts     Options
+	server   *Server
+}
+
+func newMachine(t *testing.T, r *rapid.T, tables []modelTable) *machine {
+	t.Helper()
+	m := &machine{tb: t, clock: clock.NewFrozen(testTime)}
+	m.db = &ddbmodel.DB{Now: m.clock.Now}
+	var err error
+	if m.engine, err = engine.Open(engine.Options{Now: m.clock.Now}); err != nil {
+		r.Fatal(err)
+	}
+	if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Now: m.clock.Now}); err != nil {
+		r.Fatal(err)
+	}
+	m.opts = testOptions(m.bigtable.Conn())
+	m.opts.Now, m.opts.NoAuth = m.clock.Now, true
+	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
+	for i := range tables {
+		if tables[i].mapping != nil {
+			m.opts.Mappings = append(m.opts.Mappings, tables[i].mapping)
+		}
+	}
+	m.open(r)
+	for i := range tables {
+		table := &tables[i].drawnTable
+		m.db.CreateTable(table.Table)
+		m.tables = append(m.tables, table)
+		if tables[i].mapping == nil {
+			m.create(r, table.Table)
+		}
+	}
+	return m
+}
+
+func (m *machine) open(r *rapid.T) {
+	var err error
+	if m.server, err = New(m.tb.Context(), m.opts); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (m *machine) close(r *rapid.T) {
+	for _, err := range []error{m.server.Close(), m.bigtable.Close(), m.engine.Close()} {
+		if err != nil {
+			r.Error(err)
+		}
+	}
+}
+
+// call makes a request that has to succeed.
+func (m *machine) call(r *rapid.T, operation string, request any) []byte {
+	answer, err := m.server.Call(m.tb.Context(), operation, []byte(ddbmodel.Text(request)))
+	if err != nil {
+		r.Fatalf("%s %s: %v", operation, ddbmodel.Text(request), err)
+	}
+	return answer
+}
+
+// create creates a table of the model in the facade.
+func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
+	type members = map[string]any
+	types := map[string]string{}
+	schema := func(key []ddbmodel.KeyAttribute) []members {
+		var out []members
+		for i, a := range key {
+			types[a.Name] = a.Type
+			out = append(out, members{"AttributeName": a.Name, "KeyType": []string{"HASH", "RANGE"}[i]})
+		}
+		return out
+	}
+	request := members{"TableName": t.Name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(t.Key)}
+	for _, x := range t.Indexes {
+		projection := members{"ProjectionType": x.Projection}
+		if x.NonKey != nil {
+			projection["NonKeyAttributes"] = x.NonKey
+		}
+		list := "LocalSecondaryIndexes"
+		if x.Global {
+			list = "GlobalSecondaryIndexes"
+		}
+		indexes, _ := request[list].([]members)
+		request[list] = append(indexes, members{"IndexName": x.Name, "KeySchema": schema(x.Key), "Projection": projection})
+	}
+	var definitions []members
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		definitions = append(definitions, members{"AttributeName": name, "AttributeType": types[name]})
+	}
+	request["AttributeDefinitions"] = definitions
+	m.call(r, "CreateTable", request)
+	if t.TTL != "" {
+		m.call(r, "UpdateTimeToLive", members{"TableName": t.Name, "TimeToLiveSpecification": members{"AttributeName": t.TTL, "Enabled": true}})
+	}
+}
+
+// actions are what may happen.
+func (m *machine) actions() map[string]func(*rapid.T) {
+	alone := func(kind string) func(*rapid.T) {
+		return func(r *rapid.T) { m.run(r, m.write(r, true, kind)) }
+	}
+	return map[string]func(*rapid.T){
+		"PutItem":            alone("Put"),
+		"PutItem again":      alone("Put"),
+		"UpdateItem":         alone("Update"),
+		"UpdateItem again":   alone("Update"),
+		"DeleteItem":         alone("Delete"),
+		"GetItem":            func(r *rapid.T) { m.run(r, m.get(r)) },
+		"BatchGetItem":       m.batchGet,
+		"BatchWriteItem":     m.batchWrite,
+		"TransactWriteItems": m.transactWrite,
+		"TransactGetItems":   m.transactGet,
+		"Query":              func(r *rapid.T) { m.read(r, true) },
+		"Query again":        func(r *rapid.T) { m.read(r, true) },
+		"Scan":               func(r *rapid.T) { m.read(r, false) },
+		"time passes":        m.pass,
+		"another process":    m.restart,
+		"load":               m.load,
+		"":                   m.check,
+	}
+}
+
+func (m *machine) batchGet(r *rapid.T) {
+	table := m.table(r)
+	b := ddbmodel.BatchGet{Table: table.Name, Projection: table.paths(r, 2)}
+	for range rapid.IntRange(1, 4).Draw(r, "keys") {
+		b.Keys = append(b.Keys, table.key(r))
+	}
+	m.run(r, b)
+}
+
+func (m *machine) batchWrite(r *rapid.T) {
+	var b ddbmodel.BatchWrite
+	for range rapid.IntRange(1, 4).Draw(r, "writes") {
+		w := m.write(r, false, "Put", "Delete")
+		w.Condition, w.ReturnsOld = nil, false
+		b.Writes = append(b.Writes, w)
+	}
+	m.run(r, b)
+}
+
+func (m *machine) transactWrite(r *rapid.T) {
+	x := ddbmodel.TransactWrite{Token: oneOf(r, "token", "", "", "1", "2")}
+	for range rapid.IntRange(1, 4).Draw(r, "actions") {
+		x.Actions = append(x.Actions, m.write(r, false, "Put", "Update", "Delete", "ConditionCheck"))
+	}
+	m.run(r, x)
+	if x.Token != "" && rapid.Bool().Draw(r, "repeated") {
+		m.run(r, x)
+	}
+}
+
+func (m *machine) transactGet(r *rapid.T) {
+	var x ddbmodel.TransactGet
+	for range rapid.IntRange(1, 4).Draw(r, "gets") {
+		table := m.table(r)
+		x.Gets = append(x.Gets, ddbmodel.Get{Table: table.Name, Key: table.keys(r), Projection: table.paths(r, 2)})
+	}
+	m.run(r, x)
+}
+
+// pass lets time go on, garbage be collected, and items expire.
+func (m *machine) pass(r *rapid.T) {
+	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, requestTokenAge, time.Hour))
+	if _, err := m.bigtable.RunGC(m.tb.Context()); err != nil {
+		r.Fatal(err)
+	}
+	if rapid.Bool().Draw(r, "expire") {
+		m.db.Expire()
+		if _, err := m.server.ReapExpired(m.tb.Context()); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// restart goes on with another facade on the same Bigtable.
+func (m *machine) restart(r *rapid.T) {
+	if rapid.Bool().Draw(r, "closed") {
+		if err := m.server.Close(); err != nil {
+			r.Fatal(err)
+		}
+		m.open(r)
+		return
+	}
+	old := m.server
+	m.open(r)
+	if err := old.Close(); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// load writes an item natively, as a loader does: its cells and no bookkeeping.
+func (m *machine) load(r *rapid.T) {
+	table := m.table(r)
+	item := table.item(r)
+	key := table.KeyOf(item)
+	if len(table.Indexes) > 0 || table.TTL != "" || len(key) != len(table.Key) {
+		return // whoever loads such a table loads its indexes too
+	}
+	for _, a := range table.Key {
+		if item[a.Name].Type != a.Type {
+			return
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(table.Items()), func(o ddbmodel.Item) bool {
+		return ddbmodel.Text(table.KeyOf(o)) == ddbmodel.Text(key)
+	})
+	if table.Refuses != nil && table.Refuses(others, item) {
+		return
+	}
+	m.run(r, ddbmodel.Write{Kind: "Delete", Table: table.Name, Key: key})
+	c, err := m.server.store.lookup(m.tb.Context(), table.Name)
+	if err != nil {
+		r.Fatal(err)
+	}
+	loaded, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
+	if err != nil {
+		r.Fatal(err)
+	}
+	placed, err := c.layout.base.Place(loaded, importTimeMicros)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Logf("load %s", ddbmodel.Text(item))
+	var muts []*btpb.Mutation
+	for _, c := range placed.Cells {
+		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+	}
+	if err := m.server.store.mutateRow(m.tb.Context(), c.layout.table, placed.Row, muts); err != nil {
+		r.Fatal(err)
+	}
+	table.Put(key, item)
+}
+
+// run makes a request of both and compares.
+func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
+	request := ddbmodel.Text(op.Request())
+	r.Logf("%s %s", op.Name(), request)
+	want, wantErr := m.db.Run(op)
+	answer, err := m.server.Call(m.tb.Context(), op.Name(), []byte(request))
+	if err != nil || wantErr != nil {
+		if fault := compareErrors(wantErr, err); fault != "" {
+			r.Fatalf("%s %s\n%s\ngot  %v\nwant %v", op.Name(), request, fault, err, wantErr)
+		}
+		return
+	}
+	if _, ok := op.(ddbmodel.BatchGet); ok {
+		answer = unorderedResponses(r, answer)
+	}
+	got, err := ddbmodel.Canonical(answer)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if diff := gocmp.Diff(ddbmodel.Text(want), got); diff != "" {
+		r.Fatalf("%s %s (-want +got):\n%s", op.Name(), request, diff)
+	}
+}
+
+// unorderedResponses brings the answer of a BatchGetItem into the model's order.
+func unorderedResponses(r *rapid.T, answer []byte) []byte {
+	text, err := ddbmodel.Canonical(answer)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var content struct {
+		Responses       map[string][]any
+		UnprocessedKeys map[string]any
+	}
+	if err := json.Unmarshal([]byte(text), &content); err != nil {
+		r.Fatal(err)
+	}
+	for _, items := range content.Responses {
+		ddbmodel.Unordered(items)
+	}
+	return []byte(ddbmodel.Text(content))
+}
+
+// compareErrors says what is wrong with an error, "" for nothing.
+func compareErrors(want *ddbmodel.Error, err error) string {
+	if want == nil {
+		return "an error that is none"
+	}
+	e, ok := asError(err)
+	if !ok {
+		return "no error of DynamoDB"
+	}
+	itemText := func(item attr.Item) string {
+		if item == nil {
+			return ""
+		}
+		return string(attr.AppendItemJSON(nil, item))
+	}
+	var faults []string
+	same := func(what, want, got string) {
+		if got != want {
+			faults = append(faults, fmt.Sprintf("%s: got %s, want %s", what, got, want))
+		}
+	}
+	modelText := func(item ddbmodel.Item) string {
+		if item == nil {
+			return ""
+		}
+		return canonicalItem(ddbmodel.Text(item))
+	}
+	same("code", want.Code, e.Code)
+	if want.AnyInvalid {
+		if !slices.ContainsFunc(e.Reasons, func(reason CancellationReason) bool { return reason.Code == reasonValidation }) {
+			faults = append(faults, "no reason is invalid")
+		}
+		return strings.Join(faults, "; ")
+	}
+	if want.Reasons == nil && !ddbmodel.Says(want.Messages, e.Message) {
+		faults = append(faults, "the message")
+	}
+	same("item", modelText(want.Item), canonicalItem(itemText(e.Item)))
+	same("number of reasons", fmt.Sprint(len(want.Reasons)), fmt.Sprint(len(e.Reasons)))
+	if len(want.Reasons) == len(e.Reasons) && want.Reasons != nil {
+		var codes []string
+		for i, reason := range want.Reasons {
+			codes = append(codes, reason.Code)
+			same("code of a reason", reason.Code, e.Reasons[i].Code)
+			if reason.Code != "None" && !ddbmodel.Says(reason.Messages, e.Reasons[i].Message) {
+				faults = append(faults, "the message of a reason: "+e.Reasons[i].Message)
+			}
+			same("item of a reason", modelText(reason.Item), canonicalItem(itemText(e.Reasons[i].Item)))
+		}
+		same("message", "Transaction cancelled, please refer cancellation reasons for specific reasons ["+strings.Join(codes, ", ")+"]", e.Message) //nolint:misspell // sic
+	}
+	if faults != nil && want.Or != nil {
+		return compareErrors(want.Or, err)
+	}
+	return strings.Join(faults, "; ")
+}
+
+// canonicalItem is an item's text with the members of sets in the model's
+// order.
+func canonicalItem(text string) string {
+	if text == "" {
+		return ""
+	}
+	canonical, err := ddbmodel.Canonical([]byte(text))
+	if err != nil {
+		return err.Error()
+	}
+	return canonical
+}
+
+// answerPage is a page of a Query or Scan.
+type answerPage struct {
+	Items               []json.RawMessage
+	Count, ScannedCount int
+	LastEvaluatedKey    json.RawMessage
+}
+
+// read makes a Query, or a Scan of all segments, by pages.
+func (m *machine) read(r *rapid.T, query bool) {
+	reading, table := m.reading(r, query)
+	request := reading.Request(m.db)
+	limit := oneOf(r, "limit", 0, 1, 2, 3)
+	if limit > 0 {
+		request["Limit"] = limit
+	}
+	x := table.Index(reading.Index)
+	if (x == nil || !x.Global) && rapid.Bool().Draw(r, "consistent") {
+		request["ConsistentRead"] = true
+	}
+	restartable := !query || reading.Index != "" || len(table.Key) > 1
+	var after ddbmodel.Item
+	if query && reading.Index == "" && len(table.Key) > 1 && rarely(r, "after", 4) {
+		after = ddbmodel.Item{table.Key[0].Name: reading.Hash, table.Key[1].Name: drawLike(r, table, table.Key[1])}
+		request["ExclusiveStartKey"] = after
+	}
+	r.Logf("%s %s", reading.Name(), ddbmodel.Text(request))
+	if after != nil && reading.Range != nil && !reading.Range.Holds(after[table.Key[1].Name]) {
+		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(request)))
+		want := &ddbmodel.Error{Code: codeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
+		if fault := compareErrors(want, err); fault != "" {
+			r.Fatalf("%s: %v", fault, err)
+		}
+		return
+	}
+	want := m.db.Read(reading, after)
+	counting := reading.Select == "" && reading.Projection == nil && rarely(r, "count", 6)
+	if counting {
+		request["Select"] = "COUNT"
+	}
+	var got []string
+	if query {
+		pages := m.pages(r, "Query", request)
+		got = m.checkPages(r, pages, limit, restartable, want.Scanned, counting)
+	} else {
+		got = m.scan(r, request, limit, want.Scanned, counting)
+	}
+	if counting {
+		n := 0
+		for _, group := range want.Groups {
+			n += len(group)
+		}
+		if len(got) != n {
+			r.Fatalf("%s %s: %d items, want %d", reading.Name(), ddbmodel.Text(request), len(got), n)
+		}
+		return
+	}
+	var wanted []string
+	for _, group := range want.Groups {
+		texts := make([]string, len(group))
+		for i, item := range group {
+			texts[i] = ddbmodel.Text(item)
+		}
+		slices.Sort(texts)
+		if begin := len(wanted); begin+len(group) <= len(got) {
+			slices.Sort(got[begin : begin+len(group)])
+		}
+		wanted = append(wanted, texts...)
+	}
+	if diff := gocmp.Diff(wanted, got); diff != "" {
+		r.Fatalf("%s %s (-want +got):\n%s", reading.Name(), ddbmodel.Text(request), diff)
+	}
+}
+
+// pages makes a request until there are no more pages.
+func (m *machine) pages(r *rapid.T, operation string, request map[string]any) []answerPage {
+	var pages []answerPage
+	for {
+		var page answerPage
+		if err := json.Unmarshal(m.call(r, operation, request), &page); err != nil {
+			r.Fatal(err)
+		}
+		pages = append(pages, page)
+		if page.LastEvaluatedKey == nil {
+			return pages
+		}
+		if len(pages) > 200 {
+			r.Fatalf("%s %s: no end of pages", operation, ddbmodel.Text(request))
+		}
+		request["ExclusiveStartKey"] = page.LastEvaluatedKey
+	}
+}
+
+// scan reads one segment after the other.
+func (m *machine) scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
+	segments := rapid.IntRange(1, 3).Draw(r, "segments")
+	var got []string
+	total := 0
+	for i := range segments {
+		if segments > 1 {
+			request["Segment"], request["TotalSegments"] = i, segments
+		}
+		delete(request, "ExclusiveStartKey")
+		pages := m.pages(r, "Scan", request)
+		inSegment := 0
+		for _, p := range pages {
+			inSegment += p.ScannedCount
+		}
+		total += inSegment
+		got = append(got, m.checkPages(r, pages, limit, true, inSegment, counting)...)
+	}
+	if total != scanned {
+		r.Fatalf("Scan %s: %d items scanned, want %d", ddbmodel.Text(request), total, scanned)
+	}
+	return got
+}
+
+// checkPages checks the counts of pages and returns the texts of their items.
+func (m *machine) checkPages(r *rapid.T, pages []answerPage, limit int, restartable bool, scanned int, counting bool) []string {
+	texts := []string{}
+	for i, p := range pages {
+		want := scanned
+		if limit > 0 {
+			want = min(limit, scanned)
+		}
+		scanned -= want
+		if p.ScannedCount != want {
+			r.Fatalf("page %d: scanned %d, want %d", i, p.ScannedCount, want)
+		}
+		if more := restartable && limit > 0 && want == limit; more != (p.LastEvaluatedKey != nil) {
+			r.Fatalf("page %d of %d items, limit %d: last key %s", i, want, limit, p.LastEvaluatedKey)
+		}
+		if counting != (p.Items == nil) || !counting && p.Count != len(p.Items) {
+			r.Fatalf("page %d: count %d, %d items", i, p.Count, len(p.Items))
+		}
+		for range p.Count {
+			texts = append(texts, "counted")
+		}
+		for j, item := range p.Items {
+			texts[len(texts)-p.Count+j] = canonicalItem(string(item))
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return texts
+}
+
+// check reads the rows natively and compares what they hold with the model.
+func (m *machine) check(r *rapid.T) {
+	for _, table := range m.tables {
+		c, err := m.server.store.lookup(m.tb.Context(), table.Name)
+		if err != nil {
+			r.Fatal(err)
+		}
+		base := m.rowItems(r, c.layout.table, c.layout.base.Items)
+		if diff := gocmp.Diff(modelTexts(table.Items()), base); diff != "" {
+			r.Fatalf("items in the rows of table %s (-want +got):\n%s", table.Name, diff)
+		}
+		for _, x := range c.layout.indexes {
+			entries := due(table.Table)
+			if x != c.layout.due {
+				entries = table.Entries(table.Index(x.x.Name()))
+			}
+			if diff := gocmp.Diff(modelTexts(entries), m.rowItems(r, x.table, x.x.Items)); diff != "" {
+				r.Fatalf("entries in the rows of index %s of table %s (-want +got):\n%s", x.x.Name(), table.Name, diff)
+			}
+		}
+	}
+}
+
+// due are the entries of the index of due times: items that will expire.
+func due(t *ddbmodel.Table) []ddbmodel.Item {
+	entries := t.Entries(&ddbmodel.Index{Key: []ddbmodel.KeyAttribute{{Name: t.TTL, Type: "N"}}, Projection: "KEYS_ONLY"})
+	return slices.DeleteFunc(entries, func(entry ddbmodel.Item) bool { return entry[t.TTL].Type != "N" })
+}
+
+func modelTexts(items []ddbmodel.Item) []string {
+	var texts []string
+	for _, item := range items {
+		texts = append(texts, ddbmodel.Text(item))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// rowItems reads a Bigtable table and takes its rows back into items. It finds
+// bookkeeping that should be gone.
+func (m *machine) rowItems(r *rapid.T, table string, inverse func(mapping.Row) ([]attr.Item, error)) []string {
+	var texts []string
+	for row, err := range m.server.store.readRows(m.tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		states := 0
+		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c mapping.Cell) bool {
+			switch {
+			case c.Family == tombstoneFamily:
+				return true
+			case c.Family != mapping.FamilyState:
+				return false
+			case len(c.Qualifier) > 0 && (c.Qualifier[0] == outboxQualifier || c.Qualifier[0] == intentQualifier),
+				len(c.Qualifier) > 0 && c.Qualifier[0] == stateQualifier && bytes.HasPrefix(c.Value, []byte{stateIntent}):
+				r.Errorf("table %s, row %q: the cell %q is left", table, row.Key, c.Qualifier)
+			}
+			states++
+			return true
+		})
+		items, err := inverse(row)
+		if err != nil {
+			r.Fatalf("table %s, row %q: %v", table, row.Key, err)
+		}
+		if len(items) == 0 && states > 0 && len(row.Cells) == 0 && !strings.HasPrefix(table, reservedPrefix) {
+			r.Errorf("table %s: row %q holds nothing but bookkeeping", table, row.Key)
+		}
+		for _, item := range items {
+			texts = append(texts, canonicalItem(string(attr.AppendItemJSON(nil, item))))
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// importTimeMicros is the time of loaded cells.
+const importTimeMicros = 1715685260608000
+
+// defaultTables draws two tables in the default layout: keys of any type,
+// indexes of every kind, and a time to live.
+func defaultTables(*testing.T) func(*rapid.T) []modelTable {
+	return func(r *rapid.T) []modelTable {
+		var tables []modelTable
+		for _, name := range []string{"one", "two"} {
+			t := &ddbmodel.Table{Name: name, Key: []ddbmodel.KeyAttribute{{Name: "p", Type: oneOf(r, "hash", "S", "N", "B")}}}
+			g := []ddbmodel.KeyAttribute{{Name: "g", Type: "S"}}
+			h := ddbmodel.KeyAttribute{Name: "h", Type: "N"}
+			if kind := oneOf(r, "range", "S", "N", "B", ""); kind != "" {
+				t.Key = append(t.Key, ddbmodel.KeyAttribute{Name: "s", Type: kind})
+				if rapid.Bool().Draw(r, "local index") {
+					t.Indexes = append(t.Indexes, drawProjection(r, ddbmodel.Index{Name: "local", Key: []ddbmodel.KeyAttribute{t.Key[0], h}}))
+				}
+				if rapid.Bool().Draw(r, "inverted index") {
+					t.Indexes = append(t.Indexes, drawProjection(r, ddbmodel.Index{Name: "inverted", Global: true, Key: []ddbmodel.KeyAttribute{t.Key[1], t.Key[0]}}))
+				}
+			}
+			if rapid.Bool().Draw(r, "global index") {
+				if rapid.Bool().Draw(r, "sorted") {
+					g = append(g, h)
+				}
+				t.Indexes = append(t.Indexes, drawProjection(r, ddbmodel.Index{Name: "global", Global: true, Key: g}))
+			}
+			if rapid.Bool().Draw(r, "time to live") {
+				t.TTL = "ttl"
+			}
+			tables = append(tables, modelTable{drawnTable: drawnTable{
+				Table: t,
+				keys: func(r *rapid.T) ddbmodel.Item {
+					key := ddbmodel.Item{}
+					for _, a := range t.Key {
+						key[a.Name] = drawScalar(r, a.Type)
+					}
+					return key
+				},
+				attributes: func(r *rapid.T, _ ddbmodel.Item) ddbmodel.Item { return drawAttributes(r, t) },
+				names:      []string{"v", "w", "l", "m", "n", "x.y", "é#", "g", "h", "ttl"},
+			}})
+		}
+		return tables
+	}
+}
+
+func drawProjection(r *rapid.T, x ddbmodel.Index) ddbmodel.Index {
+	x.Projection = oneOf(r, "projection", "ALL", "KEYS_ONLY", "INCLUDE")
+	if x.Projection == "INCLUDE" {
+		x.NonKey = []string{"v", "l"}
+	}
+	return x
+}
+
+// drawAttributes draws attributes of a table in the default layout.
+func drawAttributes(r *rapid.T, t *ddbmodel.Table) ddbmodel.Item {
+	item := ddbmodel.Item{}
+	for range rapid.IntRange(0, 3).Draw(r, "attributes") {
+		item[oneOf(r, "attribute", "v", "w", "l", "m", "n", "x.y", "é#")] = drawAny(r, 2)
+	}
+	indexed := func(name, kind string) {
+		if !rapid.Bool().Draw(r, name) {
+			return
+		}
+		item[name] = drawScalar(r, kind)
+		if rarely(r, "wrong", 12) {
+			item[name] = drawAny(r, 0)
+		}
+	}
+	indexed("g", "S")
+	indexed("h", "N")
+	if t.TTL != "" && rapid.Bool().Draw(r, "expires") {
+		after := oneOf(r, "after", -6*365*24*time.Hour, -time.Second, 0, time.Second, 4*time.Second, time.Hour)
+		item["ttl"] = ddbmodel.Number(fmt.Sprint(testTime.Add(after).Unix()))
+		if rarely(r, "wrong", 8) {
+			item["ttl"] = drawAny(r, 0)
+		}
+	}
+	return item
+}
+
+// subjectTables returns the table of a shipped mapping, whose items the
+// function draws. What the mapping cannot express the model refuses too.
+func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func(*rapid.T) []modelTable {
+	return func(t *testing.T) func(*rapid.T) []modelTable {
+		t.Helper()
+		file := filepath.Join("..", "fixtures", "subjects", subject, "mapping.yaml")
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := mapping.Load(file, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(*rapid.T) []modelTable {
+			table := &ddbmodel.Table{Name: m.SourceTable(), Key: []ddbmodel.KeyAttribute{{Name: "PK", Type: "S"}, {Name: "SK", Type: "S"}}}
+			table.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
+				placed, ok := place(m, item)
+				return !ok || slices.ContainsFunc(others, func(other ddbmodel.Item) bool {
+					taken, _ := place(m, other)
+					return bytes.Equal(taken.Row, placed.Row) && overlaps(taken.Cells, placed.Own)
+				})
+			}
+			drawn := modelTable{drawnTable: drawnTable{Table: table}, mapping: m}
+			draw(&drawn.drawnTable)
+			return []modelTable{drawn}
+		}
+	}
+}
+
+// place lays an item of the model out; ok is false if the mapping cannot.
+func place(m *mapping.Mapping, item ddbmodel.Item) (placed mapping.Placed, ok bool) {
+	i, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
+	if err != nil {
+		return placed, false
+	}
+	placed, err = m.Place(i, importTimeMicros)
+	return placed, err == nil
+}
+
+// overlaps reports whether cells of an item that is there lie where another
+// would have its own.
+func overlaps(there []mapping.Cell, own []mapping.Extent) bool {
+	return slices.ContainsFunc(there, func(c mapping.Cell) bool {
+		return slices.ContainsFunc(own, func(e mapping.Extent) bool { return e.Covers(c) })
+	})
+}
+
+// odd adds an attribute that the mapping may not express.
+func odd(r *rapid.T, item ddbmodel.Item, names ...string) ddbmodel.Item {
+	if rarely(r, "odd", 10) {
+		item[oneOf(r, "odd attribute", append(names, "more")...)] = drawAny(r, 1)
+	}
+	return item
+}
+
+func drawProduct(d *drawnTable) {
+	d.names = []string{"Description", "Price", "Thumbnail", "more"}
+	d.keys = func(r *rapid.T) ddbmodel.Item {
+		return ddbmodel.Item{
+			"PK": ddbmodel.String(oneOf(r, "PK", "hats", "hats2", "shoes", "a\x00b", "ÿ", "a#b")),
+			"SK": ddbmodel.String(oneOf(r, "SK", "a", "a#b", "fedoras#A", "fedoras#B", "#", "\x00", "é€")),
+		}
+	}
+	d.attributes = func(r *rapid.T, _ ddbmodel.Item) ddbmodel.Item {
+		item := ddbmodel.Item{}
+		for _, name := range []string{"Description", "Thumbnail"} {
+			if rapid.Bool().Draw(r, name) {
+				item[name] = drawScalar(r, "S")
+			}
+		}
+		if rapid.Bool().Draw(r, "Price") {
+			item["Price"] = drawScalar(r, "N")
+		}
+		return odd(r, item, d.names...)
+	}
+}
+
+func drawVideo(d *drawnTable) {
+	d.names = []string{"UploadDate", "Formats", "Content", "Count", "ViewCount", "more"}
+	d.keys = func(r *rapid.T) ddbmodel.Item {
+		return ddbmodel.Item{
+			"PK": ddbmodel.String(oneOf(r, "PK", "0123", "0124", "a#", "\x00")),
+			"SK": ddbmodel.String(oneOf(r, "SK", "Video", "VideoComment#8305627524990", "VideoComment#8305627524991", "VideoComment#0000000000000",
+				"VideoComment#9999999999999", "VideoStatsLikes", "VideoStatsViews", "VideoStats", "Other")),
+		}
+	}
+	count := func(r *rapid.T) ddbmodel.Value {
+		return ddbmodel.Number(oneOf(r, "count", "0", "1", "-1", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "0.5"))
+	}
+	d.attributes = func(r *rapid.T, key ddbmodel.Item) ddbmodel.Item {
+		item := ddbmodel.Item{}
+		switch sk := key["SK"].Text; {
+		case sk == "Video":
+			item["UploadDate"] = ddbmodel.String(oneOf(r, "date", "2023-09-10T15:21:48", "2023-09-10T15:21:49", "1970-01-01T00:00:00", "yesterday"))
+			item["Formats"] = ddbmodel.MapOf(ddbmodel.Item{oneOf(r, "format", "480", "a.b", "é"): drawScalar(r, "S")})
+		case sk == "VideoStats":
+			item["ViewCount"] = count(r)
+		case strings.HasPrefix(sk, "VideoComment"):
+			item["Content"] = drawScalar(r, "S")
+		default:
+			item["Count"] = count(r)
+		}
+		return odd(r, item, d.names...)
+	}
+}
+
+func drawInvoice(d *drawnTable) {
+	d.names = []string{"DateCreated", "Details", "more"}
+	d.keys = func(r *rapid.T) ddbmodel.Item {
+		pk := oneOf(r, "PK", "Invoice-1", "Invoice-2", "Invoice-a#b", "Invoice-", "Bill-1")
+		return ddbmodel.Item{
+			"PK": ddbmodel.String(pk),
+			"SK": ddbmodel.String(oneOf(r, "SK", pk, pk, "Payment-1", "Payment-2", "Payment-\x00", "Payment-", "Invoice-1")),
+		}
+	}
+	d.attributes = func(r *rapid.T, _ ddbmodel.Item) ddbmodel.Item {
+		details := ddbmodel.Item{}
+		if rapid.Bool().Draw(r, "amount") {
+			details["amount_usd"] = drawScalar(r, "N")
+		}
+		if rapid.Bool().Draw(r, "due") {
+			details["due_date"] = drawScalar(r, "S")
+		}
+		item := ddbmodel.Item{
+			"DateCreated": ddbmodel.String(oneOf(r, "date", "2023-09-10T15:21:48", "2023-09-10T15:21:49", "2023-09-10", "")),
+			"Details":     ddbmodel.MapOf(details),
+		}
+		return odd(r, item, d.names...)
+	}
+}
