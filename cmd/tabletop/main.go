@@ -6,6 +6,7 @@
 //	tabletop demo             the shipped fixtures, through the whole path
 //	tabletop migrate verify   is this export the same in Bigtable?
 //	tabletop migrate load     write an export to a Bigtable
+//	tabletop migrate lint     judge a mapping and its data by the design guides
 //
 // It exits 0 when all is well and what was compared is equal, 1 when there are
 // differences, 2 for a bad input, mapping or flag, and 3 when the environment
@@ -71,6 +72,7 @@ type command struct {
 	Migrate struct {
 		Verify verifyCommand `cmd:"" help:"Lay a DynamoDB export out as Bigtable rows in a private store and compare both."`
 		Load   loadCommand   `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
+		Lint   lintCommand   `cmd:"" help:"Judge a mapping, its data and access patterns by the design guides."`
 	} `cmd:"" help:"Take DynamoDB data to Bigtable and prove the result."`
 }
 

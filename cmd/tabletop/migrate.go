@@ -23,7 +23,7 @@ type sourceFlags struct {
 	Key         string   `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
 	TableSchema string   `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
 	Table       string   `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
-	Report      []string `help:"Also write the report to a file. May be repeated." placeholder:"json=FILE|junit=FILE" sep:"none"`
+	reportFlags
 }
 
 // Validate checks what flags cannot say alone.
@@ -35,13 +35,7 @@ func (f *sourceFlags) Validate() error {
 			}
 		}
 	}
-	for _, r := range f.Report {
-		format, file, _ := strings.Cut(r, "=")
-		if (format != "json" && format != "junit") || file == "" {
-			return fmt.Errorf("--report: %q is neither json=FILE nor junit=FILE", r)
-		}
-	}
-	return nil
+	return f.reportFlags.validate()
 }
 
 // open reads the mappings and recognizes the source.
@@ -66,35 +60,6 @@ func (f *sourceFlags) open() (*fixtures.Source, []*mapping.Mapping, error) {
 	return src, mappings, nil
 }
 
-// finish prints and writes the report, and says by its error whether all is
-// equal.
-func (f *sourceFlags) finish(p *program, r *fixtures.Report) error {
-	p.printReport(r)
-	for _, to := range f.Report {
-		format, file, _ := strings.Cut(to, "=")
-		if err := writeReport(format, file, r); err != nil {
-			return fmt.Errorf("--report: %w", err)
-		}
-	}
-	if !r.Equal() {
-		return &exitError{code: exitDifferences}
-	}
-	return nil
-}
-
-func writeReport(format, file string, r *fixtures.Report) error {
-	w, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	if format == "junit" {
-		err = fixtures.WriteJUnit(w, r)
-	} else {
-		err = r.WriteJSON(w)
-	}
-	return errors.Join(err, w.Close())
-}
-
 // asInputError gives err the exit code of a bad input, if that is what it is.
 func asInputError(err error) error {
 	if err == nil {
@@ -111,6 +76,7 @@ func asInputError(err error) error {
 
 type verifyCommand struct {
 	sourceFlags
+	failOnFlag
 	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
 }
 
@@ -119,7 +85,7 @@ func (c *verifyCommand) Validate() error {
 	if c.WriteMapping != "" && c.Mapping[0] != "auto" {
 		return errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
 	}
-	return c.sourceFlags.Validate()
+	return errors.Join(c.sourceFlags.Validate(), c.failOnFlag.validate())
 }
 
 // Help is the long help of the command.
@@ -137,7 +103,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
 	}
 	return withStore("", func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
-		o := fixtures.Options{Mappings: mappings, Now: time.Now, RunGC: runGC}
+		o := fixtures.Options{Mappings: mappings, Now: time.Now, RunGC: runGC, Lint: fixtures.LintOptions{Run: true, FailOn: c.level()}}
 		done := p.showProgress(&o)
 		r, err := fixtures.VerifySource(ctx, conn, src, o)
 		done()

@@ -16,9 +16,9 @@ func (p *program) printReport(r *fixtures.Report) {
 		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
 		case "ok":
 			line = p.paint(ansiGreen, verdict) + " " + rest
-		case "FAIL":
+		case "FAIL", "error":
 			line = p.paint(ansiRed, verdict) + " " + rest
-		case "skip", "warning:":
+		case "skip", "warning:", "warn":
 			line = p.paint(ansiYellow, verdict) + " " + rest
 		}
 		_, _ = fmt.Fprint(p.stdout, line)
