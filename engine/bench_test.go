@@ -3,14 +3,33 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
+
+// The benchmarks named after what a caller does have two parts: "engine", and
+// "pebble", which does the least that the same store could do for it: the same
+// keys and options, read and written directly. What lies between them is the
+// price of the data model.
 
 // benchRows is the size of the table that benchmarks read: three cells of
 // some 340 bytes a row, which is beyond what the memtable holds.
 const benchRows = 30_000
 
-func benchKey(i int) []byte { return fmt.Appendf(nil, "row%010d", i) }
+// benchStride visits all rows, in no order.
+const benchStride = 7919
+
+func benchKeys(n int) [][]byte {
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "row%010d", i)
+	}
+	return keys
+}
 
 func benchMutations(i int) []Mutation {
 	value := bytes.Repeat([]byte{byte(i)}, 340)
@@ -21,16 +40,17 @@ func benchMutations(i int) []Mutation {
 	return muts
 }
 
-func fillBench(b *testing.B, rows int) *DB {
+func fillBench(b *testing.B, rows int) (*DB, [][]byte) {
 	b.Helper()
 	d := openTest(b, Options{})
 	createTest(b, d, "f")
-	for i := range rows {
-		if err := d.Mutate(b.Context(), "t", benchKey(i), benchMutations(i)); err != nil {
+	keys := benchKeys(rows)
+	for i, k := range keys {
+		if err := d.Mutate(b.Context(), "t", k, benchMutations(i)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return d
+	return d, keys
 }
 
 // readBench visits the cells of span, skipping versions if latest, and
@@ -44,7 +64,7 @@ func readBench(b *testing.B, d *DB, span Span, latest bool) int {
 	n := 0
 	for s.NextRow() {
 		for s.NextCell() {
-			n++
+			n += min(1, len(s.Cell().Value))
 			if latest {
 				s.SkipColumn()
 			}
@@ -56,6 +76,62 @@ func readBench(b *testing.B, d *DB, span Span, latest bool) int {
 	return n
 }
 
+// readPebble visits the keys of the span in the store itself.
+func readPebble(b *testing.B, d *DB, span Span) int {
+	b.Helper()
+	lower, upper := spanBounds(nil, nil, 1, span)
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	for valid := it.First(); valid; valid = it.Next() {
+		n += min(1, len(it.Value()))
+	}
+	if err := it.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+func rowSpan(key []byte) Span { return Span{Start: key, End: append(bytes.Clone(key), 0)} }
+
+// cpuTime is the processor time of the process so far, which says more than the
+// clock on a machine that does other things.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchBoth runs the two parts of a benchmark.
+func benchBoth(b *testing.B, engine, store func(b *testing.B, i int)) {
+	b.Helper()
+	for _, part := range []struct {
+		name string
+		run  func(b *testing.B, i int)
+	}{{"engine", engine}, {"pebble", store}} {
+		b.Run(part.name, func(b *testing.B) {
+			b.ReportAllocs()
+			began := cpuTime(b)
+			for i := 0; b.Loop(); i++ {
+				part.run(b, i)
+			}
+			b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+func wantCells(b *testing.B, got, want int) {
+	b.Helper()
+	if got != want {
+		b.Fatalf("%d cells, want %d", got, want)
+	}
+}
+
 func BenchmarkMutate(b *testing.B) {
 	for _, store := range []string{"memory", "disk"} {
 		b.Run(store, func(b *testing.B) {
@@ -65,24 +141,38 @@ func BenchmarkMutate(b *testing.B) {
 			}
 			d := openTest(b, o)
 			createTest(b, d, "f")
-			muts := benchMutations(1)
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				if err := d.Mutate(b.Context(), "t", benchKey(i%benchRows), muts); err != nil {
+			muts, keys := benchMutations(1), benchKeys(benchRows)
+			benchBoth(b, func(b *testing.B, i int) {
+				if err := d.Mutate(b.Context(), "t", keys[i%benchRows], muts); err != nil {
 					b.Fatal(err)
 				}
-			}
+			}, func(b *testing.B, i int) {
+				batch := d.pebble.NewBatch()
+				prefix := appendRowPrefix(nil, 1, keys[i%benchRows])
+				for c := range muts {
+					key := appendTimestamp(appendEscaped(appendOrdinal(bytes.Clone(prefix), 0), muts[c].Qualifier), muts[c].Timestamp)
+					if err := batch.Set(key, muts[c].Value, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := batch.Commit(pebble.NoSync); err != nil {
+					b.Fatal(err)
+				}
+				if err := batch.Close(); err != nil {
+					b.Fatal(err)
+				}
+			})
 		})
 	}
 }
 
 // BenchmarkReplace deletes a row's cells and sets them again, as a put does.
 func BenchmarkReplace(b *testing.B) {
-	d := fillBench(b, 1000)
+	d, keys := fillBench(b, 1000)
 	muts := append([]Mutation{{Kind: DeleteFromFamily, Family: "f"}}, benchMutations(2)...)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := d.Mutate(b.Context(), "t", benchKey(i%1000), muts); err != nil {
+		if err := d.Mutate(b.Context(), "t", keys[i%1000], muts); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -93,14 +183,14 @@ func BenchmarkReplace(b *testing.B) {
 func BenchmarkRestore(b *testing.B) {
 	for _, rows := range []int{100, benchRows} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
-			d := fillBench(b, rows)
+			d, keys := fillBench(b, rows)
 			s, err := d.Snapshot(b.Context())
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if err := d.Mutate(b.Context(), "t", benchKey(i%rows), benchMutations(i)); err != nil {
+				if err := d.Mutate(b.Context(), "t", keys[i%rows], benchMutations(i)); err != nil {
 					b.Fatal(err)
 				}
 				if err := d.Restore(b.Context(), s); err != nil {
@@ -114,7 +204,7 @@ func BenchmarkRestore(b *testing.B) {
 func BenchmarkSnapshot(b *testing.B) {
 	for _, rows := range []int{100, benchRows} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
-			d := fillBench(b, rows)
+			d, _ := fillBench(b, rows)
 			b.ReportAllocs()
 			for b.Loop() {
 				s, err := d.Snapshot(b.Context())
@@ -130,34 +220,31 @@ func BenchmarkSnapshot(b *testing.B) {
 }
 
 func BenchmarkReadRow(b *testing.B) {
-	d := fillBench(b, benchRows)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i = (i + 7919) % benchRows {
-		k := benchKey(i)
-		if n := readBench(b, d, Span{Start: k, End: append(k, 0)}, false); n != 3 {
-			b.Fatal(n)
-		}
-	}
+	d, keys := fillBench(b, benchRows)
+	key := func(i int) []byte { return keys[i*benchStride%benchRows] }
+	benchBoth(b,
+		func(b *testing.B, i int) { wantCells(b, readBench(b, d, rowSpan(key(i)), false), 3) },
+		func(b *testing.B, i int) { wantCells(b, readPebble(b, d, rowSpan(key(i))), 3) })
 }
 
+// BenchmarkScan reads 10,000 rows, also as a filter for the latest cells does.
 func BenchmarkScan(b *testing.B) {
-	d := fillBench(b, benchRows)
-	for _, latest := range []bool{false, true} {
-		b.Run(fmt.Sprintf("10k rows/latest=%v", latest), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if n := readBench(b, d, Span{Start: benchKey(5000), End: benchKey(15000)}, latest); n != 30_000 {
-					b.Fatal(n)
-				}
-			}
-		})
-	}
+	d, keys := fillBench(b, benchRows)
+	span := Span{Start: keys[5000], End: keys[15000]}
+	benchBoth(b,
+		func(b *testing.B, _ int) { wantCells(b, readBench(b, d, span, false), 30_000) },
+		func(b *testing.B, _ int) { wantCells(b, readPebble(b, d, span), 30_000) })
+	b.Run("latest", func(b *testing.B) {
+		for b.Loop() {
+			wantCells(b, readBench(b, d, span, true), 30_000)
+		}
+	})
 }
 
 // BenchmarkVersions reads the newest of many versions: by timestamp, and of
 // one that was overwritten in place.
 func BenchmarkVersions(b *testing.B) {
-	for _, versions := range []int{100, 10_000} {
+	for _, versions := range []int{100, 30_000} {
 		d := openTest(b, Options{})
 		createTest(b, d, "f")
 		for i := range versions {
@@ -166,12 +253,158 @@ func BenchmarkVersions(b *testing.B) {
 		}
 		for _, row := range []string{"versions", "overwritten"} {
 			b.Run(fmt.Sprintf("%s=%d", row, versions), func(b *testing.B) {
-				for b.Loop() {
-					if n := readBench(b, d, Span{Start: []byte(row), End: []byte(row + "\x00")}, true); n != 1 {
-						b.Fatal(n)
-					}
-				}
+				span := rowSpan([]byte(row))
+				benchBoth(b,
+					func(b *testing.B, _ int) { wantCells(b, readBench(b, d, span, true), 1) },
+					func(b *testing.B, _ int) {
+						lower, upper := spanBounds(nil, nil, 1, span)
+						it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+						if err != nil {
+							b.Fatal(err)
+						}
+						if !it.First() || len(it.Value()) != 1 {
+							b.Fatal(it.Error())
+						}
+						if err := it.Close(); err != nil {
+							b.Fatal(err)
+						}
+					})
 			})
 		}
+	}
+}
+
+// BenchmarkWideRow writes and reads a row of 100,000 columns: all of them, and
+// 100 that lie apart.
+func BenchmarkWideRow(b *testing.B) {
+	const columns, step = 100_000, 1000
+	d := openTest(b, Options{})
+	createTest(b, d, "f")
+	var muts []Mutation
+	for c := range columns {
+		// In random order, but each once: the stride has no factor of columns.
+		muts = append(muts, set("f", fmt.Sprintf("q%06d", c*benchStride%columns), 1000, "0123456789"))
+	}
+	row := []byte("wide")
+	keys := make([][]byte, columns)
+	for c := range muts {
+		prefix := appendEscaped(appendOrdinal(appendRowPrefix(nil, 1, row), 0), muts[c].Qualifier)
+		keys[c] = appendTimestamp(prefix, 1000)
+	}
+	b.Run("write", func(b *testing.B) {
+		benchBoth(b, func(b *testing.B, _ int) {
+			if err := d.Mutate(b.Context(), "t", row, muts); err != nil {
+				b.Fatal(err)
+			}
+		}, func(b *testing.B, _ int) {
+			batch := d.pebble.NewBatch()
+			for c := range keys {
+				if err := batch.Set(keys[c], muts[c].Value, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := batch.Commit(pebble.NoSync); err != nil {
+				b.Fatal(err)
+			}
+			if err := batch.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+	if err := d.Mutate(b.Context(), "t", row, muts); err != nil {
+		b.Fatal(err)
+	}
+	if err := d.pebble.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("read", func(b *testing.B) {
+		benchBoth(b,
+			func(b *testing.B, _ int) { wantCells(b, readBench(b, d, rowSpan(row), false), columns) },
+			func(b *testing.B, _ int) { wantCells(b, readPebble(b, d, rowSpan(row)), columns) })
+	})
+	slices.SortFunc(keys, bytes.Compare)
+	slices.SortFunc(muts, func(x, y Mutation) int { return bytes.Compare(x.Qualifier, y.Qualifier) })
+	b.Run("read 100", func(b *testing.B) {
+		benchBoth(b, func(b *testing.B, _ int) {
+			s, err := d.Scan(b.Context(), "t", ScanOptions{Spans: []Span{rowSpan(row)}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := 0
+			for s.NextRow() {
+				for c := step / 2; c < columns; c += step {
+					s.SeekColumn("f", muts[c].Qualifier)
+					if s.NextCell() {
+						n += min(1, len(s.Cell().Value))
+					}
+				}
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			wantCells(b, n, columns/step)
+		}, func(b *testing.B, _ int) {
+			lower, upper := spanBounds(nil, nil, 1, rowSpan(row))
+			it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+			if err != nil {
+				b.Fatal(err)
+			}
+			n := 0
+			for c := step / 2; c < columns; c += step {
+				if it.SeekGE(keys[c]) {
+					n += min(1, len(it.Value()))
+				}
+			}
+			if err := it.Close(); err != nil {
+				b.Fatal(err)
+			}
+			wantCells(b, n, columns/step)
+		})
+	})
+}
+
+// BenchmarkGC writes beside a collector that has a million old versions to
+// collect, and beside none; "p99-ns" and "worst-ns" are of single writes.
+func BenchmarkGC(b *testing.B) {
+	const rows, versions = 1000, 1000
+	for _, collecting := range []bool{false, true} {
+		b.Run(fmt.Sprintf("collecting=%v", collecting), func(b *testing.B) {
+			d := openTest(b, Options{})
+			def := Table{Name: "t", Families: []Family{{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}}}
+			if _, err := createTable(b.Context(), d, def); err != nil {
+				b.Fatal(err)
+			}
+			keys := benchKeys(rows)
+			var muts []Mutation
+			for v := range versions {
+				muts = append(muts, set("f", "q", int64(v), "0123456789"))
+			}
+			for _, k := range keys {
+				if err := d.Mutate(b.Context(), "t", k, muts); err != nil {
+					b.Fatal(err)
+				}
+			}
+			done := make(chan error, 1)
+			if collecting {
+				go func() { _, err := d.RunGC(b.Context()); done <- err }()
+			} else {
+				done <- nil
+			}
+			write := []Mutation{set("f", "q", versions, "0123456789")}
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := time.Now()
+				if err := d.Mutate(b.Context(), "t", keys[i*benchStride%rows], write); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
+			b.ReportMetric(float64(took[len(took)-1]), "worst-ns")
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

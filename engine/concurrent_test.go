@@ -606,9 +606,30 @@ func TestWalk(t *testing.T) {
 			t.Fatalf("the row is not noted: %d", hint.Load())
 		}
 	}
+	if n := d.notes.Load(); n != 1 && n != 0 {
+		t.Errorf("%d notes of one row", n)
+	}
 	mustMutate(t, d, "r", Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("a")})
 	if got, want := mustDump(t, d), "\"r\" f:\"a\\x00\" @5 \"v\"\n"; got != want {
 		t.Errorf("after the delete: %q, want %q", got, want)
+	}
+}
+
+// TestWalk_Wide reads a row of many columns that have been overwritten a few
+// times each: stepping is cheaper there, and the row is not noted.
+func TestWalk_Wide(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	for range 5 {
+		var muts []Mutation
+		for c := range 1000 {
+			muts = append(muts, set("f", fmt.Sprintf("%04d", c), 0, "v"))
+		}
+		mustMutate(t, d, "r", muts...)
+	}
+	if n := strings.Count(mustDump(t, d), "\n"); n != 1000 || d.notes.Load() != 0 {
+		t.Errorf("%d cells, %d notes", n, d.notes.Load())
 	}
 }
 

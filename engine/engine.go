@@ -266,6 +266,7 @@ type DB struct {
 	// overwritten says, by latch, how many more walks through a row are to
 	// seek instead of stepping; see walk.
 	overwritten [latches]atomic.Int32
+	notes       atomic.Int32 // how many of overwritten are above 0
 
 	// catalogMu serializes changes of the catalog, of resources too but those
 	// of rows.

@@ -48,21 +48,21 @@ func appendEscaped(dst, s []byte) []byte {
 }
 
 // escapedLen returns the length of the escaped string at the start of k,
-// terminator included, or -1 if k does not start with one.
-func escapedLen(k []byte) int {
-	at := 0
-	for {
-		i := bytes.IndexByte(k[at:], escapeByte)
-		if i < 0 || at+i+1 >= len(k) {
-			return -1
+// terminator included, or -1 if k does not start with one. plain tells that
+// what stands before the terminator is the string itself.
+func escapedLen(k []byte) (n int, plain bool) {
+	for plain = true; ; plain = false {
+		i := bytes.IndexByte(k[n:], escapeByte)
+		if i < 0 || n+i+1 >= len(k) {
+			return -1, false
 		}
-		at += i + terminatorLen
-		switch k[at-1] {
+		n += i + terminatorLen
+		switch k[n-1] {
 		case terminatorByte:
-			return at
+			return n, plain
 		case escapedZero:
 		default:
-			return -1
+			return -1, false
 		}
 	}
 }
@@ -122,22 +122,28 @@ type cellKey struct {
 	micros    int64
 }
 
+// splitRow returns where the row prefix of a cell's key ends, and as escapedLen
+// whether the row's key stands there as it is; ok tells whether k begins as the
+// key of a cell and is long enough for one.
+func splitRow(k []byte) (end int, plain, ok bool) {
+	if len(k) < tablePrefixLen || k[0] != spaceCells {
+		return 0, false, false
+	}
+	n, plain := escapedLen(k[tablePrefixLen:])
+	end = tablePrefixLen + n
+	return end, plain, n >= 0 && len(k) >= end+ordinalLen+terminatorLen+timestampLen
+}
+
 // splitCellKey returns where the row prefix and the column prefix of a cell's
 // key end; ok tells whether k is one.
 func splitCellKey(k []byte) (rowEnd, columnEnd int, ok bool) {
-	if len(k) < tablePrefixLen || k[0] != spaceCells {
-		return 0, 0, false
-	}
-	n := escapedLen(k[tablePrefixLen:])
-	if n < 0 {
-		return 0, 0, false
-	}
-	rowEnd = tablePrefixLen + n
-	if len(k) < rowEnd+ordinalLen+terminatorLen+timestampLen {
+	rowEnd, _, ok = splitRow(k)
+	if !ok {
 		return 0, 0, false
 	}
 	columnEnd = len(k) - timestampLen
-	return rowEnd, columnEnd, escapedLen(k[rowEnd+ordinalLen:columnEnd]) == columnEnd-rowEnd-ordinalLen
+	n, _ := escapedLen(k[rowEnd+ordinalLen : columnEnd])
+	return rowEnd, columnEnd, n == columnEnd-rowEnd-ordinalLen
 }
 
 // decodeCellKey is the inverse of appendCellKey; the slices are copies. ok

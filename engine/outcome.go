@@ -148,7 +148,7 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 		return false, err
 	}
 	var steps walk
-	steps.begin(d, it, o.w.latch)
+	steps.begin(it, d.takeNote(o.w.latch))
 	n := 0
 	for valid := it.First(); valid; valid = steps.next(it) {
 		n++
@@ -162,7 +162,9 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 		// cannot be.
 		o.unset(o.cell(it.Key()))
 	}
-	steps.end(it)
+	if steps.end(it) {
+		d.note(o.w.latch)
+	}
 	return tooMany, it.Close()
 }
 

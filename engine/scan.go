@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -39,14 +38,18 @@ type Scan struct {
 	lower  []byte // bounds of the current span
 	upper  []byte
 	prefix []byte // encoded prefix of the current row
-	row    []byte
-	column []byte // ordinal and escaped qualifier of cell, while it is one
+	row    []byte // a part of prefix, or escaped
+	column []byte // ordinal and escaped qualifier of the cell read last
 	target []byte // atSkip, atSeek: where the next cell is to be looked for
 	seek   []byte // scratch
-	walk   walk
-	rules  *columnRule // hides what they let go; nil hides nothing
-	has    bool        // cell is a cell of the current row
-	cell   Cell
+
+	// What holds a row key or a qualifier that is not written as it is.
+	escaped, escapedQualifier []byte
+
+	walk  walk
+	rules *columnRule // hides what they let go; nil hides nothing
+	has   bool        // cell is a cell of the current row
+	cell  Cell
 }
 
 // scanAt says where a Scan's iterator is.
@@ -262,18 +265,23 @@ func (s *Scan) rowEnd() []byte {
 // its first live cell; it returns false if there is none.
 func (s *Scan) startRow() bool {
 	k := s.it.Key()
-	n, _, ok := splitCellKey(k)
+	n, plain, ok := splitRow(k)
 	if !ok {
 		s.err = fmt.Errorf("engine: table %q: key %x is not a cell's", s.t.def.Name, k)
 		return false
 	}
 	s.prefix = append(s.prefix[:0], k[:n]...)
-	s.row = appendUnescaped(s.row[:0], k[tablePrefixLen:n])
+	if plain {
+		s.row = s.prefix[tablePrefixLen : n-terminatorLen]
+	} else {
+		s.escaped = appendUnescaped(s.escaped[:0], k[tablePrefixLen:n])
+		s.row = s.escaped
+	}
 	s.has = false
 	if s.rules != nil {
 		s.rules.begin()
 	}
-	s.walk.begin(s.d, s.it, s.d.latchOf(s.t.def.ID, s.row))
+	s.walk.begin(s.it, s.d.notes.Load() > 0 && s.d.takeNote(s.d.latchOf(s.t.def.ID, s.row)))
 	if s.reverse && !s.it.SeekGE(s.prefix) {
 		return false
 	}
@@ -354,7 +362,9 @@ func (s *Scan) NextCell() bool {
 			s.err = iterError(s.it.Error())
 		}
 		s.at, s.has = atEnd, false
-		s.walk.end(s.it)
+		if s.walk.end(s.it) {
+			s.d.note(s.d.latchOf(s.t.def.ID, s.row))
+		}
 		return false
 	}
 	s.at = atCell
@@ -366,15 +376,22 @@ func (s *Scan) load() bool {
 	k := s.it.Key()
 	rest := k[len(s.prefix):]
 	columnLen := len(rest) - timestampLen
-	if !s.has || !bytes.Equal(rest[:columnLen], s.column) {
+	if !bytes.Equal(rest[:columnLen], s.column) {
 		s.column = append(s.column[:0], rest[:columnLen]...)
-		if escapedLen(s.column[ordinalLen:]) != columnLen-ordinalLen {
+		qualifier := s.column[ordinalLen:]
+		n, plain := escapedLen(qualifier)
+		if n != len(qualifier) {
 			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
 			return false
 		}
 		s.cell.Ordinal = binary.BigEndian.Uint16(s.column)
 		s.cell.Family = s.t.live(s.cell.Ordinal).Name
-		s.cell.Qualifier = appendUnescaped(s.cell.Qualifier[:0], s.column[ordinalLen:])
+		if plain {
+			s.cell.Qualifier = qualifier[:n-terminatorLen]
+		} else {
+			s.escapedQualifier = appendUnescaped(s.escapedQualifier[:0], qualifier)
+			s.cell.Qualifier = s.escapedQualifier
+		}
 	}
 	s.cell.Timestamp = keyTimestamp(k)
 	value, err := s.it.ValueAndErr()
@@ -487,7 +504,6 @@ func (s *Scan) Close() error {
 // that follow seek past them instead, which costs more for cells that were
 // written once. Nothing but speed depends on it.
 type walk struct {
-	hint  *atomic.Int32
 	hot   bool
 	steps int    // internal steps of the iterator when the row began
 	calls int    // and calls that caused them
@@ -496,17 +512,18 @@ type walk struct {
 
 const (
 	// manySteps is the number of overwritten values met in one row that is
-	// worth noting.
+	// worth noting, if there are also more than seekSteps for each cell: a seek
+	// costs about as much as that many steps.
 	manySteps = 64
+	seekSteps = 16
 	// hotWalks is how many walks a note lasts; then one steps again, to see
 	// whether the values are still there.
 	hotWalks = 1024
 )
 
-// begin starts the walk through a row of that latch.
-func (w *walk) begin(d *DB, it *pebble.Iterator, latch int) {
-	w.hint = &d.overwritten[latch]
-	w.hot = w.hint.Load() > 0 && w.hint.Add(-1) >= 0
+// begin starts the walk through a row, hot if the row's latch has a note.
+func (w *walk) begin(it *pebble.Iterator, hot bool) {
+	w.hot = hot
 	w.steps, w.calls = forwardSteps(it)
 }
 
@@ -519,13 +536,33 @@ func (w *walk) next(it *pebble.Iterator) bool {
 	return it.SeekGE(w.seek)
 }
 
-// end notes what the walk met.
-func (w *walk) end(it *pebble.Iterator) {
+// end tells whether the walk met what is worth a note at the row's latch.
+func (w *walk) end(it *pebble.Iterator) bool {
 	if w.hot {
-		return
+		return false
 	}
-	if steps, calls := forwardSteps(it); steps-w.steps-(calls-w.calls) > manySteps {
-		w.hint.Store(hotWalks)
+	steps, calls := forwardSteps(it)
+	steps, calls = steps-w.steps, calls-w.calls
+	return steps-calls > manySteps+calls*seekSteps
+}
+
+// takeNote tells whether a latch has a note, and uses a walk of it up.
+func (d *DB) takeNote(latch int) bool {
+	hint := &d.overwritten[latch]
+	if hint.Load() <= 0 {
+		return false
+	}
+	left := hint.Add(-1)
+	if left == 0 {
+		d.notes.Add(-1)
+	}
+	return left >= 0
+}
+
+// note makes the next walks through rows of the latch seek.
+func (d *DB) note(latch int) {
+	if d.overwritten[latch].Swap(hotWalks) <= 0 {
+		d.notes.Add(1)
 	}
 }
 
