@@ -76,6 +76,7 @@ const (
 	codeTransactionConflict    = "TransactionConflictException"
 	codeTransactionInProgress  = "TransactionInProgressException"
 	codeUnknownOperation       = "UnknownOperationException"
+	codeUnrecognizedClient     = "UnrecognizedClientException"
 	codeValidation             = "ValidationException"
 )
 
@@ -83,7 +84,7 @@ const (
 func namespaceOf(code string) string {
 	switch code {
 	case codeSerialization, codeUnknownOperation, codeMissingAuthentication, codeIncompleteSignature,
-		codeInvalidSignature, codeRequestTooLarge, codeAccessDenied:
+		codeInvalidSignature, codeUnrecognizedClient, codeRequestTooLarge, codeAccessDenied:
 		return namespaceService
 	case codeValidation:
 		return namespaceValidate

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -54,6 +55,17 @@ type Options struct {
 	// a missing one is refused.
 	NoAuth bool
 
+	// AccessKeys are the known access keys with their secrets. With them a
+	// signature has to be right: made with the secret of a known key, over the
+	// request as it is, at most 15 minutes off the clock Now. Any region will
+	// do. Default: nil, signatures are not verified.
+	AccessKeys map[string]string
+
+	// Namespaced keeps the tables of each access key and region apart, as an
+	// account does and a region. By default all share them. Mappings cannot be
+	// kept apart: with both, New fails.
+	Namespaced bool
+
 	// IndexLag is how long a write of an item takes to reach the global indexes
 	// of its table, on the clock Now: reads of these are eventually consistent,
 	// as on AWS. It is shorter for an item that is written again, that shares
@@ -68,6 +80,8 @@ type Options struct {
 
 	// Messages is the wording of validation errors. Default: MessagesCurrent.
 	Messages MessageProfile
+
+	catalog string // id of the table that holds the definitions
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -138,6 +152,10 @@ func (o Options) normalized() (Options, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
+	o.Rand = &lockedReader{src: o.Rand}
+	if o.catalog == "" {
+		o.catalog = catalogTable
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -149,6 +167,12 @@ func (o Options) normalized() (Options, error) {
 	}
 	if !accountIDPattern.MatchString(o.AccountID) {
 		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)
+	}
+	if o.NoAuth && o.AccessKeys != nil {
+		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys exclude each other")
+	}
+	if o.Namespaced && len(o.Mappings) > 0 {
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: the rows of a mapping are there once")
 	}
 	if o.IndexLag < 0 {
 		return o, fmt.Errorf("facade: Options.IndexLag is %v, want 0 or more", o.IndexLag)
@@ -162,4 +186,17 @@ func (o Options) normalized() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// lockedReader is a reader that is safe for concurrent use.
+type lockedReader struct {
+	mu  sync.Mutex
+	src io.Reader
+}
+
+// Read implements io.Reader.
+func (l *lockedReader) Read(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.src.Read(b)
 }

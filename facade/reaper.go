@@ -24,15 +24,25 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // meanwhile is looked at again before it goes; one that a transaction holds
 // stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
-	if err := s.store.recoverTransactions(ctx, false); err != nil {
-		return 0, fmt.Errorf("facade: ending transactions: %w", err)
+	for _, st := range s.stores() {
+		n, err := st.tidy(ctx)
+		if deleted += n; err != nil {
+			return deleted, fmt.Errorf("facade: %w", err)
+		}
 	}
-	if err := s.store.removeDeleted(ctx); err != nil {
-		return 0, fmt.Errorf("facade: removing deleted tables: %w", err)
+	return deleted, nil
+}
+
+// tidy is ReapExpired for the tables of one store.
+func (s *store) tidy(ctx context.Context) (deleted int, err error) {
+	if err := s.recoverTransactions(ctx, false); err != nil {
+		return 0, fmt.Errorf("ending transactions: %w", err)
 	}
-	deleted, err = s.store.reapExpired(ctx)
-	if err != nil {
-		err = fmt.Errorf("facade: deleting expired items: %w", err)
+	if err := s.removeDeleted(ctx); err != nil {
+		return 0, fmt.Errorf("removing deleted tables: %w", err)
+	}
+	if deleted, err = s.reapExpired(ctx); err != nil {
+		err = fmt.Errorf("deleting expired items: %w", err)
 	}
 	return deleted, err
 }

@@ -13,7 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
@@ -25,7 +25,10 @@ type Server struct {
 	opts  Options
 	store *store
 
-	randMu sync.Mutex // guards reads of opts.Rand, which need not be safe for concurrent use
+	namespaces *namespaces // nil: all callers share the tables of store
+
+	firstCaller  atomic.Pointer[caller]
+	otherCallers atomic.Bool // one was told of
 }
 
 // New returns a Server over opts.Conn. It reads the facade's catalog of
@@ -41,11 +44,13 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
 	}
+	if opts.Namespaced {
+		if err := s.openNamespaces(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("facade: %w", err), s.Close())
+		}
+	}
 	return s, nil
 }
-
-// Close stops the background work of s. It leaves Options.Conn open.
-func (s *Server) Close() error { return s.store.close() }
 
 const contentTypeJSON = "application/x-amz-json-1.0"
 
@@ -93,7 +98,7 @@ func (s *Server) serve(r *http.Request) answer {
 
 // call runs the operation that r asks for and returns the JSON of its answer.
 func (s *Server) call(r *http.Request) ([]byte, error) {
-	body, err := readBody(r)
+	sent, body, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +109,15 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.opts.NoAuth {
-		if err := checkSignature(r); err != nil {
-			return nil, err
-		}
+	who, err := s.authenticate(r, sent)
+	if err != nil {
+		return nil, err
 	}
-	return s.run(r.Context(), op, body)
+	target, err := s.forCaller(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	return target.run(r.Context(), op, body)
 }
 
 // Call runs one operation by name ("GetItem") without HTTP: request and
@@ -167,8 +175,6 @@ func (s *Server) requestID() string {
 // no secrecy and a request must not fail for one.
 func (s *Server) random(n int) []byte {
 	b := make([]byte, n)
-	s.randMu.Lock()
-	defer s.randMu.Unlock()
 	if _, err := io.ReadFull(s.opts.Rand, b); err != nil {
 		s.opts.Logger.Error("random source failed", slog.Any("error", err))
 	}
@@ -182,34 +188,34 @@ func isJSONContentType(header string) bool {
 }
 
 // readBody reads and decompresses the body, refusing more than
-// maxRequestBytes on either side of the decompression.
-func readBody(r *http.Request) ([]byte, error) {
+// maxRequestBytes on either side of the decompression. It returns both sides.
+func readBody(r *http.Request) (sent, body []byte, err error) {
 	if r.Body == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if r.ContentLength > maxRequestBytes {
-		return nil, requestTooLargeError(fmt.Sprintf(msgRequestTooLarge, r.ContentLength, maxRequestBytes))
+		return nil, nil, requestTooLargeError(fmt.Sprintf(msgRequestTooLarge, r.ContentLength, maxRequestBytes))
 	}
-	body, err := readBounded(r.Body, r.ContentLength)
-	if err != nil {
-		return nil, err
+	if sent, err = readBounded(r.Body, r.ContentLength); err != nil {
+		return nil, nil, err
 	}
 	var dec io.ReadCloser
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
-		return body, nil
+		return sent, sent, nil
 	case "gzip":
-		dec, err = gzip.NewReader(bytes.NewReader(body))
+		dec, err = gzip.NewReader(bytes.NewReader(sent))
 	case "deflate":
-		dec, err = zlib.NewReader(bytes.NewReader(body))
+		dec, err = zlib.NewReader(bytes.NewReader(sent))
 	default:
-		return nil, serializationError("Content-Encoding " + strconv.Quote(encoding) + " is not supported")
+		return nil, nil, serializationError("Content-Encoding " + strconv.Quote(encoding) + " is not supported")
 	}
 	if err != nil {
-		return nil, serializationError("the request body does not match its Content-Encoding: " + err.Error())
+		return nil, nil, serializationError("the request body does not match its Content-Encoding: " + err.Error())
 	}
 	defer func() { _ = dec.Close() }()
-	return readBounded(dec, -1)
+	body, err = readBounded(dec, -1)
+	return sent, body, err
 }
 
 func readBounded(src io.Reader, sizeHint int64) ([]byte, error) {
@@ -225,54 +231,6 @@ func readBounded(src io.Reader, sizeHint int64) ([]byte, error) {
 		return nil, requestTooLargeError(fmt.Sprintf(msgRequestTooLarge, n, maxRequestBytes))
 	}
 	return buf.Bytes(), nil
-}
-
-// checkSignature accepts any well-formed Signature Version 4, in the header
-// or in the query string, whatever its key, region and secret.
-func checkSignature(r *http.Request) error {
-	header := r.Header.Get("Authorization")
-	query := r.URL.Query()
-	inQuery := query.Has("X-Amz-Algorithm")
-	switch {
-	case header != "" && inQuery:
-		return badRequest(codeInvalidSignature, msgAuthTwice)
-	case header == "" && !inQuery:
-		return badRequest(codeMissingAuthentication, msgAuthMissing)
-	case inQuery:
-		var missing []string
-		for _, name := range []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date"} {
-			if query.Get(name) == "" {
-				missing = append(missing, fmt.Sprintf(msgAuthQueryParameter, name))
-			}
-		}
-		if len(missing) > 0 {
-			return badRequest(codeIncompleteSignature, strings.Join(append(missing, msgAuthQueryHint), " "))
-		}
-		return nil
-	}
-	algorithm, fields, _ := strings.Cut(header, " ")
-	if !strings.HasPrefix(algorithm, "AWS4-") {
-		return badRequest(codeMissingAuthentication, msgAuthMissing)
-	}
-	given := map[string]bool{}
-	for field := range strings.SplitSeq(fields, ",") {
-		if name, value, ok := strings.Cut(strings.TrimSpace(field), "="); ok && value != "" {
-			given[name] = true
-		}
-	}
-	var missing []string
-	for _, name := range []string{"Credential", "Signature", "SignedHeaders"} {
-		if !given[name] {
-			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, name))
-		}
-	}
-	if r.Header.Get("X-Amz-Date") == "" && r.Header.Get("Date") == "" {
-		missing = append(missing, msgAuthDate)
-	}
-	if len(missing) > 0 {
-		return badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
-	}
-	return nil
 }
 
 // write sends a with the headers that AWS sends.

@@ -100,7 +100,7 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 // refresh reads a table's definition, as it is, into the cache.
 func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
-	row, err := s.readRow(ctx, catalogTable, tableRow(name), newestOnly())
+	row, err := s.readRow(ctx, s.o.catalog, tableRow(name), newestOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
 func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := mapping.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
 	rows := s.readRows(ctx, rowRead{
-		table:  catalogTable,
+		table:  s.o.catalog,
 		spans:  []mapping.Span{span},
 		filter: chain(ofColumn(catalogFamily, versionQualifier), newestOnly()),
 		limit:  int64(limit) + 1,
@@ -347,7 +347,7 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
-	err := s.mutateRow(ctx, catalogTable, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
+	err := s.mutateRow(ctx, s.o.catalog, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
 	s.forget(def.Name)
 	return err
 }
@@ -505,10 +505,10 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 	}
 	guard := ofColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.checkAndMutate(ctx, catalogTable, tableRow(def.Name), guard, nil, write)
+		ok, err = s.checkAndMutate(ctx, s.o.catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.checkAndMutate(ctx, catalogTable, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
+	ok, err = s.checkAndMutate(ctx, s.o.catalog, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
 	return next, ok, err
 }
 
@@ -517,7 +517,7 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 // mappings that it does not know.
 func (s *store) openCatalog(ctx context.Context) error {
 	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-	if _, err := s.ensureTable(ctx, catalogTable, map[string]*btapb.GcRule{
+	if _, err := s.ensureTable(ctx, s.o.catalog, map[string]*btapb.GcRule{
 		catalogFamily: versions,
 		requestFamily: {Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(requestAge)}},
 	}); err != nil {
@@ -590,8 +590,8 @@ func (s *store) openCatalog(ctx context.Context) error {
 // beginEpoch counts this start, so that what it makes differs from what any
 // other start makes, even with the same Options.Rand.
 func (s *store) beginEpoch(ctx context.Context) error {
-	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, catalogTable), &btpb.ReadModifyWriteRowRequest{
-		TableName: s.tablePath(catalogTable),
+	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, s.o.catalog), &btpb.ReadModifyWriteRowRequest{
+		TableName: s.tablePath(s.o.catalog),
 		RowKey:    []byte(epochRow),
 		Rules: []*btpb.ReadModifyWriteRule{{
 			FamilyName: catalogFamily, ColumnQualifier: versionQualifier,

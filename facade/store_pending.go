@@ -92,7 +92,7 @@ func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMar
 	w.marks[id] = m
 	w.mu.Unlock()
 
-	m.err = s.mutateRow(ctx, catalogTable, m.key, []*btpb.Mutation{
+	m.err = s.mutateRow(ctx, s.o.catalog, m.key, []*btpb.Mutation{
 		setCell(catalogFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(table)), row...)),
 	})
 	if m.err != nil {
@@ -167,7 +167,7 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 	}
 	w.idle = 0
 	w.mu.Unlock()
-	return s.deleteRows(ctx, catalogTable, keys)
+	return s.deleteRows(ctx, s.o.catalog, keys)
 }
 
 // deleteRows deletes rows by key.
@@ -252,7 +252,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
 	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: catalogTable, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, catalogTable, done)
+	return s.deleteRows(ctx, s.o.catalog, done)
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells of an order

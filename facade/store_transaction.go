@@ -219,7 +219,7 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 // record writes the record of a transaction that begins.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
 	now := s.nowMicros()
-	return s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{
+	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(r.state)),
 		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
 	})
@@ -227,7 +227,7 @@ func (s *store) record(ctx context.Context, r *transactionRecord) error {
 
 // readTransaction reads a record; its state is 0 if there is none.
 func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.readRow(ctx, catalogTable, transactionRow(id), newestOnly())
+	row, err := s.readRow(ctx, s.o.catalog, transactionRow(id), newestOnly())
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -239,7 +239,7 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 // someone else has decided.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
-	return s.checkAndMutate(ctx, catalogTable, transactionRow(r.id), guard, []*btpb.Mutation{
+	return s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		deleteColumn(catalogFamily, transactionStateQualifier, 0, 0),
 		setCell(catalogFamily, transactionStateQualifier, s.nowMicros(), r.stateValue(state)),
 	}, nil)
@@ -765,7 +765,7 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 	if err := s.settleItems(ctx, r); err != nil {
 		return err
 	}
-	return s.mutateRow(ctx, catalogTable, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
+	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
 }
 
 // settleItems settles all items and the token of a transaction.
@@ -801,13 +801,13 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: catalogTable, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
 		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
 		if err != nil {
-			return fmt.Errorf("row %q of table %s names no transaction", row.Key, catalogTable)
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, s.o.catalog)
 		}
 		r, err := parseTransaction(string(id), row)
 		if err != nil {
@@ -885,13 +885,13 @@ func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
 // of one that is long over, or nil.
 func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
-		row, err := s.readRow(ctx, catalogTable, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
 		if err != nil || len(row.Cells) == 0 {
 			return nil, false, err
 		}
 		known := row.Cells[0].Value
 		if len(known) != requestBytes {
-			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, catalogTable)
+			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, s.o.catalog)
 		}
 		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
 		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
@@ -936,7 +936,7 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 // forgetRequest removes what is remembered of a request, if it is still known.
 func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, catalogTable, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
+	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
 	return err
 }
 
@@ -949,16 +949,16 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 	}
 	if known != nil {
 		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-		return s.checkAndMutate(ctx, catalogTable, requestRow(req.token), guard, claim, nil)
+		return s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), guard, claim, nil)
 	}
-	there, err := s.checkAndMutate(ctx, catalogTable, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+	there, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
 	return !there && err == nil, err
 }
 
 // endRequest remembers that the request of a committed transaction has
 // succeeded, and nothing of one that was aborted.
 func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
-	row, err := s.readRow(ctx, catalogTable, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.readRow(ctx, s.o.catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
 	if err != nil || len(row.Cells) == 0 {
 		return err
 	}
@@ -970,7 +970,7 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 		return s.forgetRequest(ctx, r.token, known)
 	}
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err = s.checkAndMutate(ctx, catalogTable, requestRow(r.token), guard, []*btpb.Mutation{
+	_, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(r.token), guard, []*btpb.Mutation{
 		deleteRow(),
 		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)

@@ -81,7 +81,7 @@ func checkNoIntents(tb testing.TB, s *store, tables ...string) {
 			}
 		}
 	}
-	for _, row := range dump(tb, s, catalogTable) {
+	for _, row := range dump(tb, s, s.o.catalog) {
 		if strings.HasPrefix(row, `"`+transactionRowPrefix) {
 			tb.Errorf("the catalog has %s", row)
 		}
