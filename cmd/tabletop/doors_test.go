@@ -4,10 +4,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -19,6 +22,8 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"golang.org/x/oauth2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -132,6 +137,29 @@ func TestServe_Doors(t *testing.T) {
 	_ = answer.Body.Close()
 	if !strings.HasPrefix(url, "https://") || answer.StatusCode != http.StatusOK {
 		t.Errorf("DynamoDB's health at %s: %s", url, answer.Status)
+	}
+	for _, secret := range []string{"open-sesame", "open-sesam"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		request.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+		sum := sha256.Sum256([]byte("{}"))
+		err = v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: tokenKeyID, SecretAccessKey: secret},
+			request, hex.EncodeToString(sum[:]), "dynamodb", "us-east-1", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if ok := answer.StatusCode == http.StatusOK; ok != (secret == "open-sesame") {
+			t.Errorf("DynamoDB, signed with %q: %s %s", secret, answer.Status, body)
+		}
 	}
 	if secret, printed := s.env["AWS_SECRET_ACCESS_KEY"]; printed {
 		t.Errorf("the secret key %q is printed", secret)

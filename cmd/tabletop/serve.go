@@ -64,7 +64,7 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
-	Messages    messages       `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
+	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 }
@@ -88,22 +88,6 @@ const (
 	limitsStrict limits = "strict"
 	limitsOff    limits = "off"
 )
-
-// messages is messagesCurrent or messagesClassic; "" is messagesCurrent.
-type messages string
-
-const (
-	messagesCurrent messages = "current"
-	messagesClassic messages = "classic"
-)
-
-// profile returns the wording that m names.
-func (m messages) profile() facade.MessageProfile {
-	if m == messagesClassic {
-		return facade.MessagesClassic
-	}
-	return facade.MessagesCurrent
-}
 
 // Validate checks what flags cannot say alone.
 func (c *serveCommand) Validate() error {
@@ -148,10 +132,8 @@ func (c *serveCommand) Validate() error {
 	default:
 		return fmt.Errorf("--limits: %q is neither strict nor off", c.Limits)
 	}
-	switch c.Messages {
-	case "", messagesCurrent, messagesClassic:
-	default:
-		return fmt.Errorf("--messages: %q is neither current nor classic", c.Messages)
+	if err := c.Dynamo.check(c.Doors, len(c.Mapping)); err != nil {
+		return err
 	}
 	return nil
 }
@@ -304,10 +286,13 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	if c.DynamoDB == off {
 		return nil
 	}
-	f, err := facade.New(ctx, facade.Options{
-		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings,
-		Now: s.clock.Now, Logger: s.logger, Messages: c.Messages.profile(),
-	})
+	o := facade.Options{
+		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
+	}
+	if err := c.Dynamo.apply(&o, s.token); err != nil {
+		return err
+	}
+	f, err := facade.New(ctx, o)
 	if err != nil {
 		if c.Target != "" {
 			return fmt.Errorf("--target %s: %w", c.Target, err)
@@ -412,8 +397,8 @@ func (s *serving) announce() {
 		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
 		export("AWS_REGION", "us-east-1")
 		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
-		export("AWS_ACCESS_KEY_ID", "tabletop")
-		if s.token == "" { // a secret is not printed
+		if !c.Dynamo.secret(c.Doors) {            // a secret is not printed
+			export("AWS_ACCESS_KEY_ID", "tabletop")
 			export("AWS_SECRET_ACCESS_KEY", "tabletop")
 		}
 	}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// dynamoDBFlags say how the DynamoDB door behaves.
+type dynamoDBFlags struct {
+	Messages   messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
+	Auth       auth          `help:"What signatures are good for: any (a well-formed one is asked for), none, or strict (made with a key of --access-keys, and verified). Default: any, strict with keys." placeholder:"any|none|strict"`
+	AccessKeys string        `name:"access-keys" help:"The known access keys: a line each, ID SECRET." placeholder:"FILE"`
+	Namespaced bool          `help:"Keep the tables of each access key and region apart."`
+	IndexLag   time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: it is there at once." placeholder:"DURATION"`
+	TableDelay time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
+}
+
+// messages is messagesCurrent or messagesClassic; "" is messagesCurrent.
+type messages string
+
+const (
+	messagesCurrent messages = "current"
+	messagesClassic messages = "classic"
+)
+
+// auth is one of the three; "" is authAny, or authStrict where keys are known.
+type auth string
+
+const (
+	authAny    auth = "any"
+	authNone   auth = "none"
+	authStrict auth = "strict"
+)
+
+// check finds what the flags cannot say alone or together.
+func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
+	switch d.Messages {
+	case "", messagesCurrent, messagesClassic:
+	default:
+		return fmt.Errorf("--messages: %q is neither current nor classic", d.Messages)
+	}
+	keys := d.secret(doors)
+	switch d.Auth {
+	case "":
+	case authStrict:
+		if !keys {
+			return errors.New("--auth strict verifies signatures of known keys: --access-keys or --token-file is missing")
+		}
+	case authAny, authNone:
+		if keys {
+			return fmt.Errorf("--auth %s excludes --access-keys and --token-file: keys are known to be asked for", d.Auth)
+		}
+	default:
+		return fmt.Errorf("--auth: %q is none of any, none, strict", d.Auth)
+	}
+	switch {
+	case d.Namespaced && mappings > 0:
+		return errors.New("--namespaced and --mapping exclude each other: the rows of a mapping are there once")
+	case d.IndexLag < 0:
+		return fmt.Errorf("--index-lag: %v is not a time to wait", d.IndexLag)
+	case d.TableDelay < 0:
+		return fmt.Errorf("--table-delay: %v is not a time to wait", d.TableDelay)
+	}
+	return nil
+}
+
+// secret says whether only those who know a key come in.
+func (d *dynamoDBFlags) secret(doors doorFlags) bool {
+	return d.AccessKeys != "" || doors.TokenFile != ""
+}
+
+// tokenKeyID is the access key whose secret is the token of --token-file.
+const tokenKeyID = "tabletop"
+
+// apply puts the flags into the options of the door. token is that of
+// --token-file, or "".
+func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
+	if d.Messages == messagesClassic {
+		o.Messages = facade.MessagesClassic
+	}
+	o.NoAuth, o.Namespaced, o.IndexLag = d.Auth == authNone, d.Namespaced, d.IndexLag
+	t := d.TableDelay
+	o.StatusDelays = facade.StatusDelays{
+		Create: t, Update: t, Delete: t, IndexCreate: t, IndexFill: t, IndexDelete: t, TimeToLive: t,
+	}
+	var err error
+	if d.AccessKeys != "" {
+		if o.AccessKeys, err = readAccessKeys(d.AccessKeys); err != nil {
+			return err
+		}
+	}
+	if token != "" {
+		if o.AccessKeys == nil {
+			o.AccessKeys = map[string]string{}
+		}
+		o.AccessKeys[tokenKeyID] = token
+	}
+	return nil
+}
+
+// readAccessKeys reads a file of lines ID SECRET. Empty lines and those that
+// begin with # are passed over. No error shows a secret.
+func readAccessKeys(file string) (map[string]string, error) {
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return nil, badInput("--access-keys: %w", err)
+	}
+	keys := map[string]string{}
+	for n, line := range bytes.Split(src, []byte("\n")) {
+		text := strings.TrimSpace(string(line))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		fields := strings.Fields(text)
+		if len(fields) != 2 {
+			return nil, badInput("--access-keys: %s:%d: %d words; an access key and its secret are expected", file, n+1, len(fields))
+		}
+		if _, twice := keys[fields[0]]; twice {
+			return nil, badInput("--access-keys: %s:%d: the access key %s is there twice", file, n+1, fields[0])
+		}
+		keys[fields[0]] = fields[1]
+	}
+	if len(keys) == 0 {
+		return nil, badInput("--access-keys: %s holds no key; lines of ID SECRET are expected", file)
+	}
+	return keys, nil
+}
