@@ -41,6 +41,10 @@ conformance: build ## official Python clients against a running server
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
 
+.PHONY: conformance-client
+conformance-client: build ## the official Go client's own integration tests
+	$(GO) run ./conformance/bigtable-client bin/tabletop
+
 .PHONY: conformance-js
 conformance-js: build ## the AWS SDK for JavaScript against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -79,4 +83,4 @@ generate: ## rewrite what is generated: the support table of the README
 	$(GO) generate ./...
 
 .PHONY: check
-check: test demo race lint tidy conformance ## all of the above, as .ci/run does
+check: test demo race lint tidy conformance conformance-client ## all of the above, as .ci/run does

@@ -132,14 +132,14 @@ func TestReflection(t *testing.T) {
 		t.Error(err)
 	}
 	// Older tools speak the version before.
-	old, err := grpc_reflection_v1alpha.NewServerReflectionClient(e.dial()).ServerReflectionInfo(e.ctx()) //nolint:staticcheck // deprecated, and still asked for
+	old, err := grpc_reflection_v1alpha.NewServerReflectionClient(e.dial()).ServerReflectionInfo(e.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Send(&grpc_reflection_v1alpha.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1alpha.ServerReflectionRequest_ListServices{}}); err != nil { //nolint:staticcheck // as above
+	if err := old.Send(&grpc_reflection_v1alpha.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1alpha.ServerReflectionRequest_ListServices{}}); err != nil { //nolint:staticcheck // deprecated, and still asked for
 		t.Fatal(err)
 	}
-	if resp, err := old.Recv(); err != nil || len(resp.GetListServicesResponse().GetService()) != len(listed) { //nolint:staticcheck // as above
+	if resp, err := old.Recv(); err != nil || len(resp.GetListServicesResponse().GetService()) != len(listed) { //nolint:staticcheck // deprecated, and still asked for
 		t.Errorf("%v, %v", resp, err)
 	}
 }

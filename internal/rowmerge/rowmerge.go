@@ -133,7 +133,7 @@ func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err erro
 	case size < 0:
 		return false, fmt.Errorf("row %q: a value of %d bytes is announced", m.row.Key, size)
 	case size == 0:
-		return m.finish(c)
+		return m.finish(c), nil
 	case c.GetCommitRow():
 		return false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
 	default:
@@ -188,18 +188,18 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 	if size != 0 {
 		return false, nil
 	}
-	return m.finish(c)
+	return m.finish(c), nil
 }
 
-// finish ends a cell.
-func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
+// finish ends a cell, and reports whether it ends the row.
+func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool) {
 	m.row.Cells = append(m.row.Cells, m.make(m.cell))
 	m.state = inRow
 	if !c.GetCommitRow() {
-		return false, nil
+		return false
 	}
 	m.last, m.begun = m.row.Key, true
-	return true, nil
+	return true
 }
 
 // reset drops the row, which begins again.
