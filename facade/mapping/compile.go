@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -64,7 +65,7 @@ type rule struct {
 	// versioned are the attributes whose absence each version records.
 	versioned []string
 
-	lossTypes, lossEmpty, lossRetention, lossAbsent bool
+	lossTypes, lossEmpty, lossRetention, lossAbsent, lossPrecision bool
 }
 
 type capture struct {
@@ -80,6 +81,8 @@ type put struct {
 	whole    bool // star, all attributes in one cell
 	members  bool // {member}: one cell a member of a set
 	mapKeys  bool // {key}: one cell a key of a map
+	flatten  bool // {attr} or {key} is a path, one cell a leaf
+	newest   bool // the first element of a list is its newest cell
 	family   string
 	qual     *template
 	codec    codec
@@ -90,6 +93,7 @@ type put struct {
 	// byTime says that the timestamp is needed to tell the items apart.
 	byTime bool
 	path   string
+	slots  int // variables of the rule
 }
 
 var (
@@ -191,11 +195,6 @@ func (c *compiler) words() {
 	for i, g := range c.spec.Source.GSIs {
 		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
 		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
-	}
-	for i, r := range c.spec.Rules {
-		for j, p := range r.Put {
-			word(fmt.Sprintf("rules[%d].put[%d].codec", i, j), p.Codec, slices.Sorted(maps.Keys(codecNames))...)
-		}
 	}
 }
 
@@ -356,6 +355,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 			r.lossEmpty = r.lossEmpty || l.What == LossEmpty
 			r.lossRetention = r.lossRetention || l.What == LossRetention
 			r.lossAbsent = r.lossAbsent || l.What == LossAbsent
+			r.lossPrecision = r.lossPrecision || l.What == LossPrecision
 		}
 	}
 	c.when(r, spec, path)
@@ -572,8 +572,13 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 }
 
 func (c *compiler) put(r *rule, spec *Put, path string) {
-	p := &put{attr: spec.Attr, star: spec.Attr == "*", presence: spec.Attr == Presence, codec: codecNames[spec.Codec], timeSlot: slotNone, path: path}
+	p := &put{attr: spec.Attr, star: spec.Attr == "*", presence: spec.Attr == Presence, timeSlot: slotNone, path: path, slots: firstCapture + len(r.captures)}
 	r.puts = append(r.puts, p)
+	var err error
+	if p.codec, err = parseCodec(spec.Codec, c.spec); err != nil {
+		c.fail(path+".codec", CodeSyntax, err.Error(), "")
+		return
+	}
 	family, qual, ok := strings.Cut(spec.Cell, ":")
 	if _, declared := c.l.declared[family]; !ok || !declared || family == FamilyTypes {
 		c.fail(path+".cell", CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
@@ -602,7 +607,14 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".cell", CodeSyntax, err.Error(), "")
 		return
 	}
-	p.qual = t
+	p.qual, p.flatten = t, p.codec.kind == codecFlatten
+	switch spec.Order {
+	case "", OrderAppend:
+	case OrderNewestFirst:
+		p.newest = true
+	default:
+		c.fail(path+".order", CodeSyntax, strconv.Quote(spec.Order), OrderAppend+" or "+OrderNewestFirst)
+	}
 	specials := 0
 	for i, s := range t.slots() {
 		if s < 0 {
@@ -619,7 +631,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	case p.star && r.star != nil:
 		c.fail(path+".attr", CodeSyntax, `a second "*"`, "one a rule")
 	case p.star && !hasAttr && (spec.Codec == "ddbjson" || c.spec.Fidelity == FidelityBlob):
-		p.whole, p.codec = true, codecDDBJSON
+		p.whole, p.codec = true, codec{kind: codecDDBJSON}
 	case p.star && !hasAttr:
 		c.fail(path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson")
 	case p.star:
@@ -632,11 +644,13 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 	case r.byAttr[spec.Attr] != nil:
 		c.fail(path+".attr", CodeSyntax, fmt.Sprintf("attribute %q is put twice", spec.Attr), "one put an attribute")
-	case (p.members || p.mapKeys) && spec.Codec != "":
+	case p.codec.kind == codecFlatten && !p.mapKeys:
+		c.fail(path+".codec", CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
+	case (p.members || p.mapKeys) && spec.Codec != "" && p.codec.kind != codecFlatten:
 		c.fail(path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
 	case p.members && !s.Type.IsSet(), p.mapKeys && s.Type != attr.M:
 		c.fail(path+".cell", CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", spec.Attr), "the type in source.schema")
-	case p.codec == codecByType && s.Type == attr.Absent && !c.l.keepUnknown:
+	case p.codec.kind == codecByType && s.Type == attr.Absent && !c.l.keepUnknown:
 		c.fail(path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", spec.Attr), "the type in source.schema, or a codec")
 	}
 	if c.spec.Fidelity == FidelityBlob && !p.whole && !p.presence {
@@ -759,6 +773,9 @@ func (c *compiler) invert(r *rule, path string) {
 				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
+		if p.byTime && p.flatten {
+			c.fail(p.path+".codec", CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
+		}
 		if p.byTime && r.tag {
 			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
 		}
@@ -793,7 +810,7 @@ func (c *compiler) exclusive() {
 
 // listCells reports whether a put lays a list out as one cell an element.
 func (c *compiler) listCells(r *rule, p *put) bool {
-	return p != nil && r.exclusive && p.codec == codecByType && p.timeSlot == slotNone && p.timeAttr == "" && !p.members && !p.mapKeys
+	return p != nil && r.exclusive && p.codec.kind == codecByType && p.timeSlot == slotNone && p.timeAttr == "" && !p.members && !p.mapKeys && !p.flatten
 }
 
 // absences checks that no two rules record in one row what their versions lack.

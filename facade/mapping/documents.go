@@ -176,6 +176,9 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 
 // at is the schema of the value of a map's key.
 func (s Schema) at(key string) Schema {
+	if s.Type != attr.M {
+		return Schema{}
+	}
 	if k, ok := s.Keys[key]; ok {
 		return k
 	}

@@ -110,7 +110,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		if r.lossRetention {
 			f.Why = "accepted: garbage collection of family " + p.family + " removes items"
 		}
-	case l.sidecar || p.codec == codecDDBJSON:
+	case l.sidecar || p.codec.kind == codecDDBJSON:
 	case r.lossTypes:
 		f.Class, f.Why = Lossy, "accepted: another type comes back as "+s.Type.String()
 	case r.lossEmpty && (s.Type == attr.M || s.Type == attr.L):

@@ -227,7 +227,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 		if len("a/")+len(name) > MaxQualifierBytes {
 			return Placed{}, false, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
-		if b, ok := codecByType.encode(v, x.schemaOf(name)); ok {
+		if b, ok := byType.encode(v, x.schemaOf(name)); ok {
 			placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, b})
 			continue
 		}
@@ -292,7 +292,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		var err error
 		switch {
 		case !marked:
-			v, err = codecByType.decode(value, schema)
+			v, err = byType.decode(value, schema)
 		case form == markJSON:
 			v, err = attr.UnmarshalValue(value)
 		default:

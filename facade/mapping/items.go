@@ -245,6 +245,9 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 		return false, nil
 	}
 	d.expiry(p, c.versions[0].Timestamp)
+	if put.flatten {
+		return true, d.leaf(p, put, special, c)
+	}
 	return true, d.value(p, put, put.named(special), special, c)
 }
 
@@ -253,6 +256,9 @@ func (d *decoder) nameable(put *put, special string) bool {
 	switch {
 	case !utf8.ValidString(special):
 		return !put.star && !put.mapKeys
+	case put.flatten:
+		path, ok := parsePath(special)
+		return ok && (!put.star || path[0] != "" && !d.l.key.isKey(path[0]))
 	case put.star && !put.whole:
 		return special != "" && !d.l.key.isKey(special)
 	}
@@ -299,14 +305,17 @@ func (d *decoder) value(p *partial, put *put, name, special string, c column) er
 	if form == markEmpty {
 		marked = false // stale: what is there wins
 	}
-	if put.codec == codecByType && d.listColumn(put, t, form, marked, schema) {
+	if put.codec.kind == codecByType && d.listColumn(put, t, form, marked, schema) {
 		list := make([]attr.Value, len(c.versions))
 		for i, cell := range c.versions {
 			e, err := parseTagged(cell.Value)
 			if err != nil {
 				return d.l.corrupt(d.r, d.row, c, err)
 			}
-			list[len(list)-1-i] = e
+			list[i] = e
+		}
+		if !put.newest {
+			slices.Reverse(list)
 		}
 		p.item[name] = attr.Value{Type: attr.L, List: list}
 		return nil
@@ -399,12 +408,48 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 	return nil
 }
 
+// leaf reads a column of a flattened put.
+func (d *decoder) leaf(p *partial, put *put, special string, c column) error {
+	path, _ := parsePath(special)
+	if !put.star {
+		path = append([]string{put.attr}, path...)
+	}
+	if len(path) == 1 {
+		return d.value(p, put, path[0], special, c)
+	}
+	if put.timeAttr != "" && !put.timeKey {
+		if v, ok := put.timeValue(c.versions[0].Timestamp); ok {
+			p.item[put.timeAttr] = v
+		}
+	}
+	schema := d.l.schema[path[0]]
+	for _, k := range path[1:] {
+		schema = schema.at(k)
+	}
+	t, form, marked := parseMark(d.side["c/"+c.family+":"+string(c.qual)])
+	v, err := d.plain(byType, t, form, marked, c.versions[0].Value, schema)
+	if err != nil {
+		return d.l.corrupt(d.r, d.row, c, err)
+	}
+	at := p.item
+	for _, k := range path[:len(path)-1] {
+		m := at[k]
+		if m.Type != attr.M {
+			m = attr.MapOf(map[string]attr.Value{})
+			at[k] = m
+		}
+		at = m.Map
+	}
+	at[path[len(path)-1]] = v
+	return nil
+}
+
 func (d *decoder) mapValue(p *partial, name, key string, schema Schema, c column) error {
 	if !utf8.ValidString(key) {
 		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
 	}
 	t, form, marked := parseMark(d.side["c/"+c.family+":"+string(c.qual)])
-	v, err := d.plain(codecByType, t, form, marked, c.versions[0].Value, schema.at(key))
+	v, err := d.plain(byType, t, form, marked, c.versions[0].Value, schema.at(key))
 	if err != nil {
 		return d.l.corrupt(d.r, d.row, c, err)
 	}

@@ -1,8 +1,11 @@
 package mapping
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -30,13 +33,43 @@ type layout interface {
 }
 
 // Load parses and compiles the mapping file src; file names it in errors,
-// which read `file:line:column: path: what; expected …`.
-func Load(file string, src []byte) (*Mapping, error) {
+// which read `file:line:column: path: what; expected …`. The files that it
+// names, descriptor sets of protobufs, are looked for in beside.
+func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	spec, err := Parse(file, src)
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range spec.descriptorFiles() {
+		for _, fsys := range beside {
+			set, err := fs.ReadFile(fsys, name)
+			switch {
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+				continue
+			case err != nil:
+				return nil, fmt.Errorf("%s: reading descriptor set %s: %w", file, name, err)
+			}
+			if spec.Descriptors == nil {
+				spec.Descriptors = map[string][]byte{}
+			}
+			spec.Descriptors[name] = set
+		}
+	}
 	return Compile(spec)
+}
+
+// descriptorFiles are the descriptor sets that codecs name.
+func (s *Spec) descriptorFiles() []string {
+	var names []string
+	for _, r := range s.Rules {
+		for _, p := range r.Put {
+			if args, ok := strings.CutPrefix(p.Codec, "proto("); ok {
+				name, _, _ := strings.Cut(args, ",")
+				names = append(names, strings.TrimSpace(name))
+			}
+		}
+	}
+	return names
 }
 
 // Spec returns what the mapping was compiled from, nil for a default layout.

@@ -565,7 +565,8 @@ func (r *reader) put(n ast.Node, path string) Put {
 			}
 		},
 		"cell":  r.str(&p.Cell, "family:qualifier"),
-		"codec": func(n ast.Node, path string) { p.Codec = r.word(n, path, slices.Sorted(maps.Keys(codecNames))...) },
+		"codec": r.str(&p.Codec, codecList),
+		"order": func(n ast.Node, path string) { p.Order = r.word(n, path, OrderAppend, OrderNewestFirst) },
 		"ts": func(n ast.Node, path string) {
 			if s, ok := n.(*ast.StringNode); ok {
 				name, ok := strings.CutPrefix(s.Value, "{")
@@ -737,6 +738,9 @@ func (rule *Rule) yaml() yaml.MapSlice {
 		put = append(put, entry("cell", p.Cell))
 		if p.Codec != "" {
 			put = append(put, entry("codec", p.Codec))
+		}
+		if p.Order != "" {
+			put = append(put, entry("order", p.Order))
 		}
 		switch {
 		case p.Time.Capture != "":

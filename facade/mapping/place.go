@@ -297,10 +297,16 @@ func (p *placer) cell(put *put, special string, micros int64, value []byte) *Err
 		return err
 	}
 	p.cells = append(p.cells, Cell{Family: put.family, Qualifier: qual, Timestamp: micros, Value: value})
+	p.noteTimed(put)
+	return nil
+}
+
+// noteTimed notes that a cell of the put is there, whose timestamp is an
+// attribute.
+func (p *placer) noteTimed(put *put) {
 	if put.timeAttr != "" && !slices.Contains(p.timed, put) {
 		p.timed = append(p.timed, put)
 	}
-	return nil
 }
 
 func (p *placer) qualifier(put *put, special string) ([]byte, *Error) {
@@ -322,15 +328,18 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	}
 	special := ""
 	if put.star {
-		special = name
+		special = put.special(name)
 		if name == "" {
 			return p.l.fault(CodeDomain, p.r, p.item, name, "the attribute has no name", "")
 		}
-		if err := p.reserved(put, name); err != nil {
+		if err := p.reserved(put, name, special); err != nil {
 			return err
 		}
 	}
 	micros := p.l.cellTime(put, p.vars, p.item, p.time)
+	if put.flatten && v.Type == attr.M && len(v.Map) > 0 {
+		return p.leaves(put, name, v, schema, micros)
+	}
 	done, err := p.spread(put, name, v, schema, micros)
 	if done || err != nil {
 		return err
@@ -340,6 +349,10 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	}
 	// In a column of list elements every other value needs its mark.
 	b, ok := put.codec.encode(v, schema)
+	if !ok && put.codec.kind == codecF64BE && p.r.lossPrecision && v.Type == attr.N {
+		b, _ = appendFloat(nil, v)
+		ok = true
+	}
 	marked := schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.declared[put.family] == (GC{})
 	if ok && !marked {
 		return p.cell(put, special, micros, b)
@@ -362,11 +375,11 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 }
 
 // reserved refuses an attribute whose place under "*" is another put's.
-func (p *placer) reserved(star *put, name string) *Error {
+func (p *placer) reserved(star *put, name, special string) *Error {
 	if len(p.r.puts) == 1 {
 		return nil
 	}
-	qual, err := p.qualifier(star, name)
+	qual, err := p.qualifier(star, special)
 	if err != nil {
 		return err
 	}
@@ -414,7 +427,11 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 			special = name
 		}
 		for i, e := range v.List {
-			if err := p.cell(put, special, (ListEpochMillis+int64(i))*1000, appendTagged(nil, e)); err != nil {
+			millis := int64(ListEpochMillis + i)
+			if put.newest {
+				millis = int64(ListEpochMillis - i)
+			}
+			if err := p.cell(put, special, millis*1000, appendTagged(nil, e)); err != nil {
 				return true, err
 			}
 		}
@@ -425,7 +442,15 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 
 // native reports whether a put gives sets, maps and lists a cell an element.
 func (p *placer) native(put *put) bool {
-	return put.codec == codecByType && p.r.exclusive && put.timeSlot == slotNone && put.timeAttr == "" && !put.members && !put.mapKeys
+	return put.codec.kind == codecByType && p.r.exclusive && put.timeSlot == slotNone && put.timeAttr == "" && !put.members && !put.mapKeys
+}
+
+// special is what {attr} stands for.
+func (c *put) special(name string) string {
+	if c.flatten {
+		return string(appendPathKey(nil, name))
+	}
+	return name
 }
 
 func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
@@ -474,19 +499,26 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 		}
 	}
 	for i, k := range keys {
-		e := v.Map[k]
-		b, ok := codecByType.encode(e, schema.at(k))
-		if !ok {
-			b = plain(e)
-			if !p.acceptsType(codecByType, e, schema.at(k)) {
-				if err := p.cellException(family, quals[i], name+"."+k, plainMark(e.Type), expectedType(schema.at(k))); err != nil {
-					return true, err
-				}
-			}
+		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], schema.at(k), micros); err != nil {
+			return true, err
 		}
-		p.cells = append(p.cells, Cell{Family: family, Qualifier: quals[i], Timestamp: micros, Value: b})
 	}
 	return true, nil
+}
+
+// mapCell adds the cell of something inside of a map.
+func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema Schema, micros int64) *Error {
+	b, ok := byType.encode(v, schema)
+	if !ok {
+		b = plain(v)
+		if !p.acceptsType(byType, v, schema) {
+			if err := p.cellException(family, qual, name, plainMark(v.Type), expectedType(schema)); err != nil {
+				return err
+			}
+		}
+	}
+	p.cells = append(p.cells, Cell{Family: family, Qualifier: qual, Timestamp: micros, Value: b})
+	return nil
 }
 
 // tooLong keeps a set or map that has a member or key longer than a qualifier

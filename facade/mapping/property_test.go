@@ -187,6 +187,30 @@ rules:
 		name: "shared expiry", yaml: strings.Replace(strings.Replace(expiring("one-second", "1s"), "'{PK}', '{SK}'", "'{PK}'", 1), "'a:{attr}'", "'a:{SK}/{attr}'", 1),
 		attrs: []string{"Expires", "Expires", "Expires"}, total: true,
 	},
+	{
+		name: "flattened", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "put: [{attr: '*', cell: 'a:{attr}'}]",
+			`put: [{attr: f, cell: "a:k.x"}, {attr: '*', cell: 'a:{attr}', codec: flatten}]`, 1),
+	},
+	{
+		name: "flattened wide", yaml: `apiVersion: migration/v1
+source:
+` + keysSN + schema + `target: {table: t, families: {a: {}, _t: {}}}
+on: {unknown-attribute: sidecar}
+rules: [{name: item, row: ['{PK}'], put: [{attr: f, cell: 'a:f/{SK:nord}/{key}', codec: flatten}, {attr: o, cell: 'a:o/{SK:nord}/{key}', codec: flatten}]}]
+`,
+	},
+	{
+		name: "codecs", yaml: `apiVersion: migration/v1
+source:
+` + keysSS + schema + `target: {table: t, families: {a: {}, _t: {}}}
+on: {unknown-attribute: sidecar}
+rules:
+- name: item
+  row: ['{PK}', '{SK}']
+  put: [{attr: a, cell: "a:a", codec: text}, {attr: b, cell: "a:b", codec: text}, {attr: j, cell: "a:j", codec: text}, {attr: l, cell: "a:l", codec: text}, {attr: n, cell: "a:n", codec: f64be},
+    {attr: y, cell: "a:y", codec: f64be}, {attr: f, cell: "a:f", codec: b64}, {attr: e, cell: "a:e", order: newest-first}, {attr: "~", cell: "a:~", codec: i64be}, {attr: '*', cell: 'a:+{attr}', order: newest-first}]
+`, total: true,
+	},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},

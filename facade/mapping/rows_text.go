@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
@@ -23,6 +25,35 @@ import (
 // object or array) stands as it is, other printable text is quoted, the rest
 // is hex.
 func FormatRow(dst []byte, row Row) []byte {
+	return formatRow(dst, row, func(c Cell) string { return valueText(c.Value) })
+}
+
+// FormatRow is the function FormatRow with protobufs decoded: the name of the
+// message, and its fields as JSON.
+func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return FormatRow(dst, row)
+	}
+	var puts []*put
+	for _, r := range l.rules {
+		if _, ok := l.parseRow(r, row.Key); ok {
+			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
+		}
+	}
+	return formatRow(dst, row, func(c Cell) string {
+		for _, p := range puts {
+			if p.family == c.Family && p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
+				if v, err := p.codec.decode(c.Value, l.schema[p.attr]); err == nil {
+					return string(p.codec.message.FullName()) + " " + string(appendPlainJSON(nil, v))
+				}
+			}
+		}
+		return valueText(c.Value)
+	})
+}
+
+func formatRow(dst []byte, row Row, text func(c Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
 	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == FamilyState })
@@ -36,7 +67,7 @@ func FormatRow(dst []byte, row Row) []byte {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
 	})
 	for _, c := range cells {
-		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, valueText(c.Value))
+		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, text(c))
 	}
 	return dst
 }

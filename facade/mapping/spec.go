@@ -23,6 +23,10 @@ type Spec struct {
 	Rules            []Rule   // the first whose When matches takes the item
 	Patterns         []string // files or folders of access patterns
 
+	// Descriptors are the serialized FileDescriptorSets that codec proto names,
+	// by file name.
+	Descriptors map[string][]byte
+
 	file string
 	pos  map[string]position // by path
 }
@@ -152,7 +156,7 @@ type GC struct {
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {
 	Rule string // "" for all rules
-	What string // LossTypes, LossEmpty, LossRetention, LossAbsent
+	What string // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision
 	Why  string
 }
 
@@ -168,9 +172,11 @@ const (
 	// older version where the newest has none, since there is no sidecar to
 	// say so. Items come back all the same.
 	LossAbsent = "absent"
+	// LossPrecision: codec f64be rounds numbers that it does not hold exactly.
+	LossPrecision = "precision"
 )
 
-var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent}
+var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision}
 
 // Rule sends items to rows and cells.
 type Rule struct {
@@ -194,9 +200,18 @@ type Put struct {
 	// a cell without attribute that says that the item is there.
 	Attr  string
 	Cell  string // family:qualifier template
-	Codec string // "" by type; s n b bool i64be nord json ddbjson
+	Codec string // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten proto(file, message)
 	Time  PutTime
+	// Order is which element of a list is its newest cell: OrderAppend
+	// (default) the last, OrderNewestFirst the first.
+	Order string
 }
+
+// The orders of a list's cells.
+const (
+	OrderAppend      = "append"
+	OrderNewestFirst = "newest-first"
+)
 
 // Presence is the Put.Attr of a cell that stands for the item itself (`attr:
 // null` in YAML).

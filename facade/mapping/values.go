@@ -1,12 +1,16 @@
 package mapping
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -106,31 +110,65 @@ func clip(b []byte) []byte {
 	return b
 }
 
-// codec turns one attribute value into the value of one cell.
-type codec uint8
+// codec turns one attribute value into the value of one cell. The zero codec
+// goes by type.
+type codec struct {
+	kind    codecKind
+	message protoreflect.MessageDescriptor // of codecProto
+}
+
+type codecKind uint8
 
 const (
-	codecByType  codec = iota // native for scalars, canonical DynamoDB JSON for others
-	codecString               // s: S as UTF-8
-	codecNumber               // n: N as canonical text
-	codecBinary               // b: B as it is
-	codecBool                 // bool: 01 or 00
-	codecI64BE                // i64be: 8 bytes, big-endian, signed
-	codecOrdered              // nord: order-preserving text
-	codecJSON                 // json: plain JSON, types by the schema
-	codecDDBJSON              // ddbjson: canonical DynamoDB JSON
-	codecTagged               // tag byte and value, of the default layout
+	codecByType  codecKind = iota // native for scalars, canonical DynamoDB JSON for others
+	codecString                   // s: S as UTF-8
+	codecNumber                   // n: N as canonical text
+	codecBinary                   // b: B as it is
+	codecBool                     // bool: 01 or 00
+	codecText                     // text: the scalar of the schema's type as people write it
+	codecBase64                   // b64: B as base64
+	codecI64BE                    // i64be: 8 bytes, big-endian, signed
+	codecF64BE                    // f64be: 8 bytes, big-endian, IEEE 754
+	codecOrdered                  // nord: order-preserving text
+	codecJSON                     // json: plain JSON, types by the schema
+	codecDDBJSON                  // ddbjson: canonical DynamoDB JSON
+	codecFlatten                  // flatten: a cell for each leaf of a map; its value goes by type
+	codecProto                    // proto(file, message): a protobuf
+	codecTagged                   // tag byte and value, of the default layout
 )
 
-var codecNames = map[string]codec{
-	"s": codecString, "n": codecNumber, "b": codecBinary, "bool": codecBool, "i64be": codecI64BE,
-	"nord": codecOrdered, "json": codecJSON, "ddbjson": codecDDBJSON,
+// byType is the codec of what no put says otherwise.
+var byType codec
+
+var codecNames = map[string]codecKind{
+	"s": codecString, "n": codecNumber, "b": codecBinary, "bool": codecBool, "text": codecText, "b64": codecBase64,
+	"i64be": codecI64BE, "f64be": codecF64BE, "nord": codecOrdered, "json": codecJSON, "ddbjson": codecDDBJSON, "flatten": codecFlatten,
+}
+
+// codecList says what parseCodec takes.
+const codecList = "s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten or proto(file, message)"
+
+// parseCodec finds a codec by its text; spec has the descriptors of protobufs.
+func parseCodec(text string, spec *Spec) (codec, error) {
+	if text == "" {
+		return codec{}, nil
+	}
+	if args, ok := strings.CutPrefix(text, "proto("); ok && strings.HasSuffix(args, ")") {
+		file, name, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
+		message, err := spec.message(strings.TrimSpace(file), strings.TrimSpace(name))
+		return codec{codecProto, message}, err
+	}
+	kind, ok := codecNames[text]
+	if !ok {
+		return codec{}, fmt.Errorf("unknown codec %q; expected %s", text, codecList)
+	}
+	return codec{kind: kind}, nil
 }
 
 // expected says in words what a codec takes.
 func (c codec) expected(s Schema) string {
-	switch c {
-	case codecByType:
+	switch c.kind {
+	case codecByType, codecFlatten:
 		return "type " + s.Type.String()
 	case codecString:
 		return "type S (codec s)"
@@ -142,21 +180,31 @@ func (c codec) expected(s Schema) string {
 		return "type BOOL (codec bool)"
 	case codecI64BE:
 		return "an integer N from -2^63 to 2^63-1 (codec i64be)"
+	case codecText:
+		return "a scalar of type " + s.Type.String() + " (codec text)"
+	case codecBase64:
+		return "type B (codec b64)"
+	case codecF64BE:
+		return "a number that 64 bits of floating point hold exactly (codec f64be), or accept_loss: [{what: precision}]"
 	case codecJSON:
 		return "a value that plain JSON and the schema give back (codec json)"
+	case codecProto:
+		return "a value that message " + string(c.message.FullName()) + " gives back (codec proto)"
 	case codecDDBJSON, codecTagged:
 	}
 	return ""
 }
 
 // selfTyped reports whether the codec's bytes tell the type without a schema.
-func (c codec) selfTyped() bool { return c != codecByType }
+func (c codec) selfTyped() bool {
+	return c.kind != codecByType && c.kind != codecText && c.kind != codecFlatten
+}
 
 // encode returns the cell value of v, or false where v is outside of the
 // codec's domain under the schema.
 func (c codec) encode(v attr.Value, s Schema) ([]byte, bool) {
-	switch c {
-	case codecByType:
+	switch c.kind {
+	case codecByType, codecFlatten:
 		if v.Type != s.Type && (v.Type.IsScalar() || s.Type.IsScalar() || s.Type == attr.Absent) {
 			return nil, false
 		}
@@ -172,6 +220,18 @@ func (c codec) encode(v attr.Value, s Schema) ([]byte, bool) {
 	case codecI64BE:
 		n, ok := integer(v)
 		return binary.BigEndian.AppendUint64(nil, uint64(n)), ok
+	case codecText:
+		if v.Type != s.Type || !v.Type.IsScalar() {
+			return nil, false
+		}
+		return appendText(nil, v), true
+	case codecBase64:
+		return base64.StdEncoding.AppendEncode(nil, []byte(v.Str)), v.Type == attr.B
+	case codecF64BE:
+		b, exact := appendFloat(nil, v)
+		return b, exact
+	case codecProto:
+		return encodeMessage(c.message, v, s)
 	case codecOrdered:
 		if v.Type != attr.N {
 			return nil, false
@@ -191,8 +251,8 @@ func (c codec) encode(v attr.Value, s Schema) ([]byte, bool) {
 
 // decode is the inverse of encode.
 func (c codec) decode(b []byte, s Schema) (attr.Value, error) {
-	switch c {
-	case codecByType:
+	switch c.kind {
+	case codecByType, codecFlatten:
 		return parsePlain(s.Type, b)
 	case codecString:
 		return parseScalar(attr.S, b)
@@ -207,6 +267,14 @@ func (c codec) decode(b []byte, s Schema) (attr.Value, error) {
 			return attr.Value{}, fmt.Errorf("%x is no 8-byte integer", clip(b))
 		}
 		return attr.Int(int64(binary.BigEndian.Uint64(b))), nil
+	case codecText:
+		return parseText(s.Type, b)
+	case codecBase64:
+		return parseBase64(b)
+	case codecF64BE:
+		return parseFloat(b)
+	case codecProto:
+		return decodeMessage(c.message, b, s)
 	case codecOrdered:
 		text, err := attr.ParseOrderedNumber(b)
 		return attr.Value{Type: attr.N, Str: text}, err
@@ -217,7 +285,56 @@ func (c codec) decode(b []byte, s Schema) (attr.Value, error) {
 	case codecTagged:
 		return parseTagged(b)
 	}
-	return attr.Value{}, fmt.Errorf("no codec %d", c)
+	return attr.Value{}, fmt.Errorf("no codec %d", c.kind)
+}
+
+// appendText appends a scalar as people write it: true and false, base64.
+func appendText(dst []byte, v attr.Value) []byte {
+	switch {
+	case v.Type == attr.BOOL:
+		return strconv.AppendBool(dst, v.Bool)
+	case v.Type == attr.B:
+		return base64.StdEncoding.AppendEncode(dst, []byte(v.Str))
+	}
+	return append(dst, v.Str...)
+}
+
+// parseText is the inverse of appendText.
+func parseText(t attr.Type, b []byte) (attr.Value, error) {
+	switch {
+	case t == attr.BOOL && (string(b) == "true" || string(b) == "false"):
+		return attr.Boolean(string(b) == "true"), nil
+	case t == attr.B:
+		return parseBase64(b)
+	case t == attr.BOOL || !t.IsScalar():
+		return attr.Value{}, fmt.Errorf("%q is no text of type %s", clip(b), t)
+	}
+	return parseScalar(t, b)
+}
+
+func parseBase64(b []byte) (attr.Value, error) {
+	raw, err := base64.StdEncoding.Strict().DecodeString(string(b))
+	return attr.Binary(raw), err
+}
+
+// appendFloat appends the nearest floating-point number of 64 bits; exact says
+// that parseFloat gives v back.
+func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
+	f, err := strconv.ParseFloat(v.Str, 64)
+	if v.Type != attr.N || err != nil {
+		return dst, false
+	}
+	b = binary.BigEndian.AppendUint64(dst, math.Float64bits(f))
+	back, err := parseFloat(b[len(dst):])
+	return b, err == nil && back.Str == v.Str
+}
+
+// parseFloat reads the shortest number that appendFloat writes the same.
+func parseFloat(b []byte) (attr.Value, error) {
+	if len(b) != 8 {
+		return attr.Value{}, fmt.Errorf("%x is no 8-byte number", clip(b))
+	}
+	return attr.Number(strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(b)), 'g', -1, 64))
 }
 
 // plain returns the form that needs the type to be known when it is a
