@@ -35,6 +35,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		if err != nil {
 			tb.Fatalf("testkit: mapping: %v", err)
 		}
-		m, err := mapping.Load(path, src)
+		m, err := mapping.Load(path, src, os.DirFS(filepath.Dir(path)))
 		if err != nil {
 			tb.Fatalf("testkit: mapping: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"sync"
 	"time"
@@ -193,7 +194,7 @@ func loadMappings(files []string) ([]*mapping.Mapping, error) {
 		if err != nil {
 			return nil, badInput("--mapping: %w", err)
 		}
-		m, err := mapping.Load(file, src)
+		m, err := mapping.Load(file, src, os.DirFS(filepath.Dir(file)))
 		if err != nil {
 			return nil, badInput("--mapping: %w", err)
 		}

@@ -40,22 +40,31 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range spec.descriptorFiles() {
-		for _, fsys := range beside {
-			set, err := fs.ReadFile(fsys, name)
-			switch {
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-				continue
-			case err != nil:
-				return nil, fmt.Errorf("%s: reading descriptor set %s: %w", file, name, err)
-			}
-			if spec.Descriptors == nil {
-				spec.Descriptors = map[string][]byte{}
-			}
-			spec.Descriptors[name] = set
+	for _, fsys := range beside {
+		if err := spec.ReadDescriptors(fsys); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return Compile(spec)
+}
+
+// ReadDescriptors reads the descriptor sets that codec proto names and that are
+// in fsys. One that is missing is an error of Compile.
+func (s *Spec) ReadDescriptors(fsys fs.FS) error {
+	for _, name := range s.descriptorFiles() {
+		set, err := fs.ReadFile(fsys, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading descriptor set %s: %w", name, err)
+		}
+		if s.Descriptors == nil {
+			s.Descriptors = map[string][]byte{}
+		}
+		s.Descriptors[name] = set
+	}
+	return nil
 }
 
 // descriptorFiles are the descriptor sets that codecs name.
