@@ -265,6 +265,11 @@ func BenchmarkVersions(b *testing.B) {
 						if !it.First() || len(it.Value()) != 1 {
 							b.Fatal(it.Error())
 						}
+						// Is there another column?
+						column := it.Key()[:len(it.Key())-timestampLen]
+						if it.SeekGE(prefixEnd(bytes.Clone(column))) {
+							b.Fatal("more than one column")
+						}
 						if err := it.Close(); err != nil {
 							b.Fatal(err)
 						}

@@ -46,10 +46,24 @@ type Scan struct {
 	// What holds a row key or a qualifier that is not written as it is.
 	escaped, escapedQualifier []byte
 
+	// What short keys need, in one allocation with the rest.
+	buffers [6][scanBufferBytes]byte
+
 	walk  walk
 	rules *columnRule // hides what they let go; nil hides nothing
 	has   bool        // cell is a cell of the current row
 	cell  Cell
+}
+
+// scanBufferBytes is the length of the keys of a row up to which a scan takes
+// no memory for each.
+const scanBufferBytes = 48
+
+// useBuffers makes the scan keep keys in itself while they are short.
+func (s *Scan) useBuffers() {
+	for i, b := range []*[]byte{&s.lower, &s.upper, &s.prefix, &s.column, &s.target, &s.seek} {
+		*b = s.buffers[i][:0]
+	}
 }
 
 // scanAt says where a Scan's iterator is.
@@ -75,6 +89,7 @@ func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, erro
 		return nil, err
 	}
 	s := &Scan{d: d, ctx: ctx, owned: true, spans: o.Spans, reverse: o.Reverse}
+	s.useBuffers()
 	if err := s.open(table); err != nil {
 		return nil, err
 	}
@@ -96,8 +111,9 @@ func (d *DB) eagerRules(t *table, now func() time.Time) *columnRule {
 // now. The caller keeps the DB from closing.
 func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (*Scan, error) {
 	s := &Scan{d: d, ctx: ctx, t: t, rules: d.eagerRules(t, func() time.Time { return now })}
-	s.prefix = appendRowPrefix(nil, t.def.ID, row)
-	s.lower, s.upper = s.prefix, prefixEnd(bytes.Clone(s.prefix))
+	s.useBuffers()
+	s.prefix = appendRowPrefix(s.prefix, t.def.ID, row)
+	s.lower, s.upper = s.prefix, prefixEnd(append(s.upper, s.prefix...))
 	s.nextSpan = 1
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {
@@ -213,7 +229,7 @@ func (s *Scan) NextRow() bool {
 func (s *Scan) advanceRow() bool {
 	var valid bool
 	switch {
-	case s.at == atNone && s.prefix != nil:
+	case s.at == atNone && len(s.prefix) > 0:
 		return false // the scan, or the one row it is of, is done
 	case s.at == atNone:
 		valid = s.first()
@@ -384,8 +400,9 @@ func (s *Scan) load() bool {
 			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
 			return false
 		}
-		s.cell.Ordinal = binary.BigEndian.Uint16(s.column)
-		s.cell.Family = s.t.live(s.cell.Ordinal).Name
+		if ordinal := binary.BigEndian.Uint16(s.column); ordinal != s.cell.Ordinal || s.cell.Family == "" {
+			s.cell.Ordinal, s.cell.Family = ordinal, s.t.live(ordinal).Name
+		}
 		if plain {
 			s.cell.Qualifier = qualifier[:n-terminatorLen]
 		} else {
