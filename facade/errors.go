@@ -67,6 +67,7 @@ const (
 	codeInvalidSignature       = "InvalidSignatureException"
 	codeLimitExceeded          = "LimitExceededException"
 	codeMissingAuthentication  = "MissingAuthenticationTokenException"
+	codePolicyNotFound         = "PolicyNotFoundException"
 	codeRequestTooLarge        = "RequestEntityTooLargeException"
 	codeResourceInUse          = "ResourceInUseException"
 	codeResourceNotFound       = "ResourceNotFoundException"

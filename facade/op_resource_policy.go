@@ -1,0 +1,21 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+)
+
+// resourcePolicyInput is the request of GetResourcePolicy.
+type resourcePolicyInput struct{ ResourceArn *string }
+
+// getResourcePolicy answers that a table has no policy.
+func (s *Server) getResourcePolicy(ctx context.Context, in *resourcePolicyInput) (*emptyOutput, error) {
+	name, err := s.taggedTable(s.validator("GetResourcePolicy"), in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.store.table(ctx, name); err != nil {
+		return nil, controlError(err, name)
+	}
+	return nil, badRequest(codePolicyNotFound, fmt.Sprintf(msgPolicyNotFound, *in.ResourceArn))
+}
