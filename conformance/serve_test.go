@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 )
+
+// binary is the tabletop that the tests run.
+var binary string
 
 // TestMain builds the binary, starts it, and sets what it asks to export in
 // this process' environment: where the clients look for it by themselves.
@@ -22,32 +26,24 @@ func run(m *testing.M) int {
 		return failed("temporary folder", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, "tabletop")
+	binary = filepath.Join(dir, "tabletop")
 	build := exec.Command("go", "build", "-o", binary, "../cmd/tabletop")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return failed("go build", err)
 	}
-
-	server := exec.Command(binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0")
-	server.Stderr = os.Stderr
-	out, err := server.StdoutPipe()
+	server, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0")
 	if err != nil {
 		return failed("serve", err)
 	}
-	if err := server.Start(); err != nil {
-		return failed("serve", err)
-	}
-	if err := export(out); err != nil {
-		_ = server.Process.Kill()
-		return failed("serve", err)
+	for name, value := range server.exports {
+		if err := os.Setenv(name, value); err != nil {
+			return failed("environment", err)
+		}
 	}
 	code := m.Run()
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := server.stop(); err != nil {
 		return failed("stopping the server", err)
-	}
-	if err := server.Wait(); err != nil {
-		return failed("the server, at its end", err)
 	}
 	return code
 }
@@ -57,20 +53,60 @@ func failed(what string, err error) int {
 	return 1
 }
 
-// export sets the variables that the server prints, until it is ready.
-func export(out io.Reader) error {
+// process is a running `tabletop serve`.
+type process struct {
+	*exec.Cmd
+	exports map[string]string // the variables that it prints for export
+}
+
+// serve starts `tabletop serve` and waits until it is ready.
+func serve(args ...string) (*process, error) {
+	p := &process{exec.Command(binary, append([]string{"serve"}, args...)...), map[string]string{}}
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	if err := p.ready(out); err != nil {
+		return nil, errors.Join(err, p.kill())
+	}
+	return p, nil
+}
+
+// ready reads the variables that the server prints, until it is ready.
+func (p *process) ready(out io.Reader) error {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		line := lines.Text()
 		if assignment, ok := strings.CutPrefix(line, "export "); ok {
 			name, value, _ := strings.Cut(assignment, "=")
-			if err := os.Setenv(name, value); err != nil {
-				return err
-			}
+			p.exports[name] = value
 		}
 		if strings.HasPrefix(line, "# ready") {
 			return nil
 		}
 	}
 	return fmt.Errorf("it ended before it was ready: %w", lines.Err())
+}
+
+// stop ends the server as a user does.
+func (p *process) stop() error {
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return p.Wait()
+}
+
+// kill ends the server at once, in the midst of what it does.
+func (p *process) kill() error {
+	if err := p.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := p.Wait(); err != nil && p.ProcessState == nil {
+		return err
+	}
+	return nil
 }
