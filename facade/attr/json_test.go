@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -237,6 +239,61 @@ func TestJSON_RoundTrip(t *testing.T) {
 	})
 }
 
+// maxFootprint is how many bytes an item may take in memory for each byte of
+// its JSON text: a number of five characters is 126 digits, a NULL a whole
+// Value.
+const maxFootprint = 32
+
+// footprint is at least what a value takes in memory, itself not counted.
+func footprint(v Value) int {
+	const valueBytes, stringBytes = int(unsafe.Sizeof(Value{})), int(unsafe.Sizeof(""))
+	n := len(v.Str) + cap(v.Set)*stringBytes + cap(v.List)*valueBytes + 2*len(v.Map)*(stringBytes+valueBytes)
+	for _, member := range v.Set {
+		n += len(member)
+	}
+	for _, element := range v.List {
+		n += footprint(element)
+	}
+	for name, element := range v.Map {
+		n += len(name) + footprint(element)
+	}
+	return n
+}
+
+func checkFootprint(tb testing.TB, data []byte, item Item) {
+	tb.Helper()
+	const smallest = 1 << 10
+	if n := footprint(Value{Type: M, Map: item}); n > maxFootprint*len(data)+smallest {
+		tb.Errorf("%.80q… of %d bytes takes %d in memory", data, len(data), n)
+	}
+}
+
+// An item takes no more memory than its text allows for, whatever it holds.
+func TestUnmarshalItem_Footprint(t *testing.T) {
+	t.Parallel()
+	const elements = 20_000
+	list := func(element string) string {
+		return `{"a":{"L":[` + strings.Repeat(element+",", elements-1) + element + `]}}`
+	}
+	numbers := make([]string, elements)
+	members := make([]string, elements)
+	for i := range numbers {
+		numbers[i] = `"` + strconv.Itoa(10_000+i) + `E120"`
+		members[i] = `"` + strconv.FormatInt(int64(i), 36) + `":{"NULL":true}`
+	}
+	for _, text := range []string{
+		list(`{"NULL":true}`), list(`{"N":"1E125"}`), list(`{"S":""}`), list(`{"L":[]}`), list(`{"M":{}}`), list(`{"L":[{"M":{}}]}`), list(`{"SS":["a"]}`),
+		`{"a":{"NS":[` + strings.Join(numbers, ",") + `]}}`, `{"a":{"M":{` + strings.Join(members, ",") + `}}}`,
+		`{"a":{"N":"` + strings.Repeat("0", 1<<20) + `1"}}`, `{"a":` + nested(31) + `}`,
+	} {
+		item, err := UnmarshalItem([]byte(text))
+		if err != nil {
+			t.Errorf("%.80s…: %v", text, err)
+		}
+		checkFootprint(t, []byte(text), item)
+	}
+}
+
 func FuzzUnmarshalItem(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":{"S":"x"}}`, `{"a":{"NS":["1","2.50"]},"b":{"L":[{"NULL":true},{"M":{"k":{"B":"AA=="}}}]}}`,
@@ -256,6 +313,7 @@ func FuzzUnmarshalItem(f *testing.F) {
 			}
 			return
 		}
+		checkFootprint(t, data, item)
 		json := AppendItemJSON(nil, item)
 		back, err := UnmarshalItem(bytes.Clone(json))
 		if err != nil || !EqualItems(item, back) || !bytes.Equal(json, AppendItemJSON(nil, back)) {
