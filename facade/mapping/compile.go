@@ -26,6 +26,8 @@ type rules struct {
 	// maps, where one is declared; familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
 	familyAttr           map[string]string
+	shared               string // family of the attributes in sharedAttrs
+	sharedAttrs          map[string]bool
 	ttl                  *timeToLive
 	sidecar              bool // `_t` is declared and the profile uses it
 	keepUnknown          bool
@@ -122,11 +124,10 @@ func (s *Spec) positionOf(path string) position {
 		if p, ok := s.pos[path]; ok {
 			return p
 		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
+		if path == "" {
 			return position{}
 		}
-		path = path[:i]
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
 }
 
@@ -188,6 +189,8 @@ func (c *compiler) words() {
 		}
 	}
 	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
+	word("compat", c.spec.Compat, CompatGoogleUtility)
+	word("on.collision", c.spec.Collision, CollisionError, CollisionQualifier)
 	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
 	for i, l := range c.spec.AcceptLoss {
 		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
@@ -257,6 +260,34 @@ func (c *compiler) families() {
 	c.l.sidecar = hasTypes && c.spec.Fidelity != FidelityIdiomatic
 	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s Schema) bool { return s.Type.IsSet() })
 	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s Schema) bool { return s.Type == attr.M })
+	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, DefaultMaxFamilies); n > most {
+		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+	}
+	c.sharedFamily()
+}
+
+// sharedFamily gives the sets and maps without a family of their own the one
+// they share.
+func (c *compiler) sharedFamily() {
+	f := c.spec.Target.Shared
+	if f == "" {
+		return
+	}
+	if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.familyAttr[f] != "" {
+		c.fail("target.shared", CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
+	}
+	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
+	for name, s := range c.l.schema {
+		if c.l.key.isKey(name) || strings.Contains(name, "\x00") {
+			continue
+		}
+		switch {
+		case s.Type.IsSet() && c.l.setFamily[name] == "":
+			c.l.setFamily[name], c.l.sharedAttrs[name] = f, true
+		case s.Type == attr.M && c.l.mapFamily[name] == "":
+			c.l.mapFamily[name], c.l.sharedAttrs[name] = f, true
+		}
+	}
 }
 
 // attrFamilies finds the declared families that hold an attribute's sets (or
@@ -768,6 +799,9 @@ func (c *compiler) invert(r *rule, path string) {
 			cell[p.timeSlot] = true
 		}
 		known := r.closure(cell)
+		if c.spec.Collision == CollisionQualifier && !r.knowsKey(known) {
+			known = c.qualify(r, p, known)
+		}
 		for slot, a := range c.l.key.attrs() {
 			if !known[slot] {
 				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
@@ -780,6 +814,54 @@ func (c *compiler) invert(r *rule, path string) {
 			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
 		}
 	}
+}
+
+// qualify adds to the qualifier of a put what tells the items apart that could
+// meet on one of its cells.
+func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
+	var add []part
+	for slot, a := range c.l.key.attrs() {
+		if known[slot] {
+			continue
+		}
+		slots := []int{slot}
+		if r.when[slot] != nil {
+			slots = r.when[slot].slots()
+		}
+		for _, s := range slots {
+			if known[s] {
+				continue
+			}
+			name := a.Name
+			if s >= firstCapture {
+				name = r.captures[s-firstCapture].name
+			}
+			_, enc, err := c.reference(r, name, "")
+			if err != nil {
+				c.fail(p.path+".cell", CodeSyntax, err.Error(), "")
+				return known
+			}
+			add = append(add, part{slot: s, enc: enc})
+			known[s] = true
+		}
+		known = r.closure(known)
+	}
+	t := &template{src: p.qual.src}
+	parts := p.qual.parts
+	var last []part // {attr}, {member} or {key}
+	if n := len(parts); n > 0 && parts[n-1].lit == nil && parts[n-1].slot < slotNone {
+		parts, last = parts[:n-1], parts[n-1:]
+	}
+	t.parts = slices.Clone(parts)
+	between := part{lit: []byte{'#'}, slot: slotNone}
+	for _, a := range append(add, last...) {
+		if len(t.parts) > 0 {
+			t.parts = append(t.parts, between)
+		}
+		t.parts = append(t.parts, a)
+	}
+	p.qual = t
+	return known
 }
 
 // exclusive finds the rules whose rows belong to one item.
@@ -886,6 +968,9 @@ func (c *compiler) claims() {
 	var all []claim
 	for _, r := range c.l.rules {
 		for _, p := range r.puts {
+			if p.family == c.l.shared {
+				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
+			}
 			if f := c.l.familyAttr[p.family]; f != "" {
 				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
 			}
@@ -923,6 +1008,9 @@ func qualifiersMeet(a, b *template) bool {
 // mapping. Errors are *SpecError; where spec came from Parse they have its
 // positions. The Spec must not be changed afterwards.
 func Compile(spec *Spec) (*Mapping, error) {
+	if spec.Compat != "" {
+		return compileCompat(spec)
+	}
 	l, err := compileRules(spec)
 	if err != nil {
 		return nil, err

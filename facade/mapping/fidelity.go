@@ -45,6 +45,9 @@ func (f Fidelity) String() string {
 // attribute of the schema, rule by rule. The default layout loses nothing and
 // yields nil.
 func (m *Mapping) Fidelity() []Fidelity {
+	if l, ok := m.layout.(*googleUtility); ok {
+		return l.fidelity()
+	}
 	l, ok := m.layout.(*rules)
 	if !ok {
 		return nil

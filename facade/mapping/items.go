@@ -184,7 +184,10 @@ func (d *decoder) column(c column) error {
 	}
 	if d.r.exclusive {
 		if name, ok := d.l.familyAttr[c.family]; ok {
-			return d.familyColumn(c, name)
+			return d.familyColumn(c, name, c.qual)
+		}
+		if name, member, ok := bytes.Cut(c.qual, []byte{0}); ok && d.l.shared == c.family && d.l.sharedAttrs[string(name)] {
+			return d.familyColumn(c, string(name), member)
 		}
 	}
 	// Literal columns before "*".
@@ -360,8 +363,9 @@ func (d *decoder) markOf(put *put, name string, c column) (attr.Type, byte, bool
 	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
 }
 
-// familyColumn reads a column of a set's or map's own family.
-func (d *decoder) familyColumn(c column, name string) error {
+// familyColumn reads the column of a member or key in the family of a set or
+// map.
+func (d *decoder) familyColumn(c column, name string, member []byte) error {
 	p := d.claim(d.rowVars)
 	if p == nil {
 		return nil
@@ -375,11 +379,11 @@ func (d *decoder) familyColumn(c column, name string) error {
 	isSet, isMap := d.l.setFamily[name] == c.family, d.l.mapFamily[name] == c.family
 	switch {
 	case isSet && t.IsSet():
-		return d.member(p, name, c.qual, t, c)
+		return d.member(p, name, member, t, c)
 	case isMap && t == attr.M, isMap && !isSet:
-		return d.mapValue(p, name, string(c.qual), schema, c)
+		return d.mapValue(p, name, string(member), schema, c)
 	case isSet:
-		return d.member(p, name, c.qual, attr.SS, c)
+		return d.member(p, name, member, attr.SS, c)
 	}
 	return nil
 }

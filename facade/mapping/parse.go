@@ -25,6 +25,9 @@ const (
 	maxMappingFileNesting = 200
 )
 
+// maxFamilies bounds the families of a table.
+const maxFamilies = 1000
+
 type position struct{ line, column int }
 
 // Parse reads a mapping file strictly: unknown keys are errors. Errors are
@@ -292,6 +295,7 @@ func (r *reader) root(n ast.Node) {
 	s := r.spec
 	r.object(n, "", map[string]field{
 		"apiVersion": func(n ast.Node, path string) { r.word(n, path, APIVersion) },
+		"compat":     func(n ast.Node, path string) { s.Compat = r.word(n, path, CompatGoogleUtility) },
 		"source":     r.source,
 		"target":     r.target,
 		"fidelity": func(n ast.Node, path string) {
@@ -314,7 +318,10 @@ func (r *reader) root(n ast.Node) {
 		"on": func(n ast.Node, path string) {
 			onlyError := func(n ast.Node, path string) { r.word(n, path, "error") }
 			r.object(n, path, map[string]field{
-				"collision": onlyError, "unmatched": onlyError, "limit": onlyError,
+				"collision": func(n ast.Node, path string) {
+					s.Collision = r.word(n, path, CollisionError, CollisionQualifier)
+				},
+				"unmatched": onlyError, "limit": onlyError,
 				"unknown-attribute": func(n ast.Node, path string) {
 					s.UnknownAttribute = r.word(n, path, UnknownError, UnknownSidecar)
 				},
@@ -334,7 +341,7 @@ func (r *reader) root(n ast.Node) {
 		"patterns": r.texts(&s.Patterns, "a path"),
 		// Levels and thresholds of lint rules: package fixtures/lint reads them.
 		"lint": func(ast.Node, string) {},
-	}, "apiVersion", "source", "target", "rules")
+	}, "apiVersion", "source", "target")
 }
 
 func (r *reader) source(n ast.Node, path string) {
@@ -488,6 +495,8 @@ func (r *reader) target(n ast.Node, path string) {
 				t.Families = append(t.Families, Family{Name: key, GC: r.gc(v, path)})
 			})
 		},
+		"shared":       r.str(&t.Shared, "a family name"),
+		"max_families": r.integer(&t.MaxFamilies, 1, maxFamilies),
 		"names": func(n ast.Node, path string) {
 			t.Names = map[string]string{}
 			r.each(n, path, func(key string, _, v ast.Node, path string) {
@@ -660,6 +669,12 @@ func (s *Spec) YAML() ([]byte, error) {
 	if s.Target.Joiner != "" {
 		target = append(target, entry("joiner", s.Target.Joiner))
 	}
+	if s.Target.Shared != "" {
+		target = append(target, entry("shared", s.Target.Shared))
+	}
+	if s.Target.MaxFamilies != 0 {
+		target = append(target, entry("max_families", s.Target.MaxFamilies))
+	}
 	if len(s.Target.Names) > 0 {
 		names := yaml.MapSlice{}
 		for _, k := range slices.Sorted(maps.Keys(s.Target.Names)) {
@@ -681,15 +696,26 @@ func (s *Spec) YAML() ([]byte, error) {
 		target = append(target, entry("prefixes", prefixes))
 	}
 
-	doc := yaml.MapSlice{entry("apiVersion", APIVersion), entry("source", source), entry("target", target)}
+	doc := yaml.MapSlice{entry("apiVersion", APIVersion)}
+	if s.Compat != "" {
+		doc = append(doc, entry("compat", s.Compat))
+	}
+	doc = append(doc, entry("source", source), entry("target", target))
 	if s.Fidelity != "" {
 		doc = append(doc, entry("fidelity", s.Fidelity))
 	}
 	if !s.DefaultTime.IsZero() {
 		doc = append(doc, entry("timestamps", yaml.MapSlice{entry("default", s.DefaultTime.UTC().Format(time.RFC3339Nano))}))
 	}
+	on := yaml.MapSlice{}
+	if s.Collision != "" {
+		on = append(on, entry("collision", s.Collision))
+	}
 	if s.UnknownAttribute != "" {
-		doc = append(doc, entry("on", yaml.MapSlice{entry("unknown-attribute", s.UnknownAttribute)}))
+		on = append(on, entry("unknown-attribute", s.UnknownAttribute))
+	}
+	if len(on) > 0 {
+		doc = append(doc, entry("on", on))
 	}
 	if len(s.AcceptLoss) > 0 {
 		var losses []yaml.MapSlice
@@ -706,7 +732,9 @@ func (s *Spec) YAML() ([]byte, error) {
 	for _, rule := range s.Rules {
 		rules = append(rules, rule.yaml())
 	}
-	doc = append(doc, entry("rules", rules))
+	if len(rules) > 0 {
+		doc = append(doc, entry("rules", rules))
+	}
 	if len(s.Patterns) > 0 {
 		doc = append(doc, entry("patterns", s.Patterns))
 	}

@@ -456,7 +456,7 @@ func (c *put) special(name string) string {
 func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
 	quals := make([][]byte, len(v.Set))
 	for i, m := range v.Set {
-		quals[i] = []byte(m)
+		quals[i] = p.l.inFamily(family, name, m)
 		if put.members {
 			var bad *part
 			if quals[i], bad = put.qual.render(nil, p.vars, m); bad != nil {
@@ -478,11 +478,19 @@ func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, fa
 	return true, nil
 }
 
+// inFamily is the qualifier of a member or key in the family of its attribute.
+func (l *rules) inFamily(family, name, member string) []byte {
+	if family == l.shared && l.sharedAttrs[name] {
+		return []byte(name + "\x00" + member)
+	}
+	return []byte(member)
+}
+
 func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, family string, micros int64) (bool, *Error) {
 	keys := slices.Sorted(maps.Keys(v.Map))
 	quals := make([][]byte, len(keys))
 	for i, k := range keys {
-		quals[i] = []byte(k)
+		quals[i] = p.l.inFamily(family, name, k)
 		if put.mapKeys {
 			var bad *part
 			if quals[i], bad = put.qual.render(nil, p.vars, k); bad != nil {

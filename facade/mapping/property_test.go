@@ -211,6 +211,27 @@ rules:
     {attr: y, cell: "a:y", codec: f64be}, {attr: f, cell: "a:f", codec: b64}, {attr: e, cell: "a:e", order: newest-first}, {attr: "~", cell: "a:~", codec: i64be}, {attr: '*', cell: 'a:+{attr}', order: newest-first}]
 `, total: true,
 	},
+	{
+		name: "shared family", yaml: strings.NewReplacer("s.c: {}, s.d: {}, s.k: {}, m.f: {}", "s.c: {}, m.f: {}, x: {}", "target:", "target:\n  shared: x").Replace(typed("auto", keysSS, "'{PK}', '{SK}'")),
+		total: true,
+	},
+	{
+		name: "told by qualifier", yaml: `apiVersion: migration/v1
+source:
+` + keysSS + schema + `target: {table: t, families: {c: {}, d: {}, _t: {}}}
+on: {unknown-attribute: sidecar, collision: qualifier}
+rules:
+- {name: comment, when: {SK: "C#{t:revms(13)}#{who}"}, row: ['{PK}'], put: [{attr: n, cell: "c:note", ts: "{t}"}, {attr: '*', cell: 'c:all', codec: ddbjson, ts: "{t}"}]}
+- {name: rest, row: ['{PK}'], put: [{attr: '*', cell: 'd:{attr}'}]}
+`, total: true,
+		keys: func(t *rapid.T) (pk, sk string) {
+			pk = rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pk")
+			if rapid.Bool().Draw(t, "comment") {
+				return pk, "C#" + rapid.SampledFrom([]string{"8305627524999", "8305636557999"}).Draw(t, "t") + "#" + hostileText().Draw(t, "who")
+			}
+			return pk, "x" + hostileText().Draw(t, "sk")
+		},
+	},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},

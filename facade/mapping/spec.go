@@ -19,9 +19,14 @@ type Spec struct {
 	DefaultTime time.Time
 	// UnknownAttribute is UnknownError (default) or UnknownSidecar.
 	UnknownAttribute string
-	AcceptLoss       []AcceptedLoss
-	Rules            []Rule   // the first whose When matches takes the item
-	Patterns         []string // files or folders of access patterns
+	// Collision is CollisionError (default) or CollisionQualifier.
+	Collision string
+	// Compat is "", or CompatGoogleUtility for the layout of another tool, which
+	// needs no rules.
+	Compat     string
+	AcceptLoss []AcceptedLoss
+	Rules      []Rule   // the first whose When matches takes the item
+	Patterns   []string // files or folders of access patterns
 
 	// Descriptors are the serialized FileDescriptorSets that codec proto names,
 	// by file name.
@@ -43,6 +48,17 @@ const (
 	UnknownError   = "error"
 	UnknownSidecar = "sidecar" // kept, its type in `_t`
 )
+
+// What happens to a rule whose items could meet on one cell, since neither row
+// nor qualifier nor timestamp tells them apart.
+const (
+	CollisionError     = "error"
+	CollisionQualifier = "qualifier" // what tells them apart is added to the qualifier
+)
+
+// CompatGoogleUtility lays items out as Google's DynamoDB to Bigtable migration
+// utility does, losses included.
+const CompatGoogleUtility = "google-utility"
 
 // Source describes the DynamoDB table.
 type Source struct {
@@ -134,7 +150,18 @@ type Target struct {
 	// SetPrefix and MapPrefix begin the names of the families of sets and
 	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
 	SetPrefix, MapPrefix string
+	// Shared is the family of the sets and maps of the schema that have no
+	// family of their own, under qualifiers that begin with the attribute's name
+	// and a zero byte; "" keeps them as one cell.
+	Shared string
+	// MaxFamilies is how many families sets and maps may have of their own; 0 is
+	// DefaultMaxFamilies.
+	MaxFamilies int
 }
+
+// DefaultMaxFamilies leaves room below the hundred families that a table should
+// have at most. https://cloud.google.com/bigtable/docs/schema-design
+const DefaultMaxFamilies = 90
 
 // NoPrefix as Target.SetPrefix or MapPrefix asks for bare attribute names.
 const NoPrefix = "-"
