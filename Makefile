@@ -15,6 +15,10 @@ help: ## list the targets
 build: ## build bin/tabletop, static
 	CGO_ENABLED=0 $(GO) build -o bin/tabletop ./cmd/tabletop
 
+.PHONY: report-check
+report-check: ## the HTML report in a real browser (needs Chromium)
+	REPORT_CHECK=1 $(GO) test ./conformance/html -count=1
+
 .PHONY: demo
 demo: ## carry the shipped fixtures through the whole path
 	$(GO) run ./cmd/tabletop demo

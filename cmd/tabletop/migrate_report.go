@@ -13,17 +13,17 @@ import (
 
 // reportFlags say where a report goes besides the terminal.
 type reportFlags struct {
-	Report []string `help:"Also write the report to a file. May be repeated." placeholder:"json=FILE|junit=FILE" sep:"none"`
+	Report []string `help:"Also write the report to a file. May be repeated." placeholder:"json=FILE|junit=FILE|html=FILE" sep:"none"`
 }
 
 // reportFormats are what --report can write.
-var reportFormats = []string{"json", "junit"}
+var reportFormats = []string{"json", "junit", "html"}
 
 func (f *reportFlags) validate() error {
 	for _, r := range f.Report {
 		format, file, _ := strings.Cut(r, "=")
 		if !slices.Contains(reportFormats, format) || file == "" {
-			return fmt.Errorf("--report: %q is none of json=FILE and junit=FILE", r)
+			return fmt.Errorf("--report: %q is none of json=FILE, junit=FILE and html=FILE", r)
 		}
 	}
 	return nil
@@ -53,6 +53,8 @@ func writeReport(format, file string, r *fixtures.Report) error {
 	switch format {
 	case "junit":
 		err = fixtures.WriteJUnit(w, r)
+	case "html":
+		err = r.WriteHTML(w)
 	default:
 		err = r.WriteJSON(w)
 	}
