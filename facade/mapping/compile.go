@@ -115,6 +115,9 @@ func (c *compiler) fail(path string, code Code, what, expected string) {
 		return
 	}
 	at := c.spec.positionOf(path)
+	if at == (position{}) {
+		at = c.spec.pos[""] // something is missing: the file's first key
+	}
 	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.line, Column: at.column, Path: path, What: what, Expected: expected}
 }
 
@@ -124,10 +127,11 @@ func (s *Spec) positionOf(path string) position {
 		if p, ok := s.pos[path]; ok {
 			return p
 		}
-		if path == "" {
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
 			return position{}
 		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+		path = path[:i]
 	}
 }
 
