@@ -31,8 +31,8 @@ func (in *updateItemInput) legacy() []legacyMember {
 // updateItem changes an item, or creates it, if its condition holds.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 //
-// The size limit is that of the finished item; some regions of AWS also count
-// what the update itself writes.
+// The size limit is that of the finished item and, in the regions of the newer
+// wording, also that of what the update writes with the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
 	name := v.tableName(in.TableName)
@@ -84,7 +84,11 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		if err := g.check(old); err != nil {
 			return nil, err
 		}
-		return applyUpdate(t, key, update, old)
+		updated, err := applyUpdate(t, key, update, old)
+		if err == nil && v.current && update != nil && update.Size() > maxItemBytes {
+			err = validationError(msgUpdateTooLarge)
+		}
+		return updated, err
 	}, writeHint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
 		err = validationError(msgUpdateStoredType)

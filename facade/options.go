@@ -78,7 +78,8 @@ type Options struct {
 	// on AWS. Default: none, a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
-	// Messages is the wording of validation errors. Default: MessagesCurrent.
+	// Messages is the wording of validation errors, and what UpdateItem counts
+	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
 	catalog string // id of the table that holds the definitions
@@ -112,7 +113,9 @@ type StatusDelays struct {
 
 // MessageProfile selects between the two wordings of validation errors that
 // the regions of AWS answer with since 2026-06 (they differ in prefix and in
-// the form of constraint errors, never in the error type).
+// the form of constraint errors, never in the error type). Where the newer one
+// is spoken, an update is also too large when what it writes is, together with
+// a cost of each of its actions.
 type MessageProfile uint8
 
 // The message profiles.
