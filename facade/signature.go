@@ -44,9 +44,6 @@ type caller struct{ accessKey, region string }
 func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
 	sig, err := parseSignature(r)
 	if s.opts.NoAuth {
-		if err != nil {
-			return caller{}, nil
-		}
 		return sig.caller(), nil
 	}
 	if err == nil && s.opts.AccessKeys != nil {
@@ -275,7 +272,7 @@ func (sig signature) sign(request, secret string, scope []string) string {
 	key := []byte("AWS4" + secret)
 	for _, part := range append(scope[1:len(scope):len(scope)], text) {
 		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(part)) //nolint:errcheck // a hash never fails
+		mac.Write([]byte(part))
 		key = mac.Sum(nil)
 	}
 	return hex.EncodeToString(key)

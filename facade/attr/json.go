@@ -281,9 +281,7 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 
 // decodeBoolean reads true, false, or a string that DynamoDB takes for one.
 func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
-	switch d.PeekKind() {
-	case jsontext.KindTrue, jsontext.KindFalse, jsontext.KindString:
-	default:
+	if k := d.PeekKind(); k != jsontext.KindTrue && k != jsontext.KindFalse && k != jsontext.KindString {
 		return false, wrongToken(d, t, wantBoolean)
 	}
 	tok, err := d.ReadToken()
