@@ -143,10 +143,12 @@ func BenchmarkMutate(b *testing.B) {
 			createTest(b, d, "f")
 			muts, keys := benchMutations(1), benchKeys(benchRows)
 			benchBoth(b, func(b *testing.B, i int) {
+				b.Helper()
 				if err := d.Mutate(b.Context(), "t", keys[i%benchRows], muts); err != nil {
 					b.Fatal(err)
 				}
 			}, func(b *testing.B, i int) {
+				b.Helper()
 				batch := d.pebble.NewBatch()
 				prefix := appendRowPrefix(nil, 1, keys[i%benchRows])
 				for c := range muts {
@@ -223,8 +225,8 @@ func BenchmarkReadRow(b *testing.B) {
 	d, keys := fillBench(b, benchRows)
 	key := func(i int) []byte { return keys[i*benchStride%benchRows] }
 	benchBoth(b,
-		func(b *testing.B, i int) { wantCells(b, readBench(b, d, rowSpan(key(i)), false), 3) },
-		func(b *testing.B, i int) { wantCells(b, readPebble(b, d, rowSpan(key(i))), 3) })
+		func(b *testing.B, i int) { b.Helper(); wantCells(b, readBench(b, d, rowSpan(key(i)), false), 3) },
+		func(b *testing.B, i int) { b.Helper(); wantCells(b, readPebble(b, d, rowSpan(key(i))), 3) })
 }
 
 // BenchmarkScan reads 10,000 rows, also as a filter for the latest cells does.
@@ -232,8 +234,8 @@ func BenchmarkScan(b *testing.B) {
 	d, keys := fillBench(b, benchRows)
 	span := Span{Start: keys[5000], End: keys[15000]}
 	benchBoth(b,
-		func(b *testing.B, _ int) { wantCells(b, readBench(b, d, span, false), 30_000) },
-		func(b *testing.B, _ int) { wantCells(b, readPebble(b, d, span), 30_000) })
+		func(b *testing.B, _ int) { b.Helper(); wantCells(b, readBench(b, d, span, false), 30_000) },
+		func(b *testing.B, _ int) { b.Helper(); wantCells(b, readPebble(b, d, span), 30_000) })
 	b.Run("latest", func(b *testing.B) {
 		for b.Loop() {
 			wantCells(b, readBench(b, d, span, true), 30_000)
@@ -255,8 +257,9 @@ func BenchmarkVersions(b *testing.B) {
 			b.Run(fmt.Sprintf("%s=%d", row, versions), func(b *testing.B) {
 				span := rowSpan([]byte(row))
 				benchBoth(b,
-					func(b *testing.B, _ int) { wantCells(b, readBench(b, d, span, true), 1) },
+					func(b *testing.B, _ int) { b.Helper(); wantCells(b, readBench(b, d, span, true), 1) },
 					func(b *testing.B, _ int) {
+						b.Helper()
 						lower, upper := spanBounds(nil, nil, 1, span)
 						it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 						if err != nil {
@@ -298,10 +301,12 @@ func BenchmarkWideRow(b *testing.B) {
 	}
 	b.Run("write", func(b *testing.B) {
 		benchBoth(b, func(b *testing.B, _ int) {
+			b.Helper()
 			if err := d.Mutate(b.Context(), "t", row, muts); err != nil {
 				b.Fatal(err)
 			}
 		}, func(b *testing.B, _ int) {
+			b.Helper()
 			batch := d.pebble.NewBatch()
 			for c := range keys {
 				if err := batch.Set(keys[c], muts[c].Value, nil); err != nil {
@@ -324,13 +329,14 @@ func BenchmarkWideRow(b *testing.B) {
 	}
 	b.Run("read", func(b *testing.B) {
 		benchBoth(b,
-			func(b *testing.B, _ int) { wantCells(b, readBench(b, d, rowSpan(row), false), columns) },
-			func(b *testing.B, _ int) { wantCells(b, readPebble(b, d, rowSpan(row)), columns) })
+			func(b *testing.B, _ int) { b.Helper(); wantCells(b, readBench(b, d, rowSpan(row), false), columns) },
+			func(b *testing.B, _ int) { b.Helper(); wantCells(b, readPebble(b, d, rowSpan(row)), columns) })
 	})
 	slices.SortFunc(keys, bytes.Compare)
 	slices.SortFunc(muts, func(x, y Mutation) int { return bytes.Compare(x.Qualifier, y.Qualifier) })
 	b.Run("read 100", func(b *testing.B) {
 		benchBoth(b, func(b *testing.B, _ int) {
+			b.Helper()
 			s, err := d.Scan(b.Context(), "t", ScanOptions{Spans: []Span{rowSpan(row)}})
 			if err != nil {
 				b.Fatal(err)
@@ -349,6 +355,7 @@ func BenchmarkWideRow(b *testing.B) {
 			}
 			wantCells(b, n, columns/step)
 		}, func(b *testing.B, _ int) {
+			b.Helper()
 			lower, upper := spanBounds(nil, nil, 1, rowSpan(row))
 			it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 			if err != nil {
