@@ -498,4 +498,18 @@ func TestStore_IndexLagBounded(t *testing.T) {
 		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
 	}
 	s.pending.dirty = 0
+
+	// What a table that is gone waited for is forgotten with it.
+	item["s"] = attr.Int(2)
+	if err := put(t.Context(), s, def, item); err != nil || s.pending.dirty != 1 {
+		t.Errorf("%d rows lag, %v, want 1", s.pending.dirty, err)
+	}
+	if _, err := s.deleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
+		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.pending.dirty, len(s.pending.marks), err)
+	}
+	for _, row := range dump(t, s, s.o.catalog) {
+		if strings.HasPrefix(row, `"`+pendingRowPrefix) {
+			t.Errorf("the catalog has %s", row)
+		}
+	}
 }

@@ -347,6 +347,9 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
+	if err := s.forgetMarks(ctx, def.Name); err != nil {
+		return err
+	}
 	err := s.mutateRow(ctx, s.o.catalog, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
 	s.forget(def.Name)
 	return err

@@ -170,6 +170,31 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 	return s.deleteRows(ctx, s.o.catalog, keys)
 }
 
+// forgetMarks removes the marks of a table that is gone, with what its rows
+// still waited for.
+func (s *store) forgetMarks(ctx context.Context, table string) error {
+	w := &s.pending
+	w.mu.Lock()
+	var keys [][]byte
+	for id, m := range w.marks {
+		if m.table != table || m.users > 0 {
+			continue
+		}
+		if m.dirty {
+			w.dirty--
+		} else {
+			w.idle--
+		}
+		keys = append(keys, m.key)
+		delete(w.marks, id)
+	}
+	w.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	return s.deleteRows(ctx, s.o.catalog, keys)
+}
+
 // deleteRows deletes rows by key.
 func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
 	req := &btpb.MutateRowsRequest{TableName: s.tablePath(table)}
