@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -58,8 +59,9 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := p.checkStartKey(); err != nil {
 		return nil, err
 	}
-	if p.startKey != nil && s.store.segmentOf(p.table, p.index, p.startKey, total) != segment {
+	out, err := s.page(ctx, p, s.store.scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+	if errors.Is(err, errOtherSegment) {
 		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
 	}
-	return s.page(ctx, p, s.store.scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+	return out, err
 }

@@ -89,6 +89,7 @@ type store struct {
 	latches  itemLatches
 	pending  pendingWork
 	tx       transactions
+	segments segmentCuts
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
@@ -113,6 +114,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
 		tx:       transactions{unfinished: map[string]bool{}},
+		segments: segmentCuts{known: map[string]knownCuts{}, using: make(chan struct{}, 1)},
 	}
 	s.latches.init()
 	targets := map[string]string{}

@@ -71,6 +71,14 @@ func ofColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: r}}
 }
 
+// keysOnly passes one cell of each row, without its value.
+func keysOnly() *btpb.RowFilter {
+	return chain(
+		&btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}},
+		&btpb.RowFilter{Filter: &btpb.RowFilter_StripValueTransformer{StripValueTransformer: true}},
+	)
+}
+
 // ofTime passes the cells with a timestamp in [min, max); max 0 has no bound.
 func ofTime(minMicros, maxMicros int64) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"slices"
 
@@ -399,31 +398,70 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 }
 
 // scan yields the items of one segment of the table or index, in an order
-// that stays the same, after startAfter. total is at least 1.
+// that stays the same, after startAfter. total is at least 1. What a segment
+// reads grows with its share of the table. Errors: errOtherSegment.
 func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[attr.Item, error] {
 	return func(yield func(attr.Item, error) bool) {
-		c, err := s.current(ctx, t)
-		if err != nil {
+		if err := s.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
-			return
 		}
-		keep := func(item attr.Item) bool { return total <= 1 || s.segmentOf(t, ix, item, total) == segment }
-		if ix == nil {
-			s.scanBase(ctx, c.layout, keep, startAfter, yield)
-			return
-		}
-		x, err := c.index(ix.Name)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		s.indexItems(ctx, c, x, x.x.PlanScan().Spans, false, startAfter, keep, yield)
 	}
 }
 
-// scanBase yields the items of a table by row, those of a row by key.
-func (s *store) scanBase(ctx context.Context, l *layout, keep func(attr.Item) bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
-	plan := l.base.PlanScan()
+// scanSegment is scan, but for errors that come before the first item.
+func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(attr.Item, error) bool) error {
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	table, hash, plan := c.layout.table, []mapping.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	var x *indexLayout
+	if ix != nil {
+		if x, err = c.index(ix.Name); err != nil {
+			return err
+		}
+		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
+	}
+	parts, err := s.segmentsOf(ctx, table, hash, plan.Spans, total, startAfter == nil)
+	if err != nil {
+		return err
+	}
+	if startAfter != nil {
+		rows, err := c.layout.rowsOf(x, startAfter)
+		if err != nil {
+			return err
+		}
+		if !parts.hasItem(segment, startAfter) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
+			return errOtherSegment
+		}
+	}
+	plan.Spans = parts.spans(segment, plan.Spans)
+	keep := func(item attr.Item) bool { return parts.hasItem(segment, item) }
+	if x == nil {
+		s.scanBase(ctx, c.layout, plan, keep, startAfter, yield)
+	} else {
+		s.indexItems(ctx, c, x, plan.Spans, false, startAfter, keep, yield)
+	}
+	return nil
+}
+
+// rowsOf returns the rows that an item can be in, or the one of its entry in
+// an index that is not nil.
+func (l *layout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
+	if x != nil {
+		row, err := x.row(key)
+		return [][]byte{row}, err
+	}
+	slots, err := l.slots(key)
+	rows := make([][]byte, len(slots))
+	for i, p := range slots {
+		rows[i] = p.row
+	}
+	return rows, err
+}
+
+// scanBase yields the items of a plan by row, those of a row by key.
+func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep func(attr.Item) bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
 	var from []byte // row of startAfter
 	if startAfter != nil {
 		var err error
@@ -501,19 +539,4 @@ func compareAttr(a, b attr.Item, name string) int {
 // matchesKey reports whether an item satisfies a condition on the key.
 func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item attr.Item) bool {
 	return attr.Equal(item[key.Hash.Name], cond.Hash) && cond.Matches(item[key.Range.Name])
-}
-
-// segmentOf returns the segment, in [0, total), that an item or key belongs to
-// in a parallel scan of the table, or of its index ix when that is not nil.
-// As on AWS the items of a partition are in one segment.
-func (s *store) segmentOf(t *tableDef, ix *indexDef, item attr.Item, total int) int {
-	names := []mapping.KeyAttr{t.Key.Hash}
-	if ix != nil {
-		names = ix.Key.Hash
-	}
-	h := fnv.New32a()
-	for _, k := range names {
-		h.Write([]byte(item[k.Name].Str))
-	}
-	return int(h.Sum32() % uint32(total))
 }
