@@ -1,6 +1,8 @@
 package mapping
 
-import _ "embed"
+import _ "embed" // for the schema
+
+//go:generate go test . -count=1 -run TestReference -update
 
 //go:embed mapping.schema.json
 var jsonSchema string
