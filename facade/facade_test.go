@@ -17,8 +17,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
 
-	"github.com/tabletop-emu/tabletop/emu"
-	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -27,32 +25,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // testTime is when every test begins.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestServer returns a facade over a Bigtable of its own, in this process.
+// newTestServer returns a facade over a Bigtable of its own, see testBigtable.
 // Time stands still and the random source is seeded. change may adjust the
 // options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
 	now := clock.NewFrozen(testTime).Now
-	db, err := engine.Open(engine.Options{Now: now})
-	if err != nil {
-		tb.Fatalf("engine.Open: %v", err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("closing the engine: %v", err)
-		}
-	})
-	bigtable, err := emu.New(emu.Options{DB: db, Now: now})
-	if err != nil {
-		tb.Fatalf("emu.New: %v", err)
-	}
-	tb.Cleanup(func() {
-		if err := bigtable.Close(); err != nil {
-			tb.Errorf("closing the emulator: %v", err)
-		}
-	})
 	opts := Options{
-		Conn: bigtable.Conn(), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: testBigtable(tb, now), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, c := range change {

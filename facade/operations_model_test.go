@@ -3,6 +3,7 @@ package facade
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	goflag "flag"
 	"fmt"
 	"log/slog"
@@ -54,8 +55,12 @@ func TestOperations_Model(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tables := draw(t)
+			var remote *remoteConn
+			if *remoteBigtable != "" {
+				remote = dialRemote(t)
+			}
 			rapid.Check(t, func(r *rapid.T) {
-				m := newMachine(t, r, tables(r))
+				m := newMachine(t, r, remote, tables(r))
 				defer m.close(r)
 				r.Repeat(m.actions())
 			})
@@ -75,24 +80,28 @@ type machine struct {
 	requestDrawer
 	tb       *testing.T
 	clock    *clock.Clock
-	engine   *engine.DB
-	bigtable *emu.Server
+	engine   *engine.DB  // nil: the Bigtable is remote
+	bigtable *emu.Server // likewise
 	opts     Options
 	server   *Server
 }
 
-func newMachine(t *testing.T, r *rapid.T, tables []modelTable) *machine {
+func newMachine(t *testing.T, r *rapid.T, remote *remoteConn, tables []modelTable) *machine {
 	t.Helper()
 	m := &machine{tb: t, clock: clock.NewFrozen(testTime)}
 	m.db = &ddbmodel.DB{Now: m.clock.Now}
-	var err error
-	if m.engine, err = engine.Open(engine.Options{Now: m.clock.Now}); err != nil {
-		r.Fatal(err)
+	if remote != nil {
+		m.opts = testOptions(remote.another())
+	} else {
+		var err error
+		if m.engine, err = engine.Open(engine.Options{Now: m.clock.Now}); err != nil {
+			r.Fatal(err)
+		}
+		if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Now: m.clock.Now}); err != nil {
+			r.Fatal(err)
+		}
+		m.opts = testOptions(m.bigtable.Conn())
 	}
-	if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Now: m.clock.Now}); err != nil {
-		r.Fatal(err)
-	}
-	m.opts = testOptions(m.bigtable.Conn())
 	m.opts.Now, m.opts.NoAuth = m.clock.Now, true
 	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for i := range tables {
@@ -120,10 +129,12 @@ func (m *machine) open(r *rapid.T) {
 }
 
 func (m *machine) close(r *rapid.T) {
-	for _, err := range []error{m.server.Close(), m.bigtable.Close(), m.engine.Close()} {
-		if err != nil {
-			r.Error(err)
-		}
+	err := m.server.Close()
+	if m.engine != nil {
+		err = errors.Join(err, m.bigtable.Close(), m.engine.Close())
+	}
+	if err != nil {
+		r.Error(err)
 	}
 }
 
@@ -240,8 +251,10 @@ func (m *machine) transactGet(r *rapid.T) {
 // pass lets time go on, garbage be collected, and items expire.
 func (m *machine) pass(r *rapid.T) {
 	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, requestTokenAge, time.Hour))
-	if _, err := m.bigtable.RunGC(m.tb.Context()); err != nil {
-		r.Fatal(err)
+	if m.bigtable != nil {
+		if _, err := m.bigtable.RunGC(m.tb.Context()); err != nil {
+			r.Fatal(err)
+		}
 	}
 	if rapid.Bool().Draw(r, "expire") {
 		m.db.Expire()

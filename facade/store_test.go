@@ -21,32 +21,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/emu"
-	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// backends are the Bigtables that the store is tested on: ours in process,
+// backends are the Bigtables that the store is tested on: see testBigtable,
 // and Google's test server over a wire.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		db, err := engine.Open(engine.Options{})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		srv, err := emu.New(emu.Options{DB: db, CloneInProcess: true})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() {
-			if err := errors.Join(srv.Close(), db.Close()); err != nil {
-				tb.Error(err)
-			}
-		})
-		return srv.Conn()
+		return testBigtable(tb, nil)
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
