@@ -4,8 +4,13 @@
 //
 //	tabletop serve            both doors, for any language
 //	tabletop demo             the shipped fixtures, through the whole path
-//	tabletop migrate verify   is this export the same in Bigtable?
+//	tabletop migrate infer    find a mapping for an export
+//	tabletop migrate plan     what would a load create, and what survives?
 //	tabletop migrate load     write an export to a Bigtable
+//	tabletop migrate verify   is this export the same in Bigtable?
+//	tabletop migrate lint     is this a good design?
+//	tabletop migrate diff     compare two exports or tables
+//	tabletop migrate reverse  write rows as an export
 //	tabletop migrate lint     judge a mapping and its data by the design guides
 //
 // It exits 0 when all is well and what was compared is equal, 1 when there are
@@ -70,9 +75,13 @@ type command struct {
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
 	Demo    demoCommand  `cmd:"" help:"Carry the shipped fixtures through the whole path and show what was proved."`
 	Migrate struct {
-		Verify verifyCommand `cmd:"" help:"Lay a DynamoDB export out as Bigtable rows in a private store and compare both."`
-		Load   loadCommand   `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
-		Lint   lintCommand   `cmd:"" help:"Judge a mapping, its data and access patterns by the design guides."`
+		Infer   inferCommand   `cmd:"" help:"Find a mapping for a DynamoDB export that loses nothing."`
+		Plan    planCommand    `cmd:"" help:"Show what a load would create, and what becomes of each attribute."`
+		Load    loadCommand    `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
+		Verify  verifyCommand  `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows: in a private store, or those that another loader wrote."`
+		Lint    lintCommand    `cmd:"" help:"Judge a mapping, its data and access patterns by the design guides."`
+		Diff    diffCommand    `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
+		Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
 	} `cmd:"" help:"Take DynamoDB data to Bigtable and prove the result."`
 }
 

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type diffCommand struct {
+	First   string `arg:"" help:"An input, as verify takes it, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
+	Second  string `arg:"" help:"What it is compared with." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
+	Mapping string `help:"Makes items of the rows of a table. Without it two tables are compared row by row." placeholder:"FILE"`
+	Key     string `help:"Key attributes, for inputs that do not say." placeholder:"PK[,SK]"`
+	Table   string `help:"The one table of the inputs to take." placeholder:"NAME"`
+	connectFlags
+	maxDiffsFlag
+	csvFlags
+	reportFlags
+}
+
+// Validate checks what flags cannot say alone.
+func (c *diffCommand) Validate() error {
+	return errors.Join(c.maxDiffsFlag.validate(), c.reportFlags.validate())
+}
+
+// Help is the long help of the command.
+func (*diffCommand) Help() string {
+	return `Compares two inputs item by item, two Bigtable tables row by row, or, by a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or the machine is.`
+}
+
+// Run compares the two sides.
+func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
+	var m *mapping.Mapping
+	if c.Mapping != "" {
+		mappings, err := loadMappings([]string{c.Mapping})
+		if err != nil {
+			return err
+		}
+		m = mappings[0]
+	}
+	var sides [2]fixtures.Side
+	for i, text := range []string{c.First, c.Second} {
+		side, done, err := c.side(ctx, text, m)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+		sides[i] = side
+	}
+	o := options(nil)
+	o.MaxDifferences = c.MaxDiffs
+	done := p.showProgress(&o)
+	r, err := fixtures.Diff(ctx, sides[0], sides[1], o)
+	done()
+	if err != nil {
+		return asInputError(err)
+	}
+	return c.finish(p, r)
+}
+
+// side opens one side.
+func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (fixtures.Side, func() error, error) {
+	side := fixtures.Side{Name: text, Mapping: m}
+	where, table, found := "", "", false
+	if where, table, found = strings.Cut(text, "/tables/"); !found || !cloudInstance.MatchString(where) {
+		where, table, found = strings.Cut(text, "/")
+		found = found && !strings.Contains(table, "/") && strings.Contains(where, ":") && checkTarget("", where) == nil
+	}
+	if !found {
+		from := sourceFlags{Source: text, Mapping: []string{"auto"}, Key: c.Key, Table: c.Table, csvFlags: c.csvFlags}
+		src, _, err := from.open()
+		side.Source = src
+		return side, func() error { return nil }, err
+	}
+	t, err := c.connect(ctx, where)
+	if err != nil {
+		return side, nil, fmt.Errorf("%s: %w", text, err)
+	}
+	side.Conn, side.Project, side.Instance, side.Table = t.conn, t.project, t.instance, table
+	return side, t.close, nil
+}
+
+type reverseCommand struct {
+	Mapping    string `required:"" help:"Makes items of the rows." placeholder:"FILE"`
+	Target     string `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Output     string `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
+	ExportTime string `help:"The moment that the export is said to be of; rows that are loaded from it get this time. Default: now." placeholder:"RFC3339"`
+	connectFlags
+}
+
+// Validate checks what flags cannot say alone.
+func (c *reverseCommand) Validate() error {
+	if c.Target == "" {
+		if c.Target = environmentTarget(); c.Target == "" {
+			return errors.New("say what to read: --target HOST:PORT, or BIGTABLE_EMULATOR_HOST in the environment")
+		}
+	}
+	if c.ExportTime != "" {
+		if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); err != nil {
+			return fmt.Errorf("--export-time: %q is no time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
+		}
+	}
+	return checkTarget("--target", c.Target)
+}
+
+// Help is the long help of the command.
+func (*reverseCommand) Help() string {
+	return `Reads the rows of a table, makes items of them by the mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have made is an error, and leaves no manifest.`
+}
+
+// Run writes the export.
+func (c *reverseCommand) Run(ctx context.Context, p *program) error {
+	mappings, err := loadMappings([]string{c.Mapping})
+	if err != nil {
+		return err
+	}
+	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
+	if c.ExportTime != "" {
+		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // Validate has seen it
+	}
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
+		o.Project, o.Instance = t.project, t.instance
+		done := p.showProgress(&o.Options)
+		r, err := fixtures.Reverse(ctx, t.conn, mappings[0], c.Output, o)
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+		_, _ = fmt.Fprintf(p.stdout, "%s: %d items of %d rows in %d files\n", r.Dir, r.Items, r.Rows, r.Files)
+		return nil
+	})
+}

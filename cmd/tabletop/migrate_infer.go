@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type inferCommand struct {
+	Source      string `required:"" help:"The input to find a mapping for, as verify takes it." placeholder:"PATH"`
+	Key         string `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
+	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
+	Table       string `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
+	Output      string `help:"Write the mapping to a file; {table} in its name stands for each of several tables. Default: standard output, the choices go to standard error." short:"o" placeholder:"FILE"`
+	csvFlags
+}
+
+// Help is the long help of the command.
+func (*inferCommand) Help() string {
+	return `Reads all of an input and proposes a mapping that loses nothing: one item a row, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it.`
+}
+
+// Run infers and writes the mappings.
+func (c *inferCommand) Run(ctx context.Context, p *program) error {
+	from := sourceFlags{Source: c.Source, Mapping: []string{"auto"}, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
+	src, _, err := from.open()
+	if err != nil {
+		return err
+	}
+	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
+		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
+	}
+	choices := p.stdout
+	if c.Output == "" {
+		choices = p.stderr
+	}
+	for _, t := range src.Tables {
+		found, err := fixtures.Infer(ctx, t)
+		if err != nil {
+			return asInputError(err)
+		}
+		text, err := found.Mapping.Spec().YAML()
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(choices, "table %s\n", t.Name)
+		for _, choice := range found.Choices {
+			_, _ = fmt.Fprintf(choices, "  %-10s %s\n  %-10s   (%s)\n", choice.What, choice.Chosen, "", choice.Why)
+		}
+		if c.Output == "" {
+			_, err = p.stdout.Write(text)
+		} else {
+			err = writeMapping(c.Output, found.Mapping.TargetTable(), string(text))
+		}
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
+	return nil
+}
+
+type planCommand struct {
+	Source      string   `required:"" help:"The input to plan for, as verify takes it." placeholder:"PATH"`
+	Mapping     []string `default:"auto" help:"How items become rows: a mapping file, repeatable, or auto to infer it from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
+	Key         string   `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
+	TableSchema string   `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
+	Table       string   `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
+	JSON        string   `name:"json" help:"Also write the plan as JSON." placeholder:"FILE"`
+	csvFlags
+}
+
+// Help is the long help of the command.
+func (*planCommand) Help() string {
+	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, and the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy).`
+}
+
+// Run prints the plan.
+func (c *planCommand) Run(ctx context.Context, p *program) error {
+	from := sourceFlags{Source: c.Source, Mapping: c.Mapping, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
+	if err := from.Validate(); err != nil {
+		return badInput("%w", err)
+	}
+	src, mappings, err := from.open()
+	if err != nil {
+		return err
+	}
+	o := options(mappings)
+	done := p.showProgress(&o)
+	plan, err := fixtures.MakePlan(ctx, src, o)
+	done()
+	if err != nil {
+		return asInputError(err)
+	}
+	_, _ = fmt.Fprint(p.stdout, plan.Text())
+	if c.JSON != "" {
+		text, err := plan.JSON()
+		if err == nil {
+			err = os.WriteFile(c.JSON, text, 0o666)
+		}
+		if err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type loadCommand struct {
+	sourceFlags
+	failOnFlag
+	connectFlags
+	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC or with --ca over TLS, or Cloud Bigtable. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
+	DeadLetter string `help:"Load the rest where an item cannot be loaded, and write such items here: where they stand in the source, why they were refused, and what they are. Default: the first refuses the whole load." placeholder:"FILE"`
+	Checkpoint string `help:"Note here how far the load is; one that finds the file goes on from there. A complete load removes it." placeholder:"FILE"`
+}
+
+// Validate checks what flags cannot say alone.
+func (c *loadCommand) Validate() error {
+	if c.Target != "" && c.Data != "" {
+		return errors.New("--target and --data exclude each other")
+	}
+	if c.Target == "" && c.Data == "" {
+		if c.Target = environmentTarget(); c.Target == "" {
+			return errors.New("say where to write: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment")
+		}
+	}
+	var wrong error
+	if c.Target != "" {
+		wrong = checkTarget("--target", c.Target)
+	}
+	return errors.Join(wrong, c.sourceFlags.Validate(), c.failOnFlag.validate())
+}
+
+// Help is the long help of the command.
+func (*loadCommand) Help() string {
+	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that were there already. Nothing is compared: verify --against does that. Exits 0 when all is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+}
+
+// Run loads the source.
+func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
+	src, mappings, err := c.open()
+	if err != nil {
+		return err
+	}
+	o := options(mappings)
+	o.Project, o.Instance, o.Checkpoint = c.Project, c.Instance, c.Checkpoint
+	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
+		o.Project, o.Instance = m[1], m[2]
+	}
+	o.Lint = fixtures.LintOptions{Run: c.FailOn != "", FailOn: c.level()}
+	if c.DeadLetter != "" {
+		file, err := os.Create(c.DeadLetter)
+		if err != nil {
+			return fmt.Errorf("--dead-letter: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		o.DeadLetter = file
+	}
+	done := p.showProgress(&o)
+	prepared, err := fixtures.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
+	done()
+	if err != nil {
+		return asInputError(err)
+	}
+	load := func(conn grpc.ClientConnInterface) error {
+		r, err := prepared.Load(ctx, conn)
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+		return c.finish(p, r)
+	}
+	if c.Data != "" {
+		return withStore(c.Data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error { return load(conn) })
+	}
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) error { return load(t.conn) })
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"golang.org/x/oauth2/google"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials/oauth"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// targetEmbedded names the store of the command's own, in memory.
+const targetEmbedded = "embedded"
+
+// The addresses of Cloud Bigtable, and what its credentials must be good for.
+const (
+	cloudDataAddress  = "bigtable.googleapis.com:443"
+	cloudAdminAddress = "bigtableadmin.googleapis.com:443"
+	cloudScope        = "https://www.googleapis.com/auth/cloud-platform"
+)
+
+// cloudInstance is a target of Cloud Bigtable.
+var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
+
+// connectFlags say how a target that is not embedded is reached.
+type connectFlags struct {
+	Project   string `help:"Project of the tables of a HOST:PORT. Default: ${default}." default:"tabletop"`
+	Instance  string `help:"Instance of the tables of a HOST:PORT. Default: ${default}." default:"tabletop"`
+	Endpoint  string `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
+	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
+	TokenFile string `name:"token-file" help:"Show the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
+}
+
+// environmentTarget is where clients of Bigtable look for an emulator.
+func environmentTarget() string { return os.Getenv("BIGTABLE_EMULATOR_HOST") }
+
+// target is where tables are.
+type target struct {
+	conn              grpc.ClientConnInterface
+	project, instance string
+	close             func() error
+}
+
+// checkTarget finds what cannot be a target.
+func checkTarget(flag, text string) error {
+	if text == targetEmbedded || cloudInstance.MatchString(text) {
+		return nil
+	}
+	if _, _, found := strings.Cut(text, ":"); !found || strings.Contains(text, "/") {
+		return fmt.Errorf("%s: %q is none of %s, HOST:PORT and projects/P/instances/I", flag, text, targetEmbedded)
+	}
+	return nil
+}
+
+// connect opens the connection to a target that is not embedded. Nothing is
+// sent yet.
+func (f *connectFlags) connect(ctx context.Context, text string) (*target, error) {
+	token, err := (&doorFlags{TokenFile: f.TokenFile}).token()
+	if err != nil {
+		return nil, err
+	}
+	t := &target{project: f.Project, instance: f.Instance}
+	m := cloudInstance.FindStringSubmatch(text)
+	if m == nil && token == "" && f.CA == "" {
+		conn, err := dialBigtable(text)
+		if err != nil {
+			return nil, err
+		}
+		t.conn, t.close = conn, conn.Close
+		return t, nil
+	}
+	secured, err := f.tls()
+	if err != nil {
+		return nil, err
+	}
+	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
+	if m == nil && f.CA == "" { // an emulator on this machine
+		secured = insecure.NewCredentials()
+	}
+	options = append(options, grpc.WithTransportCredentials(secured))
+	data, admin := text, text
+	if m != nil {
+		t.project, t.instance, data, admin = m[1], m[2], cloudDataAddress, cloudAdminAddress
+		if f.Endpoint != "" {
+			data, admin = f.Endpoint, f.Endpoint
+		}
+	}
+	if token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{token, m != nil || f.CA != ""}))
+	} else if m != nil {
+		found, err := google.FindDefaultCredentials(ctx, cloudScope)
+		if err != nil {
+			return nil, fmt.Errorf("application default credentials: %w (gcloud auth application-default login, or --token-file)", err)
+		}
+		options = append(options, grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: found.TokenSource}))
+	}
+	both := &cloudConn{}
+	if both.data, err = grpc.NewClient(data, options...); err != nil {
+		return nil, err
+	}
+	if both.admin, err = grpc.NewClient(admin, options...); err != nil {
+		return nil, errors.Join(err, both.data.Close())
+	}
+	t.conn, t.close = both, func() error { return errors.Join(both.data.Close(), both.admin.Close()) }
+	return t, nil
+}
+
+// tls is how a server proves itself.
+func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, badInput("--ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, badInput("--ca: %s holds no certificate in PEM", f.CA)
+		}
+	}
+	return credentials.NewTLS(config), nil
+}
+
+// bearer shows a token with each call.
+type bearer struct {
+	token   string
+	secured bool
+}
+
+// GetRequestMetadata returns the header.
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.token}, nil
+}
+
+// RequireTransportSecurity says whether the token may only go over TLS.
+func (b bearer) RequireTransportSecurity() bool { return b.secured }
+
+// cloudConn sends the calls of the admin services to their own address.
+type cloudConn struct{ data, admin *grpc.ClientConn }
+
+func (c *cloudConn) of(method string) *grpc.ClientConn {
+	if strings.HasPrefix(method, "/google.bigtable.v2.") {
+		return c.data
+	}
+	return c.admin
+}
+
+// Invoke is grpc.ClientConnInterface.
+func (c *cloudConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return c.of(method).Invoke(ctx, method, args, reply, opts...)
+}
+
+// NewStream is grpc.ClientConnInterface.
+func (c *cloudConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return c.of(method).NewStream(ctx, desc, method, opts...)
+}
+
+// withTarget runs fn on a target; flag is the flag that named it.
+func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn func(t *target) error) error {
+	if text == targetEmbedded {
+		return withStore("", func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
+			return fn(&target{conn: conn, project: f.Project, instance: f.Instance})
+		})
+	}
+	t, err := f.connect(ctx, text)
+	if err == nil {
+		err = errors.Join(fn(t), t.close())
+	}
+	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", flag, text, err)
+}
+
+// withStore runs fn on a Bigtable of its own, in the folder dir or, if that is
+// "", in memory; runGC collects its garbage.
+func withStore(dir string, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
+	db, err := engine.Open(engine.Options{Dir: dir})
+	if err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.Close()) }()
+	return fn(srv.Conn(), func(ctx context.Context) error {
+		_, err := srv.RunGC(ctx)
+		return err
+	})
+}

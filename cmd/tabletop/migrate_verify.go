@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type verifyCommand struct {
+	sourceFlags
+	failOnFlag
+	connectFlags
+	maxDiffsFlag
+	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Timestamps   string     `help:"How --against takes the times of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
+	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
+	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
+}
+
+// updateMode is whether golden files are written; "" is not.
+type updateMode string
+
+const (
+	updateUnlessCI updateMode = "yes"
+	updateForced   updateMode = "force"
+)
+
+// IsBool lets the flag stand without a value.
+func (updateMode) IsBool() bool { return true }
+
+// Decode reads --update or --update=force.
+func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
+	*m = updateUnlessCI
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	switch value := fmt.Sprint(ctx.Scan.Pop().Value); value {
+	case "true":
+	case "false":
+		*m = ""
+	case string(updateForced):
+		*m = updateForced
+	default:
+		return fmt.Errorf("%q is not force", value)
+	}
+	return nil
+}
+
+// maxDiffsFlag bounds what a report lists.
+type maxDiffsFlag struct {
+	MaxDiffs int `name:"max-diffs" help:"List this many differences; all are counted. Default: ${default}." default:"100" placeholder:"N"`
+}
+
+func (f *maxDiffsFlag) validate() error {
+	if f.MaxDiffs < 1 {
+		return fmt.Errorf("--max-diffs is %d, want 1 or more", f.MaxDiffs)
+	}
+	return nil
+}
+
+// Validate checks what flags cannot say alone.
+func (c *verifyCommand) Validate() error {
+	var mine error
+	switch {
+	case c.WriteMapping != "" && c.Mapping[0] != "auto":
+		mine = errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
+	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
+		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
+	case c.Timestamps != "" && c.Against == "":
+		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
+	case c.Update != "" && !isFixture(c.Source):
+		mine = fmt.Errorf("--update is for fixtures: %s is none (it has neither fixture.yaml, mapping.yaml nor a folder source)", c.Source)
+	case c.Update != "" && c.Against != "":
+		mine = errors.New("--update and --against exclude each other: golden files are of what the mapping makes, not of what is there")
+	case c.Update == updateUnlessCI && os.Getenv("CI") == "true":
+		mine = errors.New("--update is refused where CI=true, since a golden file that follows the code proves nothing; --update=force does it")
+	}
+	if c.Against != "" {
+		mine = errors.Join(mine, checkTarget("--against", c.Against))
+	}
+	return errors.Join(mine, c.sourceFlags.Validate(), c.failOnFlag.validate(), c.maxDiffsFlag.validate())
+}
+
+// Help is the long help of the command.
+func (*verifyCommand) Help() string {
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+}
+
+// Run verifies the source.
+func (c *verifyCommand) Run(ctx context.Context, p *program) error {
+	verify, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	o := options(nil)
+	o.MaxDifferences, o.Timestamps = c.MaxDiffs, fixtures.TimestampPolicy(c.Timestamps)
+	o.Lint = fixtures.LintOptions{Run: true, FailOn: c.level()}
+	done := p.showProgress(&o)
+	finish := func(r *fixtures.Report, err error) error {
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+		if err := c.writeMappings(r); err != nil {
+			return fmt.Errorf("--write-mapping: %w", err)
+		}
+		return c.finish(p, r)
+	}
+	if c.Against != "" {
+		return c.withTarget(ctx, "--against", c.Against, func(t *target) error {
+			o.Project, o.Instance = t.project, t.instance
+			return finish(verify(ctx, t.conn, o))
+		})
+	}
+	return withStore("", func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
+		o.RunGC = runGC
+		if c.Update != "" {
+			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
+			done()
+			if err != nil {
+				return asInputError(err)
+			}
+			for _, change := range changes {
+				_, _ = fmt.Fprintf(p.stdout, "%s\n", change)
+			}
+			_, _ = fmt.Fprintf(p.stdout, "%d golden files written\n", len(changes))
+			return nil
+		}
+		return finish(verify(ctx, conn, o))
+	})
+}
+
+// prepare recognizes the source, and returns what verifies it.
+func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, fixtures.Options) (*fixtures.Report, error), error) {
+	if isFixture(c.Source) {
+		run := fixtures.Verify
+		if c.Against != "" {
+			run = fixtures.VerifyAgainst
+		}
+		if c.Mapping[0] != "auto" || c.Key != "" || c.Table != "" || c.TableSchema != "" {
+			return nil, badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", c.Source)
+		}
+		return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
+			return run(ctx, conn, os.DirFS(c.Source), o)
+		}, nil
+	}
+	src, mappings, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(src.Tables); n > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
+		return nil, badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
+	}
+	return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
+		o.Mappings = mappings
+		if c.Against != "" {
+			return fixtures.Compare(ctx, conn, src, o)
+		}
+		return fixtures.VerifySource(ctx, conn, src, o)
+	}, nil
+}
+
+// tableInName stands in --write-mapping for the name of a table.
+const tableInName = "{table}"
+
+// writeMappings writes the mapping of each table of a report.
+func (c *verifyCommand) writeMappings(r *fixtures.Report) error {
+	if c.WriteMapping == "" {
+		return nil
+	}
+	for _, t := range r.Tables {
+		if err := writeMapping(c.WriteMapping, t.Target, t.Mapping); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMapping writes the mapping of one table. The Bigtable table's name can
+// name a file; that of the source may not.
+func writeMapping(name, target, text string) error {
+	return os.WriteFile(strings.ReplaceAll(name, tableInName, target), []byte(text), 0o666)
+}
