@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -25,11 +26,15 @@ func (c Class) String() string {
 	return [...]string{"lossless", "lossless in domain", "lossy"}[c]
 }
 
+// MarshalText returns what String does.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Fidelity is the class of one attribute under one rule.
 type Fidelity struct {
-	Rule, Attribute string
-	Class           Class
-	Why             string // the domain, or what is lost; "" where lossless
+	Rule      string `json:"rule"`
+	Attribute string `json:"attribute"`
+	Class     Class  `json:"class"`
+	Why       string `json:"why,omitempty"` // the domain, or what is lost; "" where lossless
 }
 
 // String returns one line: rule, attribute, class, reason.
@@ -57,10 +62,8 @@ func (m *Mapping) Fidelity() []Fidelity {
 		for i, a := range l.key.attrs() {
 			all = append(all, l.keyFidelity(r, i, a))
 		}
-		for _, name := range slices.Sorted(maps.Keys(l.schema)) {
-			if p := cmp.Or(r.byAttr[name], r.star); p != nil && !l.key.isKey(name) && !r.timeAttrs[name] {
-				all = append(all, l.attrFidelity(r, p, name))
-			}
+		for _, name := range l.attributesOf(r) {
+			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
 		}
 		if l.ttl != nil {
 			f := Fidelity{Rule: r.name, Attribute: l.ttl.name}
@@ -78,6 +81,24 @@ func (m *Mapping) Fidelity() []Fidelity {
 		}
 	}
 	return all
+}
+
+// attributesOf are the attributes that a rule places and that the file names.
+func (l *rules) attributesOf(r *rule) []string {
+	names := map[string]bool{}
+	for name := range r.byAttr {
+		names[name] = true
+	}
+	for name := range l.schema {
+		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for name, placed := range names {
+			if placed && !yield(name) {
+				return
+			}
+		}
+	})
 }
 
 func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
@@ -98,6 +119,9 @@ func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
 			}
 		}
 	}
+	if r.latest && r.when[slot] != nil && r.when[slot].uses(r.version) {
+		domain = append(domain, "version 0 is a copy of the highest")
+	}
 	if len(domain) > 0 {
 		f.Class, f.Why = LosslessInDomain, strings.Join(slices.Compact(domain), "; ")
 	}
@@ -107,19 +131,108 @@ func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
 func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: name}
 	s := l.schema[name]
-	switch {
-	case p.byTime && l.declared[p.family] != GC{}:
-		f.Class, f.Why = Lossy, "retention loss: garbage collection of family "+p.family+" removes items"
+	var why []string
+	note := func(class Class, text string) {
+		f.Class = max(f.Class, class)
+		why = append(why, text)
+	}
+	if gc := l.retention(r, p, name); gc != "" {
 		if r.lossRetention {
-			f.Why = "accepted: garbage collection of family " + p.family + " removes items"
+			note(Lossy, "accepted: garbage collection removes what is beyond "+gc)
+		} else {
+			note(LosslessInDomain, "within "+gc)
 		}
+	}
+	if p.codec.kind == codecF64BE && r.lossPrecision {
+		note(Lossy, "accepted: rounded to 64 bits of floating point")
+	}
+	if slices.Contains(r.versioned, name) && !l.sidecar {
+		if r.lossAbsent {
+			note(Lossy, "accepted: the newest cell may be an older version's")
+		} else {
+			note(LosslessInDomain, "in every version")
+		}
+	}
+	switch {
 	case l.sidecar || p.codec.kind == codecDDBJSON:
 	case r.lossTypes:
-		f.Class, f.Why = Lossy, "accepted: another type comes back as "+s.Type.String()
+		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
 	case r.lossEmpty && (s.Type == attr.M || s.Type == attr.L):
-		f.Class, f.Why = Lossy, "accepted: empty ones vanish"
+		note(Lossy, "accepted: empty ones vanish")
+	case p.codec.kind == codecF64BE && r.lossPrecision:
 	default:
-		f.Class, f.Why = LosslessInDomain, cmp.Or(p.codec.expected(s), "one of the put's kind")
+		note(LosslessInDomain, cmp.Or(p.codec.expected(s), "one of the put's kind"))
 	}
+	f.Why = strings.Join(why, "; ")
 	return f
+}
+
+func typeText(s Schema) string {
+	if s.Type == attr.Absent {
+		return ""
+	}
+	return s.Type.String()
+}
+
+// retention says what of an attribute garbage collection leaves, "" for all.
+// Where it is to delete what expires it loses nothing.
+func (l *rules) retention(r *rule, p *put, name string) string {
+	family := p.family
+	if r.exclusive && p.codec.kind == codecByType {
+		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
+	}
+	gc := l.declared[family]
+	var rules []string
+	if gc.Versions > 0 && p.byTime {
+		rules = append(rules, fmt.Sprintf("%d versions", gc.Versions))
+	}
+	if gc.MaxAge > 0 && l.ttl == nil {
+		rules = append(rules, fmt.Sprintf("an age of %s", gc.MaxAge))
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return strings.Join(rules, " and ") + " (family " + family + ")"
+}
+
+// Notes says what else changes for who uses the table: what a layout does that
+// no attribute shows. Each is one sentence.
+func (m *Mapping) Notes() []string {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	var notes []string
+	var shared []string
+	for _, r := range l.rules {
+		if !r.exclusive {
+			shared = append(shared, r.name)
+		}
+		for _, t := range r.row {
+			for _, p := range t.parts {
+				if p.lit == nil && p.enc.shards > 1 && p.slot != slotHash {
+					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.enc.shards))
+				}
+			}
+		}
+		if r.latest {
+			notes = append(notes, fmt.Sprintf("rule %s: the copies of the highest version are not written; they follow the versions", r.name))
+		}
+	}
+	if len(shared) > 0 {
+		notes = append(notes, fmt.Sprintf("rules %s put several items into a row: deleting the row deletes them all, which DynamoDB does not do", strings.Join(shared, ", ")))
+	}
+	if l.ttl != nil {
+		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
+	}
+	for i := range m.spec.Source.GSIs {
+		g := &m.spec.Source.GSIs[i]
+		switch g.As {
+		case IndexAsNone:
+			notes = append(notes, fmt.Sprintf("index %s has no counterpart", g.Name))
+		case IndexAsView:
+			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay", g.Name))
+		}
+	}
+	return notes
 }

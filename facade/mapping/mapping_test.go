@@ -276,6 +276,9 @@ func TestMapping(t *testing.T) {
 				for _, f := range m.Fidelity() {
 					fmt.Fprintln(&b, f)
 				}
+				for _, note := range m.Notes() {
+					fmt.Fprintln(&b, "note:", note)
+				}
 				return b.String()
 			case "index":
 				x := m.Index(d.CmdArgs[0].Key)

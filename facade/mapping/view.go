@@ -37,8 +37,8 @@ func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
 	}
 	for _, a := range key.attrs() {
 		expr := c.viewColumn(l, a.Name, path)
-		if a.Type == attr.N && c.err == nil && !c.sortsByValue(l, a.Name) {
-			c.fail(path, CodeInverse, fmt.Sprintf("the view would sort the numbers of %q as text", a.Name), "codec nord for the attribute, or as: table")
+		if c.err == nil && !c.sortsByValue(l, a) {
+			c.fail(path, CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
@@ -89,11 +89,14 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 	return expr
 }
 
-// sortsByValue reports whether the cells of a number sort as the numbers do.
-func (c *compiler) sortsByValue(l *rules, name string) bool {
+// sortsByValue reports whether the cells of an attribute sort as its values do.
+func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
+	sorted := map[attr.Type][]codecKind{
+		attr.S: {codecByType, codecString, codecText}, attr.N: {codecOrdered}, attr.B: {codecByType, codecBinary},
+	}
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
-		p := l.putOf(r, name)
-		return p != nil && p.codec.kind != codecOrdered
+		p := l.putOf(r, a.Name)
+		return p != nil && !slices.Contains(sorted[a.Type], p.codec.kind)
 	})
 }
 
