@@ -1,0 +1,65 @@
+package testkit_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+func TestRunFixtures(t *testing.T) {
+	t.Parallel()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), subjects[0].Name)
+	if err := os.CopyFS(dir, subjects[0].Files); err != nil {
+		t.Fatal(err)
+	}
+	testkit.RunFixtures(t, dir)
+}
+
+// TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of
+// its own: the subtest of that check fails, with the difference, and no other.
+func TestRunFixtures_Fails(t *testing.T) {
+	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
+		testkit.RunFixtures(t, dir)
+		return
+	}
+	t.Parallel()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), subjects[0].Name)
+	if err := os.CopyFS(dir, subjects[0].Files); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join(dir, "expect", "rows.golden")
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(golden, []byte(strings.Replace(string(text), `= "30"`, `= "31"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunFixtures_Fails$", "-test.v")
+	cmd.Env = append(os.Environ(), "TESTKIT_FIXTURE="+dir)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Fatalf("the fixture passes:\n%s", out)
+	}
+	for _, want := range []string{"--- FAIL: TestRunFixtures_Fails/golden_rows/products", `want @1715685260608000 = "31", got @1715685260608000 = "30"`, "--- PASS: TestRunFixtures_Fails/pattern/S1-category"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+	if n := strings.Count(string(out), "--- FAIL: TestRunFixtures_Fails/"); n != 1 {
+		t.Errorf("%d subtests fail, want 1:\n%s", n, out)
+	}
+}
