@@ -58,6 +58,10 @@ conformance-js: build ## the AWS SDK for JavaScript against a running server
 conformance-suites: build ## public DynamoDB suites: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
 
+.PHONY: facade-remote
+facade-remote: ## the tests of the facade over gRPC, on a tabletop and on Google's test server
+	$(GO) test ./conformance -count=1 -run TestFacade_Remote -conformance.facade
+
 $(LINT): tools/go.mod
 	$(GO) -C tools build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
