@@ -338,6 +338,9 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 	var ahead int64 // order of a later write that was met
 	for _, put := range change.puts {
 		done, err := s.putEntry(ctx, put, order)
+		if s.indexGone(ctx, l, put.index.table, err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -350,7 +353,7 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 		}
 	}
 	for _, r := range change.stale {
-		if err := s.leaveEntry(ctx, l, r, order); err != nil {
+		if err := s.leaveEntry(ctx, l, r, order); err != nil && !s.indexGone(ctx, l, r.table, err) {
 			return err
 		}
 	}
@@ -360,6 +363,16 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
+}
+
+// indexGone reports whether err is that of an index which another process has
+// deleted.
+func (s *store) indexGone(ctx context.Context, l *layout, table string, err error) bool {
+	if status.Code(err) != codes.NotFound {
+		return false
+	}
+	c, err := s.refresh(ctx, l.name)
+	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
 }
 
 // overtake deals with an index row that carries a later write than the one

@@ -91,7 +91,7 @@ func (s *Server) controlTable(ctx context.Context, operation string, given *stri
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.table(ctx, name)
+	t, err := s.store.tableNow(ctx, name)
 	return t, controlError(err, name)
 }
 

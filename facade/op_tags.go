@@ -135,7 +135,7 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.table(ctx, name)
+	t, err := s.store.tableNow(ctx, name)
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}

@@ -89,7 +89,14 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 	}
 	p.table = t
 	if in.IndexName != nil {
-		if p.index = t.index(*in.IndexName); p.index == nil {
+		if p.index = t.index(*in.IndexName); p.index == nil || p.index.Status != statusActive {
+			// Another process may have made it, or filled it.
+			if t, err = s.store.tableNow(ctx, tableName); err != nil {
+				return err
+			}
+			p.table, p.index = t, t.index(*in.IndexName)
+		}
+		if p.index == nil {
 			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
 		}
 		if p.index.Global && in.ConsistentRead.isTrue() {

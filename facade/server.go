@@ -151,7 +151,11 @@ func (s *Server) run(ctx context.Context, op *operation, body []byte) (response 
 			response, err = nil, internalServerError()
 		}
 	}()
-	return op.handle(ctx, s, op, body)
+	response, err = op.handle(ctx, s, op, body)
+	if s.store.outdated(err) {
+		response, err = op.handle(ctx, s, op, body)
+	}
+	return response, err
 }
 
 // answerableError logs an error that is none of DynamoDB's own and returns

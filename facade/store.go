@@ -53,6 +53,9 @@ var (
 	errOutsideMapping = errors.New("outside the table's mapping")
 	// errContended: the item changed under every attempt to write it.
 	errContended = errors.New("too many concurrent writes of one item")
+	// errIndexesBehind: the item is written; its indexes follow as soon as
+	// anyone looks at them.
+	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
 	// errIntent: the item belongs to a transaction in flight.
 	errIntent = errors.New("item is held by a transaction")
 )

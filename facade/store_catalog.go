@@ -30,6 +30,7 @@ import (
 //	w/<token>                               a row that may hold an outbox cell
 //	x/<id>                                  a transaction
 //	k/<token>                               a request that is not to be done twice
+//	s/<Bigtable table>                      where parallel scans cut a table
 //	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with
@@ -49,8 +50,9 @@ const (
 	// https://cloud.google.com/bigtable/quotas
 	maxBigtableNameChars = 50
 
-	// catalogMaxAge bounds how long a change of a definition by another
-	// process goes unnoticed.
+	// catalogMaxAge bounds how long a change of a definition by another process
+	// goes unnoticed by operations on items, where it does not show: tables and
+	// indexes that came, and those that went, are noticed at once.
 	catalogMaxAge = 5 * time.Second
 )
 
@@ -187,6 +189,32 @@ func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
 		return nil, err
 	}
 	return c.def, nil
+}
+
+// tableNow is table past the cache: what another process changed shows at
+// once.
+func (s *store) tableNow(ctx context.Context, name string) (*tableDef, error) {
+	c, err := s.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.at(s.o.Now()); err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+// outdated reports whether an operation failed, having written nothing, for
+// want of a Bigtable table: another process may have deleted the table and
+// made it anew. Then the definitions will be read again.
+func (s *store) outdated(err error) bool {
+	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
+		return false
+	}
+	s.cat.mu.Lock()
+	defer s.cat.mu.Unlock()
+	clear(s.cat.tables)
+	return true
 }
 
 // listTables returns up to limit table names that follow after, ascending,

@@ -515,7 +515,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	}
 	if err := w.s.apply(ctx, w.l, pw.st.slot, order, change); err != nil {
 		clean = false
-		return old, updated, true, fmt.Errorf("the item is written, its indexes are not yet: %w", err)
+		return old, updated, true, fmt.Errorf("%w: %w", errIndexesBehind, err)
 	}
 	return old, updated, true, nil
 }
