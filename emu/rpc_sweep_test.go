@@ -280,16 +280,22 @@ func nested(d protoreflect.MessageDescriptor, turns int) []byte {
 	if turn == nil {
 		return nil
 	}
+	// From the inside out each field goes before what is there: the bytes are
+	// made in reverse, since moving them for each would take a time that is
+	// quadratic in the depth.
 	var b []byte
 	wrap := func(fields []protoreflect.FieldDescriptor) {
 		for _, f := range slices.Backward(fields) {
-			b = protowire.AppendBytes(protowire.AppendTag(nil, f.Number(), protowire.BytesType), b)
+			head := protowire.AppendVarint(protowire.AppendTag(nil, f.Number(), protowire.BytesType), uint64(len(b)))
+			slices.Reverse(head)
+			b = append(b, head...)
 		}
 	}
 	for range turns {
 		wrap(turn)
 	}
 	wrap(way)
+	slices.Reverse(b)
 	return b
 }
 
