@@ -177,15 +177,15 @@ func checkComparison(operator string, values []attr.Value) error {
 
 // conditionalOperator checks the member of that name for n conditions and
 // returns the word to join them with.
-func conditionalOperator(operator *string, n int) (string, error) {
+func (v *validator) conditionalOperator(operator *string, n int) (string, error) {
 	if operator == nil {
 		return " AND ", nil
 	}
 	switch n {
 	case 0:
-		return "", validationError(msgLegacyOperatorAlone)
+		return "", v.reject(msgLegacyOperatorAlone)
 	case 1:
-		return "", validationError(msgLegacyOperatorOne)
+		return "", v.reject(msgLegacyOperatorOne)
 	}
 	return " " + *operator + " ", nil
 }
@@ -193,7 +193,7 @@ func conditionalOperator(operator *string, n int) (string, error) {
 // legacyFilter turns a QueryFilter or ScanFilter into a condition, nil for
 // none.
 func (v *validator) legacyFilter(conditions map[string]legacyCondition, operator *string) (*expr.Condition, error) {
-	joint, err := conditionalOperator(operator, len(conditions))
+	joint, err := v.conditionalOperator(operator, len(conditions))
 	if err != nil || len(conditions) == 0 {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (l *legacyText) condition(v *validator, kind expr.Kind, text string) (*expr
 
 // legacyExpected turns Expected into a condition, nil for none.
 func (v *validator) legacyExpected(expected map[string]expectedAttribute, operator *string) (*expr.Condition, error) {
-	joint, err := conditionalOperator(operator, len(expected))
+	joint, err := v.conditionalOperator(operator, len(expected))
 	if err != nil || len(expected) == 0 {
 		return nil, err
 	}

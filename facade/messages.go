@@ -99,7 +99,8 @@ const (
 	msgPolicyNotFound          = "Resource-based policy not found for the provided ResourceArn: %s"
 	msgIndexExists             = "Attempting to create an index which already exists"
 	msgIndexNotFound           = "Requested resource not found: Index: %s of table: %s not found"
-	msgDefinitionChanged       = msgInvalidParameterPrefix + "The definition of attribute %s cannot change from %s to %s"
+	msgUpdateThroughputMissing = msgInvalidParameterPrefix + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
+	msgIndexUpdateBlocked      = "This operation cannot be performed with given input values. Please contact DynamoDB service team for more info: Action Blocked: IndexUpdate"
 )
 
 // C, D. Attribute values and keys.
@@ -142,8 +143,8 @@ const (
 	msgUpdateDeleteType       = msgInvalidParameterPrefix + "DELETE action with value is not supported for the type %s"                                                      // 117
 	msgUpdateStoredType       = "Type mismatch for attribute to update"                                                                                                      // 96
 	msgUpdateAddType          = msgInvalidParameterPrefix + "ADD action is not supported for the type %s"                                                                    // 118
-	msgLegacyOperatorAlone    = msgInvalidParameterPrefix + "ConditionalOperator cannot be used without Filter or Expected"                                                  // 119
-	msgLegacyOperatorOne      = msgInvalidParameterPrefix + "ConditionalOperator can only be used when Filter or Expected has two or more elements"                          // 120
+	msgLegacyOperatorAlone    = "ConditionalOperator cannot be used without Filter or Expected"                                                                              // 119
+	msgLegacyOperatorOne      = "ConditionalOperator can only be used when Filter or Expected has two or more elements"                                                      // 120
 	msgKeyConditionCount      = "Conditions can be of length 1 or 2 only"                                                                                                    // 123
 	msgKeyConditionOperator   = "Attempted conditional constraint is not an indexable operation"                                                                             // 126
 	msgDuplicateAttribute     = msgInvalidParameterPrefix + "Duplicate value in attribute name: %s"                                                                          // 121

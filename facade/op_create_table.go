@@ -160,7 +160,7 @@ func (in *createTableInput) billing(t *tableDef) error {
 func (in *createTableInput) schema(t *tableDef) error {
 	types := definedTypes(in.AttributeDefinitions)
 	var err error
-	if t.Key, err = resolveTableKey(in.KeySchema, types); err != nil {
+	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions); err != nil {
 		return err
 	}
 	t.Attributes = definitionsOf(in.AttributeDefinitions)
@@ -170,15 +170,28 @@ func (in *createTableInput) schema(t *tableDef) error {
 	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
 		return validationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
 	}
+	if len(in.LocalSecondaryIndexes) > 0 && t.Key.Range.Name == "" {
+		return validationError(msgLocalWithoutRange)
+	}
 	for _, given := range in.LocalSecondaryIndexes {
-		ix, err := resolveLocal(t, given, in.AttributeDefinitions, types)
+		if err := checkDefined(given.KeySchema, in.AttributeDefinitions); err != nil {
+			return err
+		}
+	}
+	for _, given := range in.LocalSecondaryIndexes {
+		ix, err := resolveLocal(t, given, types)
 		if err != nil {
 			return err
 		}
 		t.Indexes = append(t.Indexes, ix)
 	}
 	for _, given := range in.GlobalSecondaryIndexes {
-		ix, err := resolveGlobal(given, t.BillingMode, in.AttributeDefinitions, types)
+		if err := checkDefined(given.KeySchema, in.AttributeDefinitions); err != nil {
+			return err
+		}
+	}
+	for _, given := range in.GlobalSecondaryIndexes {
+		ix, err := resolveGlobal(given, t.BillingMode, types)
 		if err != nil {
 			return err
 		}
@@ -194,7 +207,8 @@ func (in *createTableInput) schema(t *tableDef) error {
 	if len(t.Indexes) == 0 {
 		return validationError(msgSurplusDefinitions)
 	}
-	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(used, ", ")))
+	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
+		strings.Join(listOrder(used, usedKeysRoom), ", ")))
 }
 
 func definitionsOf(defs []attributeDefinition) []mapping.KeyAttr {

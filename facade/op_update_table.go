@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -114,10 +115,13 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 
 // check checks what does not depend on the table.
 func (in *updateTableInput) check() error {
-	if in.BillingMode == nil && in.ProvisionedThroughput == nil && in.GlobalSecondaryIndexUpdates == nil &&
+	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
 		in.StreamSpecification == nil && !isGiven(in.SSESpecification) && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && !isGiven(in.OnDemandThroughput) && !isGiven(in.WarmThroughput) {
 		return validationError(msgUpdateTableNothing)
+	}
+	if is(in.BillingMode, billingProvisioned) && in.ProvisionedThroughput == nil {
+		return validationError(msgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
 		if is(in.BillingMode, billingOnDemand) {
@@ -170,8 +174,6 @@ func (in *updateTableInput) apply(t *tableDef) error {
 	switch {
 	case given != nil && t.BillingMode == billingOnDemand:
 		return validationError(msgThroughputOnDemand)
-	case given == nil && !wasProvisioned && t.BillingMode != billingOnDemand:
-		return validationError(msgThroughputMissing)
 	case given != nil:
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
 			return validationError(fmt.Sprintf(msgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
@@ -205,6 +207,9 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 	if u.Create == nil {
 		name := *u.indexName()
 		i := slices.IndexFunc(t.Indexes, func(ix indexDef) bool { return ix.Global && ix.Name == name })
+		if i < 0 && u.Update != nil {
+			return validationError(msgIndexUpdateBlocked)
+		}
 		if i < 0 {
 			return resourceNotFoundError(fmt.Sprintf(msgIndexNotFound, name, t.Name))
 		}
@@ -226,23 +231,22 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 	if t.index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)
 	}
-	// The request may define the new key attributes; those of the table stay
-	// defined.
+	// The request has to define the key attributes of the index, those too that
+	// the table defines; these keep their types.
+	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions); err != nil {
+		return err
+	}
 	defs := make([]attributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
 	for _, a := range t.Attributes {
 		defs = append(defs, attributeDefinition{a.Name, a.Type.String()})
 	}
 	known := definedTypes(defs)
 	for _, d := range in.AttributeDefinitions {
-		was, had := known[d.AttributeName]
-		if had && was.String() != d.AttributeType {
-			return validationError(fmt.Sprintf(msgDefinitionChanged, d.AttributeName, was, d.AttributeType))
-		}
-		if !had {
+		if known[d.AttributeName] == attr.Absent {
 			defs = append(defs, d)
 		}
 	}
-	ix, err := resolveGlobal(*u.Create, t.BillingMode, defs, definedTypes(defs))
+	ix, err := resolveGlobal(*u.Create, t.BillingMode, definedTypes(defs))
 	if err != nil {
 		return err
 	}

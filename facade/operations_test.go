@@ -189,7 +189,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	for i := range 30 {
 		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "g": {"S": "`+strconv.Itoa(i%3)+`"}}}`)
 	}
-	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
+	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
 	s.store.background.Wait() // the backfill
 	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)
@@ -306,6 +306,9 @@ func TestOptions(t *testing.T) {
 		{"no connection", Options{}, "Options.Conn is nil"},
 		{"account", Options{Conn: conn, AccountID: "12"}, `Options.AccountID is "12"`},
 		{"messages", Options{Conn: conn, Messages: 7}, "Options.Messages is 7"},
+		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
+		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
+		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},
 		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
 	} {
 		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {

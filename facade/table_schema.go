@@ -1,9 +1,11 @@
 package facade
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -98,6 +100,9 @@ func (v *validator) indexProjection(member string, p *projection) {
 		return
 	}
 	v.enum(member+".ProjectionType", p.ProjectionType, "ALL", "INCLUDE", "KEYS_ONLY")
+	if p.NonKeyAttributes != nil && len(p.NonKeyAttributes) == 0 {
+		v.fail(member+".NonKeyAttributes", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	}
 	if n := len(p.NonKeyAttributes); n > maxNonKeyAttributes {
 		v.fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, maxNonKeyAttributes))
 	}
@@ -130,18 +135,18 @@ func definedTypes(defs []attributeDefinition) map[string]attr.Type {
 	return types
 }
 
-// resolveKeySchema checks the shape of a key schema and gives its attributes
-// their types, Absent where there is no definition.
+// resolveKeySchema checks the shape of a key schema whose attributes are
+// defined, and gives them their types.
 func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
 	var key mapping.KeySchema
+	if len(schema) > 1 && schema[0].AttributeName == schema[1].AttributeName {
+		return key, validationError(msgHashEqualsRange)
+	}
 	if schema[0].KeyType != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
 	key.Hash = mapping.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
 	if len(schema) > 1 {
-		if schema[0].AttributeName == schema[1].AttributeName {
-			return key, validationError(msgHashEqualsRange)
-		}
 		if schema[1].KeyType != "RANGE" {
 			return key, validationError(msgSecondKeyNotRange)
 		}
@@ -150,26 +155,20 @@ func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (ma
 	return key, nil
 }
 
-// resolveTableKey is resolveKeySchema for a table.
-func resolveTableKey(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
-	if len(types) < len(schema) { // AWS counts before it looks at the names
+// resolveTableKey is resolveKeySchema for a table, definitions included.
+func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition) (mapping.KeySchema, error) {
+	if len(defs) < len(schema) { // AWS counts before it looks at the names
 		return mapping.KeySchema{}, validationError(msgKeyNotDefined)
 	}
-	key, err := resolveKeySchema(schema, types)
-	if err != nil {
-		return key, err
+	if err := checkDefined(schema, defs); err != nil {
+		return mapping.KeySchema{}, err
 	}
-	for _, a := range keyAttributes(key) {
-		if a.Type == attr.Absent {
-			return key, validationError(msgKeyNotDefined)
-		}
-	}
-	return key, nil
+	return resolveKeySchema(schema, definedTypes(defs))
 }
 
 // resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
 // several attributes.
-func resolveGlobalKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (indexKey, error) {
+func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (indexKey, error) {
 	var key indexKey
 	if schema[0].KeyType != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
@@ -198,31 +197,26 @@ func resolveGlobalKey(schema []keySchemaElement, defs []attributeDefinition, typ
 	case len(key.Range) > maxKeyAttributesOfKind:
 		return key, validationError(fmt.Sprintf(msgTooManyKeyAttributes, "RANGE"))
 	}
-	return key, checkIndexKeyDefined(key, schema, defs)
+	return key, nil
 }
 
-// resolveLocalKey is resolveKeySchema for a local index.
-func resolveLocalKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (indexKey, error) {
-	resolved, err := resolveKeySchema(schema, types)
-	if err != nil {
-		return indexKey{}, err
+// checkDefined refuses a key schema with attributes that have no definition. It
+// lists both where there are as many definitions as key attributes.
+func checkDefined(schema []keySchemaElement, defs []attributeDefinition) error {
+	types := definedTypes(defs)
+	keys := make([]string, len(schema))
+	undefined := false
+	for i, e := range schema {
+		keys[i] = e.AttributeName
+		undefined = undefined || types[e.AttributeName] == attr.Absent
 	}
-	key := indexKeyOf(resolved)
-	return key, checkIndexKeyDefined(key, schema, defs)
-}
-
-// checkIndexKeyDefined refuses key attributes without a definition.
-func checkIndexKeyDefined(key indexKey, schema []keySchemaElement, defs []attributeDefinition) error {
-	for _, a := range key.attributes() {
-		if a.Type == attr.Absent {
-			names := make([]string, len(schema))
-			for i, e := range schema {
-				names[i] = e.AttributeName
-			}
-			return validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(names, ", "), definitionNames(defs)))
-		}
+	if !undefined {
+		return nil
 	}
-	return nil
+	if keys = listOrder(keys, 1); len(defs) < len(keys) {
+		return validationError(msgKeyNotDefined)
+	}
+	return validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
 }
 
 func definitionNames(defs []attributeDefinition) string {
@@ -230,8 +224,37 @@ func definitionNames(defs []attributeDefinition) string {
 	for i, d := range defs {
 		names[i] = d.AttributeName
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(listOrder(names, len(names)), ", ")
 }
+
+// listOrder returns names, each once, in the order in which AWS lists them in
+// messages about key schemas: that of a Java hash table, which begins with room
+// for some names and doubles when it is more than three quarters full.
+func listOrder(names []string, room int) []string {
+	var distinct []string
+	for _, name := range names {
+		if !slices.Contains(distinct, name) {
+			distinct = append(distinct, name)
+		}
+	}
+	buckets := 1
+	for buckets < max(room, len(distinct)) || len(distinct)*4 > buckets*3 {
+		buckets *= 2
+	}
+	bucket := func(name string) int {
+		var hash uint32
+		for _, unit := range utf16.Encode([]rune(name)) {
+			hash = 31*hash + uint32(unit)
+		}
+		return int(hash^hash>>16) & (buckets - 1)
+	}
+	slices.SortStableFunc(distinct, func(a, b string) int { return cmp.Compare(bucket(a), bucket(b)) })
+	return distinct
+}
+
+// usedKeysRoom is the room of the hash table in which AWS collects the keys
+// used: that of one without a given size.
+const usedKeysRoom = 16
 
 // resolveProjection fills an index's projection in.
 func resolveProjection(ix *indexDef, p *projection) error {
@@ -253,15 +276,13 @@ func resolveProjection(ix *indexDef, p *projection) error {
 }
 
 // resolveLocal checks a local index against its table.
-func resolveLocal(t *tableDef, in localSecondaryIndex, defs []attributeDefinition, types map[string]attr.Type) (indexDef, error) {
+func resolveLocal(t *tableDef, in localSecondaryIndex, types map[string]attr.Type) (indexDef, error) {
 	ix := indexDef{Name: *in.IndexName}
-	var err error
-	if t.Key.Range.Name == "" {
-		return ix, validationError(msgLocalWithoutRange)
-	}
-	if ix.Key, err = resolveLocalKey(in.KeySchema, defs, types); err != nil {
+	key, err := resolveKeySchema(in.KeySchema, types)
+	if err != nil {
 		return ix, err
 	}
+	ix.Key = indexKeyOf(key)
 	if len(ix.Key.Range) == 0 {
 		return ix, validationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
 	}
@@ -272,10 +293,10 @@ func resolveLocal(t *tableDef, in localSecondaryIndex, defs []attributeDefinitio
 }
 
 // resolveGlobal checks a global index of a table with the given billing mode.
-func resolveGlobal(in globalSecondaryIndex, billing string, defs []attributeDefinition, types map[string]attr.Type) (indexDef, error) {
+func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]attr.Type) (indexDef, error) {
 	ix := indexDef{Name: *in.IndexName, Global: true}
 	var err error
-	if ix.Key, err = resolveGlobalKey(in.KeySchema, defs, types); err != nil {
+	if ix.Key, err = resolveGlobalKey(in.KeySchema, types); err != nil {
 		return ix, err
 	}
 	if err := resolveProjection(&ix, in.Projection); err != nil {

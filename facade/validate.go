@@ -225,7 +225,10 @@ func attributeErrorText(err error) string {
 func (v *validator) expression(err error) error {
 	var e *expr.Error
 	if errors.As(err, &e) {
-		return v.reject(e.Message)
+		if v.current {
+			return v.reject(e.Message)
+		}
+		return v.reject(e.Message + e.Detail)
 	}
 	return err
 }

@@ -34,10 +34,12 @@ func (k Kind) String() string {
 // Message is DynamoDB's whole text.
 type Error struct {
 	Message string
+	// Detail is what the older wording of DynamoDB adds to Message; mostly "".
+	Detail string
 }
 
-// Error returns the message.
-func (e *Error) Error() string { return e.Message }
+// Error returns the message with its detail.
+func (e *Error) Error() string { return e.Message + e.Detail }
 
 // ErrOperandType is the error of an update that meets an item whose attribute
 // has another type than an operator takes. The legacy AttributeUpdates have a
@@ -58,7 +60,8 @@ func (k Kind) invalid(format string, args ...any) *Error {
 // text is in no capture.
 const (
 	msgEmpty          = "The expression can not be empty;"
-	msgTooLong        = "Expression size has exceeded the maximum allowed size; expression size: %d"
+	msgTooLong        = "Expression size has exceeded the maximum allowed size;"
+	msgTooLongDetail  = " expression size: %d"
 	msgTooManyOps     = "The expression contains too many operators; operator count: %d" // ours
 	msgSyntax         = `Syntax error; token: "%s", near: "%s"`
 	msgReserved       = "Attribute name is a reserved keyword; reserved keyword: %s"

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -67,7 +68,9 @@ type rawStep struct {
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
 	if len(src) > MaxExpressionBytes {
-		return nil, kind.invalid(msgTooLong, len(src))
+		err := kind.invalid(msgTooLong)
+		err.Detail = fmt.Sprintf(msgTooLongDetail, len(src))
+		return nil, err
 	}
 	ps.tokens = lex(src, keywords)
 	if len(ps.tokens) == 1 {
