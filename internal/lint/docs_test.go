@@ -33,7 +33,7 @@ func TestReadmeSupportTable(t *testing.T) {
 	if !ok {
 		t.Fatalf("README.md has no line %q", supportEnd)
 	}
-	want := before + supportBegin + supportTable() + supportEnd + after
+	want := before + supportBegin + supportTable(t) + supportEnd + after
 	if readme == want {
 		return
 	}
@@ -67,37 +67,39 @@ type entry struct {
 	served     bool
 }
 
-func supportTable() string {
+func supportTable(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	groups := []struct{ title, group string }{
 		{"Bigtable data, `google.bigtable.v2.Bigtable`", "Bigtable"},
 		{"Bigtable tables, `google.bigtable.admin.v2.BigtableTableAdmin`", "BigtableTableAdmin"},
 		{"Bigtable instances, `google.bigtable.admin.v2.BigtableInstanceAdmin`", "BigtableInstanceAdmin"},
 		{"Long-running operations, `google.longrunning.Operations`", "Operations"},
+		{"Locations, `google.cloud.location.Locations`", "Locations"},
 		{"Row filters", "RowFilter"},
 		{"Mutations", "Mutation"},
 		{"Garbage-collection rules", "GcRule"},
 	}
+	left := map[string][]entry{} // what no section has taken yet, by group
+	for _, f := range emu.Support() {
+		left[f.Group] = append(left[f.Group], entry{f.Name, f.Note, f.Status == emu.Served})
+	}
 	for _, g := range groups {
-		var entries []entry
-		for _, f := range emu.Support() {
-			if f.Group == g.group {
-				entries = append(entries, entry{f.Name, f.Note, f.Status == emu.Served})
-			}
-		}
-		section(&b, g.title, "`Unimplemented`", entries)
+		section(&b, g.title, "`Unimplemented`", left[g.group])
+		delete(left, g.group)
+	}
+	for _, op := range facade.Operations() {
+		left[op.Service] = append(left[op.Service], entry{op.Name, op.Note, op.Status == facade.Served})
 	}
 	for _, s := range []struct{ title, service string }{
 		{"DynamoDB, `DynamoDB_20120810`", "DynamoDB"},
 		{"DynamoDB Streams, `DynamoDBStreams_20120810`", "DynamoDBStreams"},
 	} {
-		var entries []entry
-		for _, op := range facade.Operations() {
-			if op.Service == s.service {
-				entries = append(entries, entry{op.Name, op.Note, op.Status == facade.Served})
-			}
-		}
-		section(&b, s.title, "`UnknownOperationException`", entries)
+		section(&b, s.title, "`UnknownOperationException`", left[s.service])
+		delete(left, s.service)
+	}
+	for group := range left {
+		t.Errorf("no section of the support table is for %s", group)
 	}
 	return b.String()
 }
