@@ -221,7 +221,10 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 
 func (l *googleUtility) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	want, bad := l.row(key)
-	if bad != nil || !bytes.Equal(want, row.Key) {
+	if bad != nil {
+		return nil, bad
+	}
+	if !bytes.Equal(want, row.Key) {
 		return nil, nil
 	}
 	items, err := l.items(row)
@@ -237,7 +240,7 @@ func (l *googleUtility) planQuery(c KeyCondition) (Plan, error) {
 	}
 	row, bad := l.row(attr.Item{l.key.Hash.Name: c.Hash})
 	if bad != nil {
-		return Plan{}, nil
+		return Plan{}, bad
 	}
 	return Plan{Spans: []Span{{row, append(bytes.Clone(row), 0)}}}, nil
 }

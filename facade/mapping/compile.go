@@ -48,6 +48,10 @@ type rule struct {
 	row      []*template
 	widths   []int // of the segments but the last, for joinFixed
 	rowSlots map[int]bool
+	// hashed are the key attributes whose hash in the row stands for them, and
+	// stored their puts: the row has only the hash, a cell the value.
+	hashed   map[int]bool
+	stored   map[int]*put
 	puts     []*put
 	byAttr   map[string]*put
 	star     *put
@@ -90,6 +94,7 @@ type put struct {
 	codec    codec
 	timeSlot int // capture that is the timestamp, or slotNone
 	timeAttr string
+	stored   bool // of a key attribute, of which the row has the hash
 	timeKey  bool // timeAttr is a key attribute: the row tells it
 	format   timeFormat
 	// byTime says that the timestamp is needed to tell the items apart.
@@ -376,7 +381,7 @@ func attrOfFamily(f string) (string, bool) {
 func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
-		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, version: slotNone,
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, version: slotNone,
 	}
 	for _, a := range c.l.key.attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -579,8 +584,11 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 				}
 				continue
 			}
-			if !p.enc.derived {
+			switch {
+			case !p.enc.derived:
 				r.rowSlots[p.slot] = true
+			case p.enc.identifies && p.slot < r.keys:
+				r.hashed[p.slot] = true
 			}
 			if p.enc.shards > 0 {
 				if salted {
@@ -675,6 +683,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	case p.presence && r.presence != nil:
 		c.fail(path+".attr", CodeSyntax, "a second presence cell", "one a rule")
 	case p.presence:
+	case c.l.key.isKey(spec.Attr) && c.stored(r, p, spec):
 	case c.l.key.isKey(spec.Attr):
 		c.fail(path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 	case r.byAttr[spec.Attr] != nil:
@@ -703,6 +712,18 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	default:
 		r.byAttr[p.attr] = p
 	}
+}
+
+// stored reports whether the put is for a key attribute whose hash is in the
+// row: then the cell tells the value.
+func (c *compiler) stored(r *rule, p *put, spec *Put) bool {
+	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
+	lossless := p.codec.kind != codecF64BE && p.codec.kind != codecI64BE && p.codec.kind != codecProto && p.codec.kind != codecFlatten
+	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || !lossless || spec.Time != (PutTime{}) {
+		return false
+	}
+	p.stored, r.stored[slot] = true, p
+	return true
 }
 
 func (c *compiler) putTime(r *rule, p *put, spec *Put, path string) {
@@ -771,7 +792,11 @@ func (c *compiler) invert(r *rule, path string) {
 			c.fail(path+".put", CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
 		}
 	}
-	known := r.closure(maps.Clone(r.rowSlots))
+	row := maps.Clone(r.rowSlots)
+	for slot := range r.stored {
+		row[slot] = true
+	}
+	known := r.closure(maps.Clone(row))
 	for slot := range r.keys {
 		if known[slot] {
 			continue
@@ -789,7 +814,7 @@ func (c *compiler) invert(r *rule, path string) {
 		known = r.closure(known)
 	}
 	for _, p := range r.puts {
-		cell := maps.Clone(r.rowSlots)
+		cell := maps.Clone(row)
 		for _, s := range p.qual.slots() {
 			if s >= 0 {
 				cell[s] = true
@@ -881,6 +906,9 @@ func (c *compiler) exclusive() {
 			c.fail(fmt.Sprintf("rules[%d].tag", r.index), CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 		}
 		if !r.exclusive {
+			for _, p := range r.stored {
+				c.fail(p.path+".attr", CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
+			}
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {

@@ -86,8 +86,8 @@ func (m *Mapping) Fidelity() []Fidelity {
 // attributesOf are the attributes that a rule places and that the file names.
 func (l *rules) attributesOf(r *rule) []string {
 	names := map[string]bool{}
-	for name := range r.byAttr {
-		names[name] = true
+	for name, p := range r.byAttr {
+		names[name] = !p.stored
 	}
 	for name := range l.schema {
 		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]

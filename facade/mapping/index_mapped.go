@@ -256,7 +256,7 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
 			row = m.joiner.appendSegment(row, keyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
-			span, order := x.sortKeys(row, v, i, last)
+			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
 		default:
 			order := SameOrder
@@ -275,8 +275,8 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 }
 
 // sortKeys are the rows that go on from row with a sort key of the interval,
-// which is segment i of the key.
-func (x *Index) sortKeys(row []byte, v interval, i int, last bool) (Span, Order) {
+// which is not in the last segment unless last.
+func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
 	m := x.mapped
 	s := Span{Start: m.joiner.appendSegment(bytes.Clone(row), v.lo, last), End: prefixEnd(row)}
 	if v.hi != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// parseRow sets the variables that the row key of a rule tells; false where it
-// is no row of the rule.
-func (l *rules) parseRow(r *rule, key []byte) ([]attr.Value, bool) {
-	segs, ok := l.joiner.split(key, len(r.row), r.widths)
+// parseRow sets the variables that the row of a rule tells; false where it is
+// no row of the rule.
+func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
+	segs, ok := l.joiner.split(row.Key, len(r.row), r.widths)
 	if !ok {
 		return nil, false
 	}
@@ -24,11 +24,24 @@ func (l *rules) parseRow(r *rule, key []byte) ([]attr.Value, bool) {
 			return nil, false
 		}
 	}
+	for slot, p := range r.stored {
+		i := slices.IndexFunc(row.Cells, func(c Cell) bool {
+			return c.Family == p.family && p.qual.match(c.Qualifier, nil, nil)
+		})
+		if i < 0 {
+			return nil, false
+		}
+		v, err := p.codec.decode(row.Cells[i].Value, Schema{Type: r.keyTypes[slot]})
+		if err != nil {
+			return nil, false
+		}
+		vars[slot] = v
+	}
 	if !r.derive(vars) {
 		return nil, false
 	}
 	again, err := l.rowKey(r, vars, nil)
-	return vars, err == nil && bytes.Equal(again, key)
+	return vars, err == nil && bytes.Equal(again, row.Key)
 }
 
 // keyItem is the item of the key attributes of vars; false where one is
@@ -89,7 +102,7 @@ func (l *rules) items(row Row) ([]attr.Item, error) {
 	side := sidecarOf(row)
 	var items []attr.Item
 	for _, r := range l.rules {
-		vars, ok := l.parseRow(r, row.Key)
+		vars, ok := l.parseRow(r, row)
 		if !ok {
 			continue
 		}
@@ -248,6 +261,9 @@ func (d *decoder) putColumn(c column, put *put) (done bool, err error) {
 		return false, nil
 	}
 	d.expiry(p, c.versions[0].Timestamp)
+	if put.stored {
+		return true, nil // told already
+	}
 	if put.flatten {
 		return true, d.leaf(p, put, special, c)
 	}
@@ -269,11 +285,11 @@ func (d *decoder) nameable(put *put, special string) bool {
 }
 
 // named is the attribute of a column, whose {attr} is special.
-func (p *put) named(special string) string {
-	if p.star {
+func (c *put) named(special string) string {
+	if c.star {
 		return special
 	}
-	return p.attr
+	return c.attr
 }
 
 // value adds what a put's column holds to the item.

@@ -384,7 +384,8 @@ func TestEncoders(t *testing.T) {
 			t.Errorf("%s(%s) = %q; want it refused", bad.enc, bad.v.Str, got)
 		}
 	}
-	for _, bad := range []string{"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)", "strip", "strip()", "const()", "ver(1)", "ocint(8)",
+	for _, bad := range []string{
+		"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)", "strip", "strip()", "const()", "ver(1)", "ocint(8)",
 		"salt", "salt(fnv1a32)", "salt(rot13,8,1)", "salt(fnv1a32,11,1)", "salt(fnv1a32,0,1)", "salt(fnv1a32,8,0)", "salt(fnv1a32,1001,4)", "hash()", "hash(rot13)",
 	} {
 		if e, err := parseEncoder(bad, attr.Absent); err == nil {

@@ -226,6 +226,16 @@ func (p *placer) attributes() *Error {
 	slices.Sort(names)
 	p.cells = make([]Cell, 0, len(names))
 	for _, name := range names {
+		if put := p.r.byAttr[name]; put != nil && put.stored {
+			b, ok := put.codec.encode(p.item[name], Schema{Type: p.item[name].Type})
+			if !ok {
+				return p.l.fault(CodeDomain, p.r, p.item, name, "the value does not fit the codec", put.codec.expected(Schema{Type: p.item[name].Type}))
+			}
+			if err := p.cell(put, "", p.l.cellTime(put, p.vars, p.item, p.time), b); err != nil {
+				return err
+			}
+			continue
+		}
 		if p.l.key.isKey(name) || p.r.timeAttrs[name] || p.l.ttl != nil && name == p.l.ttl.name {
 			continue
 		}

@@ -237,6 +237,14 @@ rules:
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},
 	{name: "salted partition", yaml: typed("fixed", keysSS, "'{PK:salt(md5,10,1)}', '{PK:hash(md5)}', '{PK}/{SK}'")},
 	{name: "hashed", yaml: typed("oc", keysSS, "'{PK:hash(fnv1a32)}', '{PK}', '{SK}'"), total: true},
+	{
+		name: "key in a cell", yaml: strings.Replace(typed("oc", keysSS, "'{PK:hash(sha256)}', '{SK}'"), "put: [", "put: [{attr: PK, cell: 'a:=', codec: ddbjson}, ", 1),
+		total: true,
+	},
+	{
+		name: "keys in cells", yaml: strings.Replace(typed("fixed", keysSN, "'{PK:salt(md5,8,1)}', '{PK:hash(md5)}', '{SK:hash(md5)}'"), "put: [", "put: [{attr: PK, cell: 'a:=p'}, {attr: SK, cell: 'a:=s', codec: nord}, ", 1),
+		total: true,
+	},
 	{name: "ordered code", yaml: typed("oc", keysSN, "'{PK}', '{SK:ocint}'")},
 	{name: "stripped", yaml: typed("auto", keysSS, "'{PK:strip(a)}', '{SK}'")},
 	{name: "wide", yaml: wide, keys: wideKeys, attrs: []string{"UploadDate", "Formats", "Content", "Count", "ViewCount", "l", "a", "c", "f"}, total: true},

@@ -223,7 +223,8 @@ func encoders(t *testing.T, b *strings.Builder) {
 		if !slices.ContainsFunc(samples, func(s struct {
 			encoder string
 			v       attr.Value
-		}) bool {
+		},
+		) bool {
 			return s.encoder == name || strings.HasPrefix(s.encoder, name+"(")
 		}) {
 			t.Errorf("encoder %s is not in the reference", name)

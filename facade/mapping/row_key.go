@@ -46,15 +46,18 @@ type encoder struct {
 	time bool // the value is an instant in milliseconds
 	// derived says that the value cannot be told from what is written: it is
 	// told elsewhere, and what is written is checked against it.
-	derived  bool
-	shards   int      // of a salt: how many different texts it writes
-	version  bool     // the value is the number of a version
-	order    keyOrder // of values of type in
-	width    int      // in bytes, of every encoded value; 0: it varies
-	expected string   // the domain, in words
-	text     bool     // the encoded form is UTF-8
-	encode   func(dst []byte, v attr.Value) ([]byte, bool)
-	decode   func(b []byte) (attr.Value, bool)
+	derived bool
+	// identifies says that a derived encoder is a hash that two values will
+	// not have in common.
+	identifies bool
+	shards     int      // of a salt: how many different texts it writes
+	version    bool     // the value is the number of a version
+	order      keyOrder // of values of type in
+	width      int      // in bytes, of every encoded value; 0: it varies
+	expected   string   // the domain, in words
+	text       bool     // the encoded form is UTF-8
+	encode     func(dst []byte, v attr.Value) ([]byte, bool)
+	decode     func(b []byte) (attr.Value, bool)
 }
 
 // encodeKey appends the encoded form of v; false outside of the domain.
@@ -297,6 +300,7 @@ func derivedEncoder(e *encoder, name, arg string, operand attr.Type) error {
 			return err
 		}
 		e.width = 2 * len(digest(""))
+		e.identifies = len(digest("")) >= minIdentityBytes
 		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) { return hex.AppendEncode(dst, digest(v.Str)), true }
 		return nil
 	}

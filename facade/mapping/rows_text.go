@@ -37,7 +37,7 @@ func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
 	}
 	var puts []*put
 	for _, r := range l.rules {
-		if _, ok := l.parseRow(r, row.Key); ok {
+		if _, ok := l.parseRow(r, row); ok {
 			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
 		}
 	}
