@@ -167,20 +167,7 @@ func inOrder(plan mapping.Plan, forward bool, compare func(a, b attr.Item) int, 
 		}
 		merge(streams, compare, yield)
 	case mapping.SortOrder:
-		var all []attr.Item
-		for item, err := range read(plan.Spans, false) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			all = append(all, item)
-		}
-		slices.SortFunc(all, compare)
-		for _, item := range all {
-			if !yield(item, nil) {
-				return
-			}
-		}
+		inPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 

@@ -1,0 +1,63 @@
+package facade
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Items come in order, a page in memory at a time; a consumer that takes one
+// page goes through them once.
+func TestInPasses(t *testing.T) {
+	t.Parallel()
+	const items = 500
+	pad := attr.String(strings.Repeat("x", 10_000))
+	order := rand.New(rand.NewPCG(1, 2)).Perm(items)
+	passes := 0
+	source := iter.Seq2[attr.Item, error](func(yield func(attr.Item, error) bool) {
+		passes++
+		for _, n := range order {
+			if !yield(attr.Item{"s": attr.Int(int64(n)), "pad": pad}, nil) {
+				return
+			}
+		}
+	})
+	compare := func(a, b attr.Item) int { return compareAttr(a, b, "s") }
+	for _, c := range []struct{ take, passes int }{{0, 1}, {1, 1}, {105, 1}, {106, 2}, {items, 5}} {
+		passes = 0
+		next := 0
+		inPasses(source, compare, func(item attr.Item, err error) bool {
+			if want := attr.Int(int64(next)); err != nil || !attr.Equal(item["s"], want) {
+				t.Errorf("item %d is %v, %v", next, item["s"], err)
+			}
+			next++
+			return next < c.take
+		})
+		if next != max(c.take, 1) || passes != c.passes {
+			t.Errorf("taking %d gave %d items in %d passes, want %d", c.take, next, passes, c.passes)
+		}
+	}
+
+	page := leastItems{compare: compare}
+	for item := range source {
+		page.add(item)
+		if page.bytes > maxPageBytes+item.Size() || len(page.items) > cmp.Or(page.bytes/10_000, 1) {
+			t.Fatalf("holds %d items of %d bytes", len(page.items), page.bytes)
+		}
+	}
+
+	broken := errors.New("broken")
+	calls := 0
+	inPasses(func(yield func(attr.Item, error) bool) { yield(nil, broken) }, compare, func(_ attr.Item, err error) bool {
+		calls++
+		return errors.Is(err, broken)
+	})
+	if calls != 1 {
+		t.Errorf("an error was yielded %d times", calls)
+	}
+}
