@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tabletop runs a command and returns its output and exit code.
+func tabletop(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "tabletop", args...)
+	text, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(text), exit.ExitCode()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), exitEqual
+}
+
+func writeFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A target that looks like Cloud Bigtable: an instance of a project, over TLS
+// with a certificate of its own, for those who show the token. The same loader,
+// the same verifier, and back to an export.
+func TestMigrate_Cloud(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, _ := certificate(t)
+	token := writeFile(t, dir, "token", "a-static-token\n")
+	ports := filepath.Join(dir, "ports.json")
+	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--token-file", token, "--port-file", ports)
+	text, err := os.ReadFile(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct{ Bigtable string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	const target = "projects/my-project/instances/my-instance"
+	address := found.Bigtable
+	connect := []string{"--endpoint", address, "--ca", cert, "--token-file", token}
+	items := writeFile(t, dir, "items.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"},"tags":{"SS":["x"]}}}`+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"y"},{"BOOL":true}]}}}`+"\n")
+	mapping := filepath.Join(dir, "m.yaml")
+	run := func(want int, text string, args ...string) {
+		t.Helper()
+		out, code := tabletop(t, append([]string{"migrate"}, args...)...)
+		if code != want || !strings.Contains(out, text) {
+			t.Fatalf("tabletop migrate %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), code, want, text, out)
+		}
+	}
+	run(exitEqual, "row key", "infer", "--source", items, "-o", mapping)
+	source := []string{"--source", items, "--mapping", mapping}
+	with := func(flags ...[]string) (all []string) {
+		for _, f := range flags {
+			all = append(all, f...)
+		}
+		return all
+	}
+	// Who shows no token, another one, or trusts no such certificate, stays out.
+	run(exitEnvironment, "Unauthenticated", with([]string{"load", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", writeFile(t, dir, "other", "another")}, source)...)
+	run(exitEnvironment, "certificate", with([]string{"load", "--target", target, "--endpoint", address, "--token-file", token}, source)...)
+	run(exitEnvironment, "--target "+address, with([]string{"load", "--target", address}, source)...)
+
+	run(exitEqual, "2 items, 2 rows, 4 cells written", with([]string{"load", "--target", target}, connect, source)...)
+	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)
+	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--against", target}, connect, source)...)
+	// The same, named as an address, in that project and instance.
+	named := []string{"--project", "my-project", "--instance", "my-instance", "--ca", cert, "--token-file", token}
+	run(exitEqual, "0 differences", with([]string{"verify", "--against", address}, named, source)...)
+	run(exitDifferences, "MissingRow", with([]string{"verify", "--against", address, "--ca", cert, "--token-file", token, "--source", another(t, dir, address, cert, token, source), "--mapping", mapping})...)
+
+	run(exitEqual, "2 items of 2 rows in 1 files", with([]string{"reverse", "--target", target, "--mapping", mapping, "-o", filepath.Join(dir, "back"), "--export-time", "2010-01-01T00:00:00Z"}, connect)...)
+	run(exitEqual, "0 differences", with([]string{"verify", "--against", target, "--source", filepath.Join(dir, "back"), "--mapping", mapping}, connect)...)
+	run(exitEqual, "0 differences", with([]string{"diff", filepath.Join(dir, "back"), target + "/tables/items", "--mapping", mapping}, connect)...)
+	run(exitEqual, "2 rows, 0 differences", with([]string{"diff", target + "/tables/items", target + "/tables/items"}, connect)...)
+}
+
+// another loads the source into the default instance of the server, and returns
+// another source, of an item more.
+func another(t *testing.T, dir, address, cert, token string, source []string) string {
+	t.Helper()
+	out, code := tabletop(t, append([]string{"migrate", "load", "--target", address, "--ca", cert, "--token-file", token}, source...)...)
+	if code != exitEqual {
+		t.Fatal(out)
+	}
+	return writeFile(t, dir, "more.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"},"tags":{"SS":["x"]}}}`+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"y"},{"BOOL":true}]}}}`+"\n"+`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`+"\n")
+}
+
+// Without credentials of any kind the message says what would help.
+func TestMigrate_NoCredentials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"}}`)
+	cmd := exec.CommandContext(t.Context(), "tabletop", "migrate", "load", "--source", items, "--target", "projects/p/instances/i")
+	cmd.Env = append(os.Environ(), "GOOGLE_APPLICATION_CREDENTIALS="+filepath.Join(dir, "none.json"), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
+		t.Errorf("%v, want exit code %d", err, exitEnvironment)
+	}
+	if !strings.Contains(string(out), "gcloud auth application-default login, or --token-file") {
+		t.Errorf("it says: %s", out)
+	}
+}
