@@ -1,13 +1,12 @@
 package emu
 
 import (
-	"errors"
+	"cmp"
+	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // A request of the data API comes through an app profile: the one that it
@@ -34,8 +33,7 @@ const (
 // https://cloud.google.com/bigtable/docs/app-profiles,
 // https://cloud.google.com/bigtable/docs/data-boost-overview
 func (s *Server) checkProfile(resource, id string, a access) error {
-	instance := segments(resource, 4)
-	p, err := s.profile(instance, id)
+	p, err := s.profile(segments(resource, 4), id)
 	switch {
 	case err != nil:
 		return err
@@ -54,19 +52,17 @@ func (s *Server) checkProfile(resource, id string, a access) error {
 // profile returns the app profile of an instance through which a request that
 // names id comes, or nil if the instance exists implicitly.
 func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
-	if _, err := s.db.Resource(kindInstance + instance); errors.Is(err, engine.ErrResourceNotFound) {
+	routes, err := s.currentRoutes()
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	r, ok := routes.instances[instance]
+	if !ok {
 		return nil, nil
-	} else if err != nil {
-		return nil, toStatus(err)
 	}
-	if id == "" {
-		id = defaultAppProfile
-	}
-	p := &btapb.AppProfile{}
-	if found, err := load(s.db, kindAppProfile+instance+"/appProfiles/"+id, p); err != nil {
-		return nil, toStatus(err)
-	} else if !found {
-		return nil, statusNoAppProfile(instance, id)
+	p, ok := r.profiles[cmp.Or(id, defaultAppProfile)]
+	if !ok {
+		return nil, statusNoAppProfile(instance, cmp.Or(id, defaultAppProfile))
 	}
 	return p, nil
 }
@@ -77,20 +73,72 @@ func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 // nobody created.
 func (s *Server) answeredBy(req any) *btpb.ResponseParams {
 	instance, id := routeOf(req)
-	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, instance+"/clusters/")
-	if err != nil || len(clusters) == 0 {
+	routes, err := s.currentRoutes()
+	if err != nil || len(routes.instances[instance].clusters) == 0 {
 		return &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
 	}
-	if p, err := s.profile(instance, id); err == nil {
-		for _, to := range routesTo(p) {
-			for _, c := range clusters {
-				if lastSegment(c.GetName()) == to {
-					return locationOf(c)
-				}
+	r := routes.instances[instance]
+	for _, to := range routesTo(r.profiles[cmp.Or(id, defaultAppProfile)]) {
+		for _, c := range r.clusters {
+			if lastSegment(c.GetName()) == to {
+				return locationOf(c)
 			}
 		}
 	}
-	return locationOf(clusters[0])
+	return locationOf(r.clusters[0])
+}
+
+// routes is where the requests to recorded instances go, as of a version of the
+// resources. It is shared and never changed.
+type routes struct {
+	version   uint64
+	instances map[string]route // by name
+}
+
+// route is what routes the requests to one instance.
+type route struct {
+	profiles map[string]*btapb.AppProfile // by id
+	clusters []*btapb.Cluster             // sorted by name
+}
+
+// currentRoutes returns the routes as they are now. Every request of the data
+// API asks for them, so they are gathered only when resources have changed.
+func (s *Server) currentRoutes() (*routes, error) {
+	version := s.db.ResourceVersion()
+	if r := s.routes.Load(); r != nil && r.version == version {
+		return r, nil
+	}
+	// Instances come first: one that is seen has the rest.
+	instances, err := s.db.Resources(kindInstance)
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := loadAll[btapb.AppProfile](s.db, kindAppProfile, "")
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, "")
+	if err != nil {
+		return nil, err
+	}
+	now := &routes{version: version, instances: make(map[string]route, len(instances))}
+	for _, in := range instances {
+		now.instances[strings.TrimPrefix(in.Name, kindInstance)] = route{profiles: map[string]*btapb.AppProfile{}}
+	}
+	for _, p := range profiles {
+		if r, ok := now.instances[segments(p.GetName(), 4)]; ok {
+			r.profiles[lastSegment(p.GetName())] = p
+		}
+	}
+	for _, c := range clusters {
+		name := segments(c.GetName(), 4)
+		if r, ok := now.instances[name]; ok {
+			r.clusters = append(r.clusters, c)
+			now.instances[name] = r
+		}
+	}
+	s.routes.Store(now)
+	return now, nil
 }
 
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {

@@ -145,3 +145,42 @@ func TestAppProfiles_Requests(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
+
+// TestRoutes_GatheredOnce looks at what requests are routed by: it is gathered
+// when something has changed, also by restoring the store, and not for each of
+// them.
+func TestRoutes_GatheredOnce(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("i", nodes("z", 1))
+	e.createTable("t", "f")
+	if err := e.createAppProfile(testInstance, "p", singleCluster("c1", true)); err != nil {
+		t.Fatal(err)
+	}
+	wire := btpb.NewBigtableClient(e.dial())
+	request := func() error {
+		_, err := wire.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: testTable, AppProfileId: "p", RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("f", "q", 0, "")}})
+		return err
+	}
+	wantCode(t, request(), codes.OK)
+	gathered := e.srv.routes.Load()
+	e.createTable("u") // is no resource
+	for range 3 {
+		wantCode(t, request(), codes.OK)
+	}
+	if e.srv.routes.Load() != gathered {
+		t.Error("the routes were gathered again, and nothing has changed")
+	}
+	base, err := e.db.Snapshot(e.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.instances().DeleteAppProfile(e.ctx(), &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/p", IgnoreWarnings: true}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, request(), codes.NotFound)
+	if err := e.db.Restore(e.ctx(), base); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, request(), codes.OK)
+}

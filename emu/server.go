@@ -38,6 +38,8 @@ type Server struct {
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
 
+	routes atomic.Pointer[routes] // the last that were gathered; see currentRoutes
+
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
 	grpc   *grpc.Server

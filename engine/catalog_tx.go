@@ -35,6 +35,9 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 	}
 	b := tx.b
 	tx.b = nil // replaceCatalog closes the batch
+	if !b.Empty() {
+		defer d.resourceVersion.Add(1) // when the changes can be read
+	}
 	return d.replaceCatalog(b, tx.c, d.write)
 }
 

@@ -92,3 +92,46 @@ func TestCatalogTx_After(t *testing.T) {
 		}
 	}
 }
+
+// TestResourceVersion changes resources, and what is none.
+func TestResourceVersion(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	refused := errors.New("no")
+	var snapshot *Snapshot
+	for _, step := range []struct {
+		name    string
+		do      func() error
+		changes bool
+	}{
+		{"put", func() error {
+			return d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { return tx.PutResource("a", nil) })
+		}, true},
+		{"read", func() error {
+			return d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { _, err := tx.Resource("a"); return err })
+		}, false},
+		{"refused", func() error {
+			err := d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { return errors.Join(tx.PutResource("a", nil), refused) })
+			if !errors.Is(err, refused) {
+				return fmt.Errorf("not refused: %w", err)
+			}
+			return nil
+		}, false},
+		{"table", func() error {
+			return d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { _, err := tx.CreateTable(Table{Name: "t"}); return err })
+		}, false},
+		{"snapshot", func() (err error) { snapshot, err = d.Snapshot(t.Context()); return err }, false},
+		{"delete", func() error {
+			return d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { return tx.DeleteResource("a") })
+		}, true},
+		{"restore", func() error { return d.Restore(t.Context(), snapshot) }, true},
+	} {
+		before := d.ResourceVersion()
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if after := d.ResourceVersion(); after < before || (after != before) != step.changes {
+			t.Errorf("%s: version %d after %d", step.name, after, before)
+		}
+	}
+}

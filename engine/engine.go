@@ -274,6 +274,8 @@ type DB struct {
 	// catalog is replaced, never changed: by holders of catalogMu, and where a
 	// table goes or is changed, of all latches and viewMu too.
 	catalog atomic.Pointer[catalog]
+	// resourceVersion counts the changes of resources; see ResourceVersion.
+	resourceVersion atomic.Uint64
 	// viewMu is held for reading from the look at the catalog until a view of
 	// the store is taken, so that both are of one moment.
 	viewMu sync.RWMutex

@@ -16,6 +16,12 @@ type Resource struct {
 	Value []byte // the caller's own copy
 }
 
+// ResourceVersion returns a number that grows whenever UpdateCatalog changes
+// resources, and with Restore. What was read of resources after it still holds
+// as long as it stays the same. Resources that Update changes, with a row, do
+// not count.
+func (d *DB) ResourceVersion() uint64 { return d.resourceVersion.Load() }
+
 // Resource returns the value of the resource of that name, or
 // ErrResourceNotFound.
 func (d *DB) Resource(name string) ([]byte, error) {

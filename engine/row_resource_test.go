@@ -14,6 +14,7 @@ func TestRowTx_PutResource(t *testing.T) {
 	}
 	defer func() { _ = d.Close() }()
 	ctx := t.Context()
+	version := d.ResourceVersion()
 	if _, err := createTable(ctx, d, Table{Name: "t", Families: []Family{{Name: "f"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,5 +69,8 @@ func TestRowTx_PutResource(t *testing.T) {
 	})
 	if err != nil || !errors.Is(left.PutResource("a", nil), ErrInvalid) {
 		t.Errorf("%v; a transaction that is over takes resources", err)
+	}
+	if got := d.ResourceVersion(); got != version {
+		t.Errorf("the resources have version %d, %d before: those of rows do not count", got, version)
 	}
 }

@@ -202,6 +202,7 @@ func (d *DB) replaceAll(ctx context.Context, paths []string) error {
 	if _, err := d.pebble.IngestAndExcise(ctx, paths, nil, nil, pebble.KeyRange{Start: lower, End: upper}); err != nil {
 		return err
 	}
+	d.resourceVersion.Add(1)
 	if err := d.failed(); err != nil {
 		return err
 	}
