@@ -15,6 +15,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -415,7 +416,11 @@ func TestTrap63_ConsistencyTokens(t *testing.T) {
 // with requests for its data. Nothing may block for ever or race.
 func TestTrap64_AdminRacesData(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	var called sync.Map // by the name of the method
+	e := newEnvWith(t, Options{UnaryInterceptor: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		called.Store(strings.TrimPrefix(info.FullMethod, "/google.bigtable.admin.v2."), true)
+		return handler(ctx, req)
+	}}, engine.Options{})
 	e.mustCreateInstance("i", nodes("z", 1), nodes("z2", 1))
 	e.createTable("t", "f")
 	rounds := 100
@@ -456,6 +461,10 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 				return err
 			}
 			_, err := e.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}})
+			return err
+		},
+		"GetTable": func(int) error {
+			_, err := e.admin.GetTable(ctx, &btapb.GetTableRequest{Name: testTable, View: btapb.Table_FULL})
 			return err
 		},
 		"ListTables": func(int) error {
@@ -540,6 +549,11 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 		}
 	}
 	group.Wait()
+	for _, f := range Support() {
+		if _, ok := called.Load(f.Group + "/" + f.Name); !ok && f.Group == "BigtableTableAdmin" && f.Status == Served {
+			t.Errorf("%s is not among the calls", f.Name)
+		}
+	}
 }
 
 func TestTrap65_TokensRaceCreateTable(t *testing.T) {
