@@ -50,10 +50,12 @@ const (
 	// https://cloud.google.com/bigtable/quotas
 	maxBigtableNameChars = 50
 
-	// catalogMaxAge bounds how long a change of a definition by another process
-	// goes unnoticed by operations on items, where it does not show: tables and
-	// indexes that came, and those that went, are noticed at once.
-	catalogMaxAge = 5 * time.Second
+	// catalogMaxAge bounds how long operations on items go by a definition that
+	// another process has changed, where nothing tells them: tables and indexes
+	// that came, and those that went, are noticed at once. What this process
+	// writes in that time is not in an index, and has no due time, that another
+	// process has just added.
+	catalogMaxAge = time.Second
 )
 
 var (

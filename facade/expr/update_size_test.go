@@ -11,7 +11,7 @@ import (
 func TestUpdate_Size(t *testing.T) {
 	t.Parallel()
 	values := map[string]attr.Value{
-		":v": attr.String("x"), ":w": attr.String("y"), ":d": attr.SetOf(attr.SS, "z"), ":one": attr.Value{Type: attr.N, Str: "1"},
+		":v": attr.String("x"), ":w": attr.String("y"), ":d": attr.SetOf(attr.SS, "z"), ":one": {Type: attr.N, Str: "1"},
 		":l": attr.ListOf(),
 	}
 	for _, c := range []struct {
