@@ -130,7 +130,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 				return err
 			}
 		}
-		if err := checkPolicy(p); err != nil {
+		if err := s.checkPolicy(p); err != nil {
 			return err
 		}
 		p.Etag = binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(old.GetEtag())+1)
@@ -150,7 +150,7 @@ func checkPolicyVersion(field string, v int32) error {
 }
 
 // checkPolicy checks a policy by the rules of google.iam.v1.Policy.
-func checkPolicy(p *iampb.Policy) error {
+func (s *Server) checkPolicy(p *iampb.Policy) error {
 	if err := checkPolicyVersion("policy.version", p.GetVersion()); err != nil {
 		return err
 	}
@@ -168,10 +168,7 @@ func checkPolicy(p *iampb.Policy) error {
 		}
 		principals += len(b.GetMembers())
 	}
-	if principals > maxPolicyPrincipals {
-		return statusInvalid("policy.bindings", "%d principals; the limit is %d", principals, maxPolicyPrincipals)
-	}
-	return nil
+	return s.limit(principals, maxPolicyPrincipals, "policy.bindings", "principals")
 }
 
 // grant answers TestIamPermissions.

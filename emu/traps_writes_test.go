@@ -13,8 +13,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // The tests named TestTrapNN hold the server to behavior that emulators are
@@ -568,20 +566,6 @@ func TestTrap40_NoRules(t *testing.T) {
 		TableName: testTable, RowKey: []byte("r"),
 		Rules: []*btpb.ReadModifyWriteRule{{FamilyName: "f"}},
 	})
-	wantCode(t, err, codes.InvalidArgument)
-}
-
-func TestLimits_Off(t *testing.T) {
-	t.Parallel()
-	e := newEnvWith(t, Options{Limits: NoLimits}, engine.Options{})
-	e.createTable("t", "f")
-	e.mustMutate(strings.Repeat("k", 5000), set("f", strings.Repeat("q", 20_000), 1000, "1"))
-	wantCode(t, e.mutate("", set("f", "q", 1000, "1")), codes.InvalidArgument)
-	wantCode(t, e.mutate("r", set("f", "q", 1, "1")), codes.InvalidArgument)
-	if n := len(e.cells(nestedFilter(30))); n != 1 {
-		t.Errorf("%d cells through a deep filter", n)
-	}
-	_, err := e.read(&btpb.ReadRowsRequest{Filter: nestedFilter(5000)})
 	wantCode(t, err, codes.InvalidArgument)
 }
 

@@ -1,0 +1,132 @@
+package emu
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// TestLimits sends what is one beyond each limit of size: it is refused, or
+// accepted where limits are off. That what is within is accepted is shown by
+// the tests named after the traps; tables are counted in TestTableCount.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	const table = testTable
+	long := func(n int) string { return strings.Repeat("x", n+1) }
+	muts := slices.Repeat([]*btpb.Mutation{set("f", "q", 0, "")}, maxMutations+1)
+	requests := map[string]func(e *env) error{
+		"row key":   func(e *env) error { return e.mutate(long(maxRowKeyBytes), muts[0]) },
+		"qualifier": func(e *env) error { return e.mutate("r", set("f", long(maxQualifierBytes), 0, "")) },
+		"value":     func(e *env) error { return e.srv.checkValue("value", make([]byte, maxValueBytes+1)) }, // nothing to store
+		"row": func(e *env) error {
+			w := &rowChunks{send: func(*btpb.ReadRowsResponse) error { return nil }, rowLimitBytes: e.srv.rowLimitBytes()}
+			w.begin([]byte("r"))
+			w.rowBytes = maxRowBytes
+			return w.add(&filter.Cell{Family: "f"})
+		},
+		"mutations": func(e *env) error { return e.mutate("r", muts...) },
+		"mutations of all entries": func(e *env) error {
+			_, err := e.mutateRows(entry("r", muts[0]), entry("r", muts[1:]...))
+			return err
+		},
+		"mutations of a branch": func(e *env) error {
+			_, err := e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: table, RowKey: []byte("r"), TrueMutations: muts})
+			return err
+		},
+		"rules": func(e *env) error {
+			rules := slices.Repeat([]*btpb.ReadModifyWriteRule{appendRule("f", "q", "")}, maxMutations+1)
+			_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: table, RowKey: []byte("r"), Rules: rules})
+			return err
+		},
+		"bytes of a filter": func(e *env) error {
+			_, err := e.read(&btpb.ReadRowsRequest{Filter: valueRegexOf(long(maxFilterBytes))})
+			return err
+		},
+		"depth of a filter": func(e *env) error {
+			_, err := e.read(&btpb.ReadRowsRequest{Filter: nestedFilter(maxFilterDepth + 1)})
+			return err
+		},
+		"key to read": func(e *env) error {
+			_, err := e.read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{bytes.Repeat([]byte("k"), maxRowKeyBytes+1)}}})
+			return err
+		},
+		"bound to read": func(e *env) error {
+			_, err := e.read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowRanges: []*btpb.RowRange{closedOpen("a", long(maxRowKeyBytes+1))}}})
+			return err
+		},
+		"table id": func(e *env) error {
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: long(maxTableIDBytes)})
+			return err
+		},
+		"family name": func(e *env) error {
+			families := map[string]*btapb.ColumnFamily{long(maxFamilyNameBytes): {}}
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "u", Table: &btapb.Table{ColumnFamilies: families}})
+			return err
+		},
+		"bytes of a rule": func(e *env) error {
+			families := map[string]*btapb.ColumnFamily{"f": {GcRule: union(slices.Repeat([]*btapb.GcRule{maxVersions(1)}, maxGCRuleBytes/4+1)...)}}
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "v", Table: &btapb.Table{ColumnFamilies: families}})
+			return err
+		},
+		"instance id": func(e *env) error { return e.createInstance(long(maxInstanceIDBytes), nodes("z", 1)) },
+		"app profile id": func(e *env) error {
+			return e.createAppProfile(testInstance, long(maxAppProfileIDBytes), singleCluster(implicitCluster, true))
+		},
+		"labels": func(e *env) error {
+			labels := map[string]string{}
+			for i := range maxLabels + 1 {
+				labels[fmt.Sprint("k", i)] = ""
+			}
+			return e.srv.checkLabels(labels)
+		},
+		"label":          func(e *env) error { return e.srv.checkLabels(map[string]string{"k": long(maxLabelRunes)}) },
+		"bytes of label": func(e *env) error { return e.srv.checkLabels(map[string]string{"k": strings.Repeat("語", 43)}) },
+		"principals": func(e *env) error {
+			members := slices.Repeat([]string{"allUsers"}, maxPolicyPrincipals+1)
+			_, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{
+				Resource: table, Policy: &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/viewer", Members: members}}},
+			})
+			return err
+		},
+	}
+	for limits, want := range map[Limits]codes.Code{StrictLimits: codes.InvalidArgument, NoLimits: codes.OK} {
+		e := newEnvWith(t, Options{Limits: limits}, engine.Options{})
+		e.createTable("t", "f")
+		for name, request := range requests {
+			err := request(e)
+			if name == "row" && limits == StrictLimits {
+				wantCode(t, err, codes.FailedPrecondition)
+				continue
+			}
+			if wantCode(t, err, want); t.Failed() {
+				t.Fatalf("%s, limits %d", name, limits)
+			}
+		}
+	}
+}
+
+// TestLimits_Off holds a server without limits to the rules that are no matter
+// of size.
+func TestLimits_Off(t *testing.T) {
+	t.Parallel()
+	e := newEnvWith(t, Options{Limits: NoLimits}, engine.Options{})
+	e.createTable("t", "f")
+	e.mustMutate(strings.Repeat("k", 5000), set("f", strings.Repeat("q", 20_000), 1000, "1"))
+	wantCode(t, e.mutate("", set("f", "q", 1000, "1")), codes.InvalidArgument)
+	wantCode(t, e.mutate("r", set("f", "q", 1, "1")), codes.InvalidArgument)
+	if n := len(e.cells(nestedFilter(30))); n != 1 {
+		t.Errorf("%d cells through a deep filter", n)
+	}
+	_, err := e.read(&btpb.ReadRowsRequest{Filter: nestedFilter(5000)})
+	wantCode(t, err, codes.InvalidArgument)
+}
