@@ -948,6 +948,12 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 		return false // the row tells the whole key, and so the rule
 	}
 	n := min(len(a.row), len(b.row))
+	if c.l.joiner.kind == joinFixed && !slices.Equal(a.widths, b.widths) {
+		// Segments of one are not those of the other.
+		ap, _ := a.row[0].literalEnds(nil)
+		bp, _ := b.row[0].literalEnds(nil)
+		return bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)
+	}
 	if len(a.row) != len(b.row) {
 		switch c.l.joiner.kind {
 		case joinOC:
@@ -965,6 +971,9 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 			return false
 		}
 		if a.row[i].isLiteral() && b.row[i].isLiteral() && a.row[i].src != b.row[i].src {
+			return false
+		}
+		if aw, bw := a.row[i].width(), b.row[i].width(); aw > 0 && bw > 0 && aw != bw {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -153,6 +154,10 @@ func TestMapping(t *testing.T) {
 			switch d.Cmd {
 			case "load":
 				loaded, err := Load("mapping.yaml", []byte(d.Input))
+				var e *SpecError
+				if errors.As(err, &e) && d.Input != "" && (e.Line == 0 || e.Column == 0 || e.What == "") {
+					t.Fatalf("%s: the error has no position: %v", d.Pos, err)
+				}
 				if err != nil {
 					return err.Error()
 				}

@@ -89,6 +89,22 @@ func (t *template) slots() []int {
 // uses reports whether the template tells a variable.
 func (t *template) uses(slot int) bool { return slices.Contains(t.slots(), slot) }
 
+// width is that of every text of the template, 0 where it varies.
+func (t *template) width() int {
+	w := 0
+	for _, p := range t.parts {
+		switch {
+		case p.lit != nil:
+			w += len(p.lit)
+		case p.enc.width == 0:
+			return 0
+		default:
+			w += p.enc.width
+		}
+	}
+	return w
+}
+
 // isLiteral reports whether the template refers to nothing.
 func (t *template) isLiteral() bool {
 	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.lit == nil })
