@@ -67,12 +67,13 @@ func (v *validator) attributeUpdates(updates map[string]attributeUpdate) {
 
 // legacyText writes an expression and collects its placeholders.
 type legacyText struct {
+	v      *validator
 	names  map[string]string
 	values map[string]attr.Value
 }
 
-func newLegacyText() *legacyText {
-	return &legacyText{names: map[string]string{}, values: map[string]attr.Value{}}
+func newLegacyText(v *validator) *legacyText {
+	return &legacyText{v: v, names: map[string]string{}, values: map[string]attr.Value{}}
 }
 
 func (l *legacyText) name(attribute string) string {
@@ -96,12 +97,12 @@ func (l *legacyText) placeholders() (*expr.Placeholders, error) {
 	return expr.NewPlaceholders(l.names, values)
 }
 
-// legacyValues checks the values of one attribute.
-func legacyValues(list []wireValue) ([]attr.Value, error) {
+// readValues checks the values of one attribute.
+func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
 		if given.err != nil {
-			return nil, validationError(attributeErrorText(given.err))
+			return nil, validationError(l.v.attributeErrorText(given.err))
 		}
 		values[i] = given.Value
 	}
@@ -197,10 +198,10 @@ func (v *validator) legacyFilter(conditions map[string]legacyCondition, operator
 	if err != nil || len(conditions) == 0 {
 		return nil, err
 	}
-	l := newLegacyText()
+	l := newLegacyText(v)
 	var parts []string
 	for _, name := range sortedKeys(conditions) {
-		values, err := legacyValues(conditions[name].AttributeValueList)
+		values, err := l.readValues(conditions[name].AttributeValueList)
 		if err != nil {
 			return nil, err
 		}
@@ -228,10 +229,13 @@ func (v *validator) legacyExpected(expected map[string]expectedAttribute, operat
 	if err != nil || len(expected) == 0 {
 		return nil, err
 	}
-	l := newLegacyText()
+	l := newLegacyText(v)
 	var parts []string
 	for _, name := range sortedKeys(expected) {
 		part, err := l.expectedPart(name, expected[name])
+		if e, ok := asError(err); ok {
+			return nil, v.reject(e.Message)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +259,7 @@ func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, err
 	case e.ComparisonOperator == nil && e.AttributeValueList != nil:
 		return "", validationError(fmt.Sprintf(msgExpectedListAlone, name))
 	}
-	values, err := legacyValues(list)
+	values, err := l.readValues(list)
 	if err != nil {
 		return "", err
 	}
@@ -280,13 +284,16 @@ func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, err
 
 // legacyKeyConditions turns KeyConditions into a key condition.
 func (v *validator) legacyKeyConditions(conditions map[string]legacyCondition) (*expr.KeyCondition, error) {
-	if n := len(conditions); n < 1 || n > 2 {
+	switch n := len(conditions); {
+	case n == 0 && v.current:
+		return nil, validationError(msgNoKeyCondition)
+	case (n < 1 || n > 2) && !v.current:
 		return nil, validationError(msgKeyConditionCount)
 	}
-	l := newLegacyText()
+	l := newLegacyText(v)
 	var parts []string
 	for _, name := range sortedKeys(conditions) {
-		values, err := legacyValues(conditions[name].AttributeValueList)
+		values, err := l.readValues(conditions[name].AttributeValueList)
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +320,7 @@ func (v *validator) legacyUpdate(updates map[string]attributeUpdate) (*expr.Upda
 	if len(updates) == 0 {
 		return nil, nil
 	}
-	l := newLegacyText()
+	l := newLegacyText(v)
 	clauses := map[string][]string{}
 	for _, name := range sortedKeys(updates) {
 		section, clause, err := l.updateClause(name, updates[name])
@@ -346,7 +353,7 @@ func (l *legacyText) updateClause(name string, u attributeUpdate) (section, clau
 		return "REMOVE", l.name(name), nil
 	}
 	if u.Value.err != nil {
-		return "", "", validationError(attributeErrorText(u.Value.err))
+		return "", "", validationError(l.v.attributeErrorText(u.Value.err))
 	}
 	value := u.Value.Value
 	switch {

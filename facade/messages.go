@@ -160,6 +160,7 @@ const (
 	msgProjectedNoIndex    = "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"                                                                   // 136
 	msgSpecificWithoutList = "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"                                            // 137
 	msgListWithSelect      = "Cannot specify the %s when choosing to get %s"                                                                                                // 138
+	msgOnlyTheCount        = "only the Count"                                                                                                                               // of 138, current
 	msgNotProjected        = msgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"
 	msgIndexBackfilling    = "Cannot read from backfilling global secondary index: %s"
 	msgStartKeyInvalid     = "The provided starting key is invalid: %s"                                                                                          // 139

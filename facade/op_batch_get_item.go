@@ -85,6 +85,10 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 // batchGetTables checks the request and returns its tables by name.
 func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
 	if len(in.RequestItems) == 0 {
+		if v.current {
+			v.fail("RequestItems", "'{}'", fmt.Sprintf(msgMemberMinLength, 1))
+			return nil, v.constrained()
+		}
 		return nil, validationError(msgBatchGetEmpty)
 	}
 	v.returnOptions(in.ReturnConsumedCapacity, nil)

@@ -56,7 +56,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err != nil {
 		return nil, v.expression(err)
 	}
-	p := &readPlan{in: &in.readInput}
+	p := &readPlan{in: &in.readInput, v: v}
 	if err := v.readExpressions(p, in.QueryFilter, placeholders); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 			return nil, validationError(fmt.Sprintf(msgSegmentRange, segment, total))
 		}
 	}
-	p := &readPlan{in: &in.readInput}
+	p := &readPlan{in: &in.readInput, v: v}
 	if err := v.readExpressions(p, in.ScanFilter, placeholders); err != nil {
 		return nil, err
 	}

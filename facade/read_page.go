@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -39,6 +40,7 @@ type readOutput struct {
 
 // readPlan is a Query or Scan after validation.
 type readPlan struct {
+	v          *validator
 	in         *readInput
 	table      *tableDef
 	index      *indexDef // nil: the table itself
@@ -69,7 +71,13 @@ func (in *readInput) startKeyValues(v *validator) error {
 	if in.ExclusiveStartKey == nil || in.ExclusiveStartKey.err == nil {
 		return nil
 	}
-	return v.reject(fmt.Sprintf(msgStartKeyInvalid, attributeErrorText(in.ExclusiveStartKey.err)))
+	err := in.ExclusiveStartKey.err
+	text := v.attributeErrorText(err)
+	var e *attr.Error
+	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
+		return v.reject(text) // AWS does not say where
+	}
+	return v.reject(fmt.Sprintf(msgStartKeyInvalid, text))
 }
 
 // legacy are the members of both operations that came before expressions.
@@ -136,11 +144,13 @@ func (p *readPlan) checkSelect() error {
 	}
 	switch {
 	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.index == nil:
-		return validationError(msgProjectedNoIndex)
+		return p.v.enveloped(msgProjectedNoIndex)
 	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
-		return validationError(msgSpecificWithoutList)
+		return p.v.enveloped(msgSpecificWithoutList)
+	case is(in.Select, "COUNT") && list != "" && p.v.current:
+		return p.v.enveloped(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
-		return validationError(fmt.Sprintf(msgListWithSelect, list, *in.Select))
+		return p.v.enveloped(fmt.Sprintf(msgListWithSelect, list, *in.Select))
 	}
 	if p.index == nil || p.index.Projection == projectAll {
 		return nil

@@ -64,6 +64,14 @@ func (v *validator) reject(message string) error {
 	return validationError(message)
 }
 
+// enveloped is a failure that carries the newer prefix whatever the operation.
+func (v *validator) enveloped(message string) error {
+	if v.current {
+		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+	}
+	return validationError(message)
+}
+
 // fail records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (v *validator) fail(member, value, constraint string) {
@@ -207,13 +215,27 @@ func (v *validator) value(err error) error {
 	if err == nil {
 		return nil
 	}
-	return v.reject(attributeErrorText(err))
+	return v.reject(v.attributeErrorText(err))
+}
+
+// newValueWording: the operations whose errors about values moved to the newer
+// wording.
+func (v *validator) newValueWording() bool {
+	switch v.operation {
+	case "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
+		return false
+	default:
+		return v.current
+	}
 }
 
 // attributeErrorText is AWS's text for an error of package attr.
-func attributeErrorText(err error) string {
+func (v *validator) attributeErrorText(err error) string {
 	var e *attr.Error
 	if errors.As(err, &e) {
+		if text := e.CurrentAWSMessage(); text != "" && v.newValueWording() {
+			return text
+		}
 		if text, _ := e.AWSMessage(); text != "" {
 			return text
 		}
@@ -225,10 +247,10 @@ func attributeErrorText(err error) string {
 func (v *validator) expression(err error) error {
 	var e *expr.Error
 	if errors.As(err, &e) {
-		if v.current {
+		if v.current || e.Classic == "" {
 			return v.reject(e.Message)
 		}
-		return v.reject(e.Message + e.Detail)
+		return v.reject(e.Classic)
 	}
 	return err
 }
@@ -281,7 +303,12 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 		slices.Sort(keys)
 		for _, key := range keys {
 			if err := values[key].err; err != nil {
-				return nil, v.reject(fmt.Sprintf(msgValueInvalid, attributeErrorText(err), key))
+				text := v.attributeErrorText(err)
+				var e *attr.Error
+				if !v.newValueWording() || !errors.As(err, &e) || !e.IsNumber() && e.Problem != attr.DuplicateMember {
+					text = fmt.Sprintf(msgValueInvalid, text, key)
+				}
+				return nil, v.reject(text)
 			}
 		}
 	}

@@ -2,8 +2,11 @@ package attr
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Problem says what is wrong with a value.
@@ -53,6 +56,9 @@ type Error struct {
 	Type    Type   // type of the value at fault, or Absent
 	Text    string // see Problem
 	Want    string // see Problem
+	// Members are those of a set that holds one twice, as given; binaries in
+	// base64.
+	Members []string
 	// Path is the attribute path of the value at fault, such as
 	// `Item.a[2].b`, or "" for a value that stands alone.
 	Path string
@@ -124,6 +130,44 @@ func clipText(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// CurrentAWSMessage is AWSMessage in the wording of most regions since 2026-06;
+// "" where that has the same text. Sets that hold a member twice are shown as
+// they were when that was found: what came before is in order.
+func (e *Error) CurrentAWSMessage() string {
+	if e.Problem != DuplicateMember {
+		return ""
+	}
+	const text = "One or more parameter values were invalid: Input collection %scontains duplicates."
+	read := map[string]bool{}
+	shown := slices.Clone(e.Members)
+	for i, member := range shown {
+		if read[member] {
+			slices.Sort(shown[:i])
+			break
+		}
+		read[member] = true
+	}
+	for i, member := range shown {
+		quoted, err := jsontext.AppendQuote(nil, member)
+		if err != nil {
+			return "" // members are UTF-8
+		}
+		shown[i] = string(quoted)
+	}
+	switch {
+	case e.Type == SS:
+		return fmt.Sprintf(text, "["+strings.Join(shown, ", ")+"] ")
+	case e.Type == BS:
+		return fmt.Sprintf(text, "["+strings.Join(shown, ",")+"]of type BS ")
+	}
+	return fmt.Sprintf(text, "")
+}
+
+// IsNumber reports whether it is a number that is at fault.
+func (e *Error) IsNumber() bool {
+	return e.Problem == NotNumber || e.Problem == Overflow || e.Problem == Underflow || e.Problem == TooPrecise
 }
 
 // AWSMessage returns DynamoDB's text for the error, and whether DynamoDB

@@ -294,6 +294,26 @@ func TestUnmarshalItem_Footprint(t *testing.T) {
 	}
 }
 
+// The newer wording shows a set with the members before the first repeated one
+// in order, quoted as JSON.
+func TestError_CurrentAWSMessage(t *testing.T) {
+	t.Parallel()
+	const invalid = "One or more parameter values were invalid: "
+	for _, c := range []struct{ json, want string }{
+		{`{"SS":["b","a","b","a"]}`, invalid + `Input collection ["a", "b", "b", "a"] contains duplicates.`},
+		{`{"SS":["c","\"","c"]}`, invalid + `Input collection ["\"", "c", "c"] contains duplicates.`},
+		{`{"BS":["Yg==","YQ==","Yg=="]}`, invalid + `Input collection ["YQ==","Yg==","Yg=="]of type BS contains duplicates.`},
+		{`{"NS":["1","1.0"]}`, invalid + "Input collection contains duplicates."},
+		{`{"N":"x"}`, ""},
+	} {
+		_, err := UnmarshalValue([]byte(c.json))
+		var e *Error
+		if !errors.As(err, &e) || e.CurrentAWSMessage() != c.want {
+			t.Errorf("%s: %q, want %q", c.json, e.CurrentAWSMessage(), c.want)
+		}
+	}
+}
+
 func FuzzUnmarshalItem(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":{"S":"x"}}`, `{"a":{"NS":["1","2.50"]},"b":{"L":[{"NULL":true},{"M":{"k":{"B":"AA=="}}}]}}`,

@@ -41,21 +41,24 @@ func newSet(t Type, members []string) (Value, error) {
 	}
 	v := SetOf(t, members...)
 	if len(v.Set) != len(members) {
-		return Value{}, newError(DuplicateMember, t, joinMembers(t, members))
+		shown := showMembers(t, members)
+		err := newError(DuplicateMember, t, strings.Join(shown, ", "))
+		err.Members = shown
+		return Value{}, err
 	}
 	return v, nil
 }
 
-// joinMembers shows members as they stand in a request.
-func joinMembers(t Type, members []string) string {
-	if t == BS {
-		shown := make([]string, len(members))
-		for i, m := range members {
-			shown[i] = base64.StdEncoding.EncodeToString([]byte(m))
-		}
-		members = shown
+// showMembers shows members as they stand in a request.
+func showMembers(t Type, members []string) []string {
+	if t != BS {
+		return members
 	}
-	return strings.Join(members, ", ")
+	shown := make([]string, len(members))
+	for i, m := range members {
+		shown[i] = base64.StdEncoding.EncodeToString([]byte(m))
+	}
+	return shown
 }
 
 // SetOf returns the set of type SS, NS or BS that holds the given members,

@@ -34,12 +34,12 @@ func (k Kind) String() string {
 // Message is DynamoDB's whole text.
 type Error struct {
 	Message string
-	// Detail is what the older wording of DynamoDB adds to Message; mostly "".
-	Detail string
+	// Classic is the older wording, "" where it is the same.
+	Classic string
 }
 
-// Error returns the message with its detail.
-func (e *Error) Error() string { return e.Message + e.Detail }
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
 
 // ErrOperandType is the error of an update that meets an item whose attribute
 // has another type than an operator takes. The legacy AttributeUpdates have a
@@ -55,13 +55,19 @@ func (k Kind) invalid(format string, args ...any) *Error {
 	return &Error{Message: "Invalid " + k.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
+// orClassic gives e its older wording.
+func (e *Error) orClassic(older *Error) *Error {
+	e.Classic = older.Message
+	return e
+}
+
 // DynamoDB's texts, without what stands before them. They are facts of the
 // service, seen in captures of it; the two marked as ours are for limits whose
 // text is in no capture.
 const (
 	msgEmpty          = "The expression can not be empty;"
 	msgTooLong        = "Expression size has exceeded the maximum allowed size;"
-	msgTooLongDetail  = " expression size: %d"
+	msgTooLongClassic = msgTooLong + " expression size: %d"
 	msgTooManyOps     = "The expression contains too many operators; operator count: %d" // ours
 	msgSyntax         = `Syntax error; token: "%s", near: "%s"`
 	msgReserved       = "Attribute name is a reserved keyword; reserved keyword: %s"
@@ -73,7 +79,8 @@ const (
 	msgMisused        = "The function is not allowed to be used this way in an expression; function: %s"
 	msgOperandCount   = "Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d"
 	msgOperandType    = "Incorrect operand type for operator or function; operator or function: %s, operand type: %s"
-	msgClauseType     = "Incorrect operand type for operator or function; operator: %s, operand type: %s"
+	msgClauseType     = msgClauseClassic + ", typeSet: ALLOWED_FOR_ADD_OPERAND" // of DELETE too
+	msgClauseClassic  = "Incorrect operand type for operator or function; operator: %s, operand type: %s"
 	msgPathWanted     = "Operator or function requires a document path; operator or function: %s"
 	msgNotDistinct    = "The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s"
 	msgTypeName       = "Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
@@ -100,17 +107,18 @@ const (
 	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"
 	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"
 
-	msgKeyOperator    = "Invalid operator used in KeyConditionExpression: %s"
-	msgKeyNested      = "KeyConditionExpressions cannot contain nested operations"
-	msgKeyFirst       = "Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand"
-	msgKeyManyNames   = "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"
-	msgKeyNestedAttr  = "KeyConditionExpressions cannot have conditions on nested attributes"
-	msgKeyNoName      = "Invalid condition in KeyConditionExpression: No key attribute specified"
-	msgKeyTwice       = "KeyConditionExpressions must only contain one condition per key"
-	msgKeyCount       = "The number of query conditions (%d) exceeds the number of key attributes defined in the schema (%d)"
-	msgKeyHashMissed  = "HASH key attributes %s must have equality conditions specified in the query"
-	msgKeyRangeMissed = "RANGE key attributes %s must have equality conditions specified in the query because a condition is present on key attribute %s"
-	msgKeyMissed      = "Query condition missed key schema element: %s"
-	msgKeyUnsupported = "Query key condition not supported"
-	msgKeyType        = "One or more parameter values were invalid: Condition parameter type does not match schema type"
+	msgKeyOperator     = "Invalid operator used in KeyConditionExpression: %s"
+	msgKeyNested       = "KeyConditionExpressions cannot contain nested operations"
+	msgKeyFirst        = "Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand"
+	msgKeyManyNames    = "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"
+	msgKeyNestedAttr   = "KeyConditionExpressions cannot have conditions on nested attributes"
+	msgKeyNoName       = "Invalid condition in KeyConditionExpression: No key attribute specified"
+	msgKeyTwice        = "Invalid KeyConditionExpression: " + msgKeyTwiceClassic
+	msgKeyTwiceClassic = "KeyConditionExpressions must only contain one condition per key"
+	msgKeyCount        = "The number of query conditions (%d) exceeds the number of key attributes defined in the schema (%d)"
+	msgKeyHashMissed   = "HASH key attributes %s must have equality conditions specified in the query"
+	msgKeyRangeMissed  = "RANGE key attributes %s must have equality conditions specified in the query because a condition is present on key attribute %s"
+	msgKeyMissed       = "Query condition missed key schema element: %s"
+	msgKeyUnsupported  = "Query key condition not supported"
+	msgKeyType         = "One or more parameter values were invalid: Condition parameter type does not match schema type"
 )

@@ -166,7 +166,7 @@ func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
 		return nil, newError(msgKeyNoName)
 	}
 	if slices.ContainsFunc(terms, func(other keyTerm) bool { return other.name == t.name }) {
-		return nil, newError(msgKeyTwice)
+		return nil, newError(msgKeyTwice).orClassic(newError(msgKeyTwiceClassic))
 	}
 	return append(terms, t), nil
 }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -68,9 +67,7 @@ type rawStep struct {
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
 	if len(src) > MaxExpressionBytes {
-		err := kind.invalid(msgTooLong)
-		err.Detail = fmt.Sprintf(msgTooLongDetail, len(src))
-		return nil, err
+		return nil, kind.invalid(msgTooLong).orClassic(kind.invalid(msgTooLongClassic, len(src)))
 	}
 	ps.tokens = lex(src, keywords)
 	if len(ps.tokens) == 1 {

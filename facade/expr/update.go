@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -236,11 +237,15 @@ func (u *updateParser) checkTargets() *Error {
 }
 
 // longTypeNames are the names that the messages of ADD and DELETE have for
-// the types that one of them does not take.
-var longTypeNames = map[attr.Type]string{
-	attr.S: "STRING", attr.N: "NUMBER", attr.B: "BINARY", attr.NULL: "NULL",
-	attr.BOOL: "BOOLEAN", attr.L: "LIST", attr.M: "MAP",
-}
+// the types that one of them does not take; classicTypeNames has those that
+// the older wording has instead.
+var (
+	longTypeNames = map[attr.Type]string{
+		attr.S: "STRING", attr.N: "NUMBER", attr.B: "Binary", attr.NULL: "NULL",
+		attr.BOOL: "BOOL", attr.L: "LIST", attr.M: "MAP",
+	}
+	classicTypeNames = map[attr.Type]string{attr.B: "BINARY", attr.BOOL: "BOOLEAN"}
+)
 
 func (u *updateParser) checkClauses() *Error {
 	for _, c := range u.clauses {
@@ -249,7 +254,8 @@ func (u *updateParser) checkClauses() *Error {
 		}
 		t := c.value.value.Type
 		if !t.IsSet() && (c.section != sectionAdd || t != attr.N) {
-			return u.kind.invalid(msgClauseType, c.section, longTypeNames[t])
+			older := u.kind.invalid(msgClauseClassic, c.section, cmp.Or(classicTypeNames[t], longTypeNames[t]))
+			return u.kind.invalid(msgClauseType, c.section, longTypeNames[t]).orClassic(older)
 		}
 	}
 	return nil
