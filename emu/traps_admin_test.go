@@ -329,6 +329,7 @@ func TestTrap61_GarbageCollection(t *testing.T) {
 		ColumnFamilies: map[string]*btapb.ColumnFamily{
 			"age":          {GcRule: maxAge(time.Hour)},
 			"intersection": {GcRule: intersection(maxVersions(1), maxAge(time.Hour))},
+			"nested":       {GcRule: union(maxVersions(3), intersection(maxVersions(1), maxAge(time.Hour)))},
 			"none":         {},
 			"union":        {GcRule: union(maxVersions(1), maxAge(time.Hour))},
 			"versions":     {GcRule: maxVersions(2)},
@@ -339,11 +340,11 @@ func TestTrap61_GarbageCollection(t *testing.T) {
 	}
 	now := start.UnixMicro()
 	old := now - 2*time.Hour.Microseconds()
-	families := []string{"age", "intersection", "none", "union", "versions"}
+	families := []string{"age", "intersection", "nested", "none", "union", "versions"}
 	for _, f := range families {
 		e.mustMutate("r", set(f, "q", now, "new"), set(f, "q", now-1000, "mid"), set(f, "q", old, "old"), set(f, "p", old, "old"))
 	}
-	if n := len(e.cells(nil)); n != 20 {
+	if n := len(e.cells(nil)); n != 24 {
 		t.Errorf("%d cells before a run; reads may show expired cells", n)
 	}
 	if _, err := e.srv.RunGC(e.ctx()); err != nil {
@@ -359,6 +360,7 @@ func TestTrap61_GarbageCollection(t *testing.T) {
 	want := []string{
 		"age:q=new", "age:q=mid",
 		"intersection:p=old", "intersection:q=new", "intersection:q=mid",
+		"nested:p=old", "nested:q=new", "nested:q=mid",
 		"none:p=old", "none:q=new", "none:q=mid", "none:q=old",
 		"union:q=new",
 		"versions:p=old", "versions:q=new", "versions:q=mid",
