@@ -39,6 +39,12 @@ meta: ## 100,000 random operations on the engine and on its model
 bench-compare: ## the targets of docs/performance.md, measured beside the peers (about an hour)
 	$(GO) run ./internal/benchcompare -out docs/performance.md
 
+MILLION ?= 1000000
+
+.PHONY: million
+million: ## migrate a million synthetic items (MILLION=n) in bounded memory, killed and resumed
+	$(GO) test ./cmd/tabletop -run 'TestMillion$$' -count=1 -timeout=120m -v -million.items=$(MILLION)
+
 .PHONY: conformance
 conformance: build ## official Python clients against a running server
 	$(PYTHON) -m venv .venv

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -79,9 +80,16 @@ func asInputError(err error) error {
 	return err
 }
 
+// memoryGoal is what a migration keeps its memory near, however large the
+// source, unless GOMEMLIMIT says otherwise.
+const memoryGoal = 320 << 20
+
 // options are the options of all commands that work on a source: the clocks
-// of this machine.
+// of this machine, and its memory.
 func options(mappings []*mapping.Mapping) fixtures.Options {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryGoal)
+	}
 	start := time.Now()
 	return fixtures.Options{
 		Mappings: mappings, Now: time.Now, Sleep: sleep,

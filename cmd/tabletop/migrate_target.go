@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -183,10 +185,54 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 	return fmt.Errorf("%s %s: %w", flag, text, err)
 }
 
+// maxMemorySource is the size of a source, as far as its files tell, from which
+// on a private store is on disk.
+const maxMemorySource = 32 << 20
+
+// withPrivateStore runs fn on a Bigtable of its own for the rows of a source: in
+// memory, or for a large source in a temporary folder.
+func withPrivateStore(source string, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
+	o := engine.Options{}
+	if sourceBytes(source) > maxMemorySource {
+		if o.Dir, err = os.MkdirTemp("", "tabletop-verify-*"); err != nil {
+			return fmt.Errorf("making room for the rows of a large source: %w", err)
+		}
+		o.NoSync = true // nobody reads it after a crash
+		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
+	}
+	return withEngine(o, fn)
+}
+
+// sourceBytes estimates the text of a source; 0 where its files cannot be seen,
+// which is told when it is opened.
+func sourceBytes(source string) (size int64) {
+	_ = filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // see above
+		}
+		if info, err := d.Info(); err == nil {
+			factor := int64(1)
+			if ext := filepath.Ext(name); ext == ".gz" || ext == ".zst" {
+				factor = packedFactor
+			}
+			size += factor * info.Size()
+		}
+		return nil
+	})
+	return size
+}
+
+// packedFactor is how much smaller compressed items may be expected to be.
+const packedFactor = 6
+
 // withStore runs fn on a Bigtable of its own, in the folder dir or, if that is
 // "", in memory; runGC collects its garbage.
 func withStore(dir string, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
-	db, err := engine.Open(engine.Options{Dir: dir})
+	return withEngine(engine.Options{Dir: dir}, fn)
+}
+
+func withEngine(o engine.Options, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
+	db, err := engine.Open(o)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}

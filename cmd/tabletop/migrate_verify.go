@@ -119,7 +119,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			return finish(verify(ctx, t.conn, o))
 		})
 	}
-	return withStore("", func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
+	return withPrivateStore(c.Source, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
 		o.RunGC = runGC
 		if c.Update != "" {
 			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
