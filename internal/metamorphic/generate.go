@@ -33,6 +33,11 @@ var (
 		{Kind: engine.Intersection, Rules: []engine.GCRule{
 			{Kind: engine.MaxVersions, Versions: 1}, {Kind: engine.MaxAge, Age: time.Minute},
 		}},
+		{Kind: engine.Union, Rules: []engine.GCRule{
+			{Kind: engine.MaxVersions, Versions: 3}, {Kind: engine.Intersection, Rules: []engine.GCRule{
+				{Kind: engine.MaxVersions, Versions: 1}, {Kind: engine.MaxAge, Age: time.Minute},
+			}},
+		}},
 	}
 )
 
