@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,11 +67,7 @@ func (c *lintCommand) lint(ctx context.Context, o fixtures.Options) (*fixtures.R
 		return nil, err
 	}
 	o.Mappings = mappings
-	r, err := fixtures.LintSource(ctx, src, o)
-	if err != nil {
-		return nil, fmt.Errorf("lint: %w", err)
-	}
-	return r, nil
+	return fixtures.LintSource(ctx, src, o)
 }
 
 // isFixture reports whether a folder is a fixture rather than an export.
