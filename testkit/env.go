@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/bigtable"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"google.golang.org/api/option"
@@ -115,8 +116,20 @@ func (e *Env) Addr() string {
 	return e.addr
 }
 
+// RoundTripper returns the transport of [Env.DynamoDB], for clients that a test
+// sets up by itself: it hands requests to any host to the DynamoDB server in
+// this process.
+func (e *Env) RoundTripper() http.RoundTripper {
+	e.tb.Helper()
+	if err := e.dynamo.open(); err != nil {
+		e.tb.Fatalf("testkit: DynamoDB server: %v", err)
+	}
+	return &e.dynamo
+}
+
 // DynamoDB returns a client for the test tb. It calls the server in this
-// process and opens no port.
+// process and opens no port. What it tries again, as often as by default, it
+// tries at once.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
 	if err := e.dynamo.open(); err != nil {
@@ -127,6 +140,9 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
 		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
 		HTTPClient:   &http.Client{Transport: &e.dynamo},
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+		}),
 	})
 }
 

@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -67,6 +68,80 @@ func ExampleEnv_DynamoDB() {
 	must(err)
 	fmt.Println(got.Item["visits"].(*types.AttributeValueMemberN).Value)
 	// Output: 3
+}
+
+// Throttled twice: the SDK tries again, and nobody waits.
+func ExampleEnv_FailDynamoDB() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	must(createColors(ctx, ddb, "orders"))
+
+	throttled := env.FailDynamoDB("PutItem", testkit.ProvisionedThroughputExceeded, testkit.OnTable("orders"), testkit.Times(2))
+	fmt.Println(putColor(ctx, ddb, "orders", "0001"), throttled.Hits())
+
+	env.FailDynamoDB("PutItem", testkit.TransactionConflict, testkit.OnItem(map[string]types.AttributeValue{
+		"id": &types.AttributeValueMemberS{Value: "0002"},
+	}))
+	err := putColor(ctx, ddb, "orders", "0002")
+	var conflict *types.TransactionConflictException
+	fmt.Println(errors.As(err, &conflict)) // the SDK leaves this to the caller
+	// Output:
+	// <nil> 2
+	// true
+}
+
+// A batch that is done in parts.
+func ExampleEnv_Unprocessed() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	must(createColors(ctx, ddb, "orders"))
+
+	env.Unprocessed("BatchWriteItem", testkit.WithProbability(0.5), testkit.Times(4))
+	var writes []types.WriteRequest
+	for _, id := range []string{"0001", "0002", "0003", "0004"} {
+		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{
+			Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		}})
+	}
+	for left := map[string][]types.WriteRequest{"orders": writes}; len(left) > 0; {
+		out, err := ddb.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: left})
+		must(err)
+		left = out.UnprocessedItems
+	}
+	out, err := ddb.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("orders")})
+	must(err)
+	fmt.Println(out.Count)
+	// Output: 4
+}
+
+// A read that is not consistent finds what was there before.
+func ExampleEnv_StaleReads() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	must(createColors(ctx, ddb, "orders"))
+
+	env.StaleReads("GetItem", env.Snapshot(), testkit.OnTable("orders"))
+	must(putColor(ctx, ddb, "orders", "0001"))
+	for _, consistent := range []bool{false, true} {
+		got, err := ddb.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: aws.String("orders"), ConsistentRead: aws.Bool(consistent),
+			Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "0001"}},
+		})
+		must(err)
+		fmt.Println(consistent, got.Item != nil)
+	}
+	// Output:
+	// false false
+	// true true
 }
 
 // A write whose answer is lost: who sends it again adds twice.

@@ -20,7 +20,9 @@ import (
 
 // Fault is something that goes wrong with some of the calls of an RPC, from
 // the call of [Env.Fail], [Env.Latency], [Env.CutReadRows] or [Env.Duplicate]
-// that returned it until Remove or the end of the environment.
+// that returned it until Remove or the end of the environment; or with those of
+// a DynamoDB operation, from [Env.FailDynamoDB], [Env.Unprocessed] or
+// [Env.StaleReads] on.
 //
 // By default it strikes every call that Bigtable clients make, whether in this
 // process or through a port; a [FaultOption] narrows that. Faults apply in the
@@ -40,6 +42,11 @@ type Fault struct {
 	delay   time.Duration // effect latency
 	rows    int           // effect cut: that many are delivered
 
+	// Of faults of DynamoDB. Their method is the operation.
+	failure DynamoDBFailure   // effect failCall
+	old     *Snapshot         // effect readOld
+	item    map[string]string // nil for any
+
 	mu          sync.Mutex // guards all below
 	skip        int
 	times       int // -1: no bound
@@ -55,12 +62,15 @@ const (
 	delayCall
 	cutRows
 	duplicateCall
+	leaveEntries // of a batch
+	readOld      // instead of what is there
 )
 
 // FaultOption narrows what a fault strikes, or says how.
 type FaultOption func(*Fault)
 
-// OnTable lets a fault strike only calls on the Bigtable table of that id.
+// OnTable lets a fault strike only calls on the Bigtable table of that id, or
+// on the DynamoDB table of that name.
 func OnTable(id string) FaultOption { return func(f *Fault) { f.table = id } }
 
 // OnRow lets a fault strike only calls that name the row of that key: write
@@ -156,6 +166,9 @@ func (e *Env) addFault(f *Fault, opts []FaultOption) *Fault {
 	for _, o := range opts {
 		o(f)
 	}
+	if f.item != nil {
+		e.tb.Fatalf("testkit: OnItem is an option of faults of DynamoDB")
+	}
 	if !knownMethod(f.method) {
 		e.tb.Fatalf("testkit: no RPC is named %q", f.method)
 	}
@@ -198,6 +211,12 @@ func (s *faults) remove(f *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store(slices.DeleteFunc(slices.Clone(s.all()), func(other *Fault) bool { return other == f }))
+}
+
+func (s *faults) removeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store(nil)
 }
 
 func (s *faults) store(active []*Fault) { s.active.Store(&active) }

@@ -66,7 +66,7 @@ func (s *faults) judge(ctx context.Context, candidates []*Fault, req any) verdic
 			}
 		case duplicateCall:
 			v.duplicate = true
-		case cutRows:
+		case cutRows, leaveEntries, readOld:
 		}
 	}
 	return v

@@ -1,13 +1,9 @@
 package testkit
 
 import (
-	"context"
 	"errors"
-	"net/http"
-	"sync"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/facade"
 )
 
 // Snapshot is everything that an environment held at one moment: instances,
@@ -40,103 +36,22 @@ func (e *Env) Restore(s *Snapshot) {
 	}
 }
 
-// dynamoDBDoor is the DynamoDB server, which a restore replaces by a new one:
-// what it knows of its tables would be of another time. It answers HTTP and
-// in process.
-type dynamoDBDoor struct {
-	env *Env
-
-	mu     sync.RWMutex // held shared by requests
-	server *facade.Server
-}
-
-var (
-	_ http.Handler      = (*dynamoDBDoor)(nil)
-	_ http.RoundTripper = (*dynamoDBDoor)(nil)
-)
-
-// open starts the server if it is not there.
-func (d *dynamoDBDoor) open() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.openLocked()
-}
-
-func (d *dynamoDBDoor) openLocked() error {
-	if d.server != nil {
-		return nil
+// Reset makes the environment what it was at first: nothing is in it, and no
+// fault strikes. Time, clients and ports stay as they are, as with
+// [Env.Restore].
+func (e *Env) Reset() {
+	e.tb.Helper()
+	e.faults.removeAll()
+	e.dynamo.faults.removeAll()
+	empty, err := engine.Open(engine.Options{Now: e.config.clock.Now, Logger: e.config.logger})
+	if err != nil {
+		e.tb.Fatalf("testkit: Reset: %v", err)
 	}
-	c := d.env.config
-	// Opening is not an operation of the door, which faults are meant for.
-	ctx := probe(d.env.ctx)
-	var err error
-	d.server, err = facade.New(ctx, facade.Options{
-		Conn:     d.env.emu.Conn(),
-		Project:  c.project,
-		Instance: c.instance,
-		Mappings: c.mappings,
-		Now:      c.clock.Now,
-		Logger:   c.logger,
-	})
-	return err
-}
-
-// restart runs change while no server is there, and starts a new one if there
-// was one.
-func (d *dynamoDBDoor) restart(change func() error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.server == nil {
-		return change()
+	s, err := empty.Snapshot(e.ctx)
+	if err == nil {
+		err = e.dynamo.restart(func() error { return e.db.Restore(e.ctx, s) })
 	}
-	err := d.server.Close()
-	d.server = nil
-	return errors.Join(err, change(), d.openLocked())
-}
-
-// reap lets the server delete the items that have expired.
-func (d *dynamoDBDoor) reap(ctx context.Context) error {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.server == nil {
-		return nil
+	if err := errors.Join(err, empty.Close()); err != nil {
+		e.tb.Fatalf("testkit: Reset: %v", err)
 	}
-	_, err := d.server.ReapExpired(ctx)
-	return err
-}
-
-// close ends the server if it is there.
-func (d *dynamoDBDoor) close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.server == nil {
-		return nil
-	}
-	server := d.server
-	d.server = nil
-	return server.Close()
-}
-
-// ServeHTTP hands a request to the server of the moment.
-func (d *dynamoDBDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.server == nil {
-		http.Error(w, "the environment has ended", http.StatusServiceUnavailable)
-		return
-	}
-	d.server.ServeHTTP(w, r)
-}
-
-// RoundTrip hands a request to the server of the moment, in this process.
-func (d *dynamoDBDoor) RoundTrip(r *http.Request) (*http.Response, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.server == nil {
-		if r.Body != nil {
-			_ = r.Body.Close()
-		}
-		return nil, errors.New("testkit: the environment has ended")
-	}
-	return d.server.RoundTripper().RoundTrip(r)
 }

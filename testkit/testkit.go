@@ -41,6 +41,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -58,6 +59,7 @@ type config struct {
 	clone             bool
 	gc                GC
 	seed              uint64
+	dynamoDB          facade.Options
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -114,6 +116,13 @@ func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
 }
 
+// WithDynamoDBOptions sets what of the DynamoDB server is not the
+// environment's own, which are Conn, Project, Instance, Mappings and Now: for
+// example how long writes take to reach global indexes.
+//
+//	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
+func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }
+
 // WithClonedMessages copies every message between the DynamoDB door and the
 // Bigtable behind it, as a wire would. For tests of Tabletop itself: the
 // default shares them.
@@ -148,10 +157,10 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
-	faults := &faults{clock: c.clock, seed: c.seed}
+	bigtableFaults := &faults{clock: c.clock, seed: c.seed}
 	srv, err := emu.New(emu.Options{
 		DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed,
-		UnaryInterceptor: faults.unary, StreamInterceptor: faults.stream,
+		UnaryInterceptor: bigtableFaults.unary, StreamInterceptor: bigtableFaults.stream,
 	})
 	if err == nil && c.gc == GCBackground {
 		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db
@@ -161,8 +170,8 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		tb.Fatalf("testkit: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv, faults: faults, swept: c.clock.Now()}
-	e.dynamo.env = e
+	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv, faults: bigtableFaults, swept: c.clock.Now()}
+	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
 	tb.Cleanup(e.close)
 	return e
 }

@@ -1,0 +1,205 @@
+package testkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// DynamoDBFailure is an error that DynamoDB answers for reasons of its own.
+// The AWS SDKs try all of them again but a conflict.
+type DynamoDBFailure uint8
+
+// The failures.
+const (
+	// TransactionConflict: another transaction holds an item. It strikes
+	// PutItem, UpdateItem and DeleteItem with a TransactionConflictException,
+	// TransactWriteItems and TransactGetItems with a
+	// TransactionCanceledException whose reasons name the items that the fault
+	// is for. Other operations never meet it.
+	TransactionConflict DynamoDBFailure = iota
+	// ProvisionedThroughputExceeded: the table's throughput is used up.
+	ProvisionedThroughputExceeded
+	// Throttling: there are too many requests.
+	Throttling
+	// RequestLimitExceeded: the account's throughput is used up.
+	RequestLimitExceeded
+	// InternalServerError is an answer with status 500.
+	InternalServerError
+	// ServiceUnavailable is an answer with status 503.
+	ServiceUnavailable
+)
+
+// failureAnswers are the errors as they are answered.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+var failureAnswers = map[DynamoDBFailure]dynamoDBError{
+	TransactionConflict: {
+		status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionConflictException", message: "Transaction is ongoing for the item",
+	},
+	ProvisionedThroughputExceeded: {
+		status: 400, code: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+		message: "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
+	},
+	Throttling: {
+		status: 400, code: "com.amazon.coral.availability#ThrottlingException", message: "Rate of requests exceeds the allowed throughput.",
+	},
+	RequestLimitExceeded: {
+		status: 400, code: "com.amazonaws.dynamodb.v20120810#RequestLimitExceeded",
+		message: "Throughput exceeds the current throughput limit for your account. Please contact AWS Support at https://aws.amazon.com/support request a limit increase",
+	},
+	InternalServerError: {
+		status: 500, code: "com.amazonaws.dynamodb.v20120810#InternalServerError", message: "Internal server error",
+	},
+	ServiceUnavailable: {
+		status: 503, code: "com.amazonaws.dynamodb.v20120810#ServiceUnavailable",
+		message: "The service is currently unavailable or busy.",
+	},
+}
+
+// FailDynamoDB lets calls of a DynamoDB operation, such as "PutItem", or "*"
+// for all, fail before they do anything; with [Applied] after they did it.
+// Options that speak of Bigtable's rows do not go with it, [OnTable] names
+// a DynamoDB table, and [OnItem] an item of one.
+//
+//	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
+func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
+	e.tb.Helper()
+	if failureAnswers[failure].code == "" {
+		e.tb.Fatalf("testkit: FailDynamoDB(%q): no failure has the number %d", operation, failure)
+	}
+	if failure == TransactionConflict && operation != "*" && !slices.Contains(conflicting, operation) {
+		e.tb.Fatalf("testkit: FailDynamoDB: %s meets no TransactionConflict", operation)
+	}
+	return e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
+}
+
+// conflicting are the operations that can meet a transaction.
+var conflicting = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"}
+
+// Unprocessed lets a BatchWriteItem or BatchGetItem come back with entries that
+// were not processed. Each entry counts as a call for [Times], [Skip],
+// [WithProbability] and [Fault.Hits]. A request of which nothing is left fails
+// with ProvisionedThroughputExceeded, as in the service.
+func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
+	e.tb.Helper()
+	if operation != "BatchWriteItem" && operation != "BatchGetItem" {
+		e.tb.Fatalf("testkit: Unprocessed: %q is neither BatchWriteItem nor BatchGetItem", operation)
+	}
+	f := e.addDynamoDBFault(&Fault{method: operation, effect: leaveEntries}, opts)
+	if f.applied {
+		e.tb.Fatalf("testkit: Applied is an option of Fail")
+	}
+	return f
+}
+
+// StaleReads lets reads that do not ask for consistency see what the
+// environment held when the snapshot was taken: GetItem, BatchGetItem, Query or
+// Scan, or "*" for all four. Reads with ConsistentRead see what is there, and
+// so do reads of tables that the snapshot does not have.
+//
+// What makes reads of global indexes late by itself is
+// facade.Options.IndexLag, see [WithDynamoDBOptions].
+func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *Fault {
+	e.tb.Helper()
+	if as == nil {
+		e.tb.Fatalf("testkit: StaleReads(%q): the snapshot is nil", operation)
+	}
+	if operation != "*" && !slices.Contains(stale, operation) {
+		e.tb.Fatalf("testkit: StaleReads: %q is none of %s", operation, strings.Join(stale, ", "))
+	}
+	f := e.addDynamoDBFault(&Fault{method: operation, effect: readOld, old: as}, opts)
+	if f.applied {
+		e.tb.Fatalf("testkit: Applied is an option of Fail")
+	}
+	return f
+}
+
+// stale are the operations that can read what is not the newest.
+var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
+
+// OnItem lets a fault strike only requests, or entries of a batch, that name
+// the item: by its Key, or by an Item with these attributes. A Query or Scan
+// names none. It is an option of faults of DynamoDB.
+func OnItem(key map[string]types.AttributeValue) FaultOption {
+	return func(f *Fault) { f.item = wireItem(key) }
+}
+
+func (e *Env) addDynamoDBFault(f *Fault, opts []FaultOption) *Fault {
+	e.tb.Helper()
+	f.set, f.times, f.probability = e.dynamo.faults, -1, 1
+	for _, o := range opts {
+		o(f)
+	}
+	if f.method != "*" && !slices.ContainsFunc(facade.Operations(), func(op facade.OperationInfo) bool { return op.Name == f.method }) {
+		e.tb.Fatalf("testkit: no DynamoDB operation is named %q", f.method)
+	}
+	if f.row != nil || f.behind {
+		e.tb.Fatalf("testkit: OnRow and BehindDynamoDB are no options of faults of DynamoDB")
+	}
+	f.set.add(f)
+	return f
+}
+
+// dynamoDBError is an error answer.
+type dynamoDBError struct {
+	status        int
+	code, message string
+	// reasons are those of a canceled transaction.
+	reasons []cancellation
+}
+
+type cancellation struct {
+	Code    string
+	Message string `json:",omitempty"`
+}
+
+func (e dynamoDBError) body() ([]byte, error) {
+	if e.reasons == nil {
+		return json.Marshal(map[string]any{"__type": e.code, "message": e.message})
+	}
+	return json.Marshal(map[string]any{"__type": e.code, "Message": e.message, "CancellationReasons": e.reasons})
+}
+
+// canceled is the error of a transaction of which some elements, by their
+// place, are in conflict.
+func canceled(elements int, conflicts []int) dynamoDBError {
+	e := dynamoDBError{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
+	codes := make([]string, elements)
+	for i := range elements {
+		reason := cancellation{Code: "None"}
+		if slices.Contains(conflicts, i) {
+			reason = cancellation{"TransactionConflict", failureAnswers[TransactionConflict].message}
+		}
+		e.reasons, codes[i] = append(e.reasons, reason), reason.Code
+	}
+	e.message = fmt.Sprintf("Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", strings.Join(codes, ", ")) //nolint:misspell // sic
+	return e
+}
+
+// wireItem returns the attributes of an item as they are in requests, for
+// comparison. Keys are of type S, N or B.
+func wireItem(item map[string]types.AttributeValue) map[string]string {
+	out := map[string]string{}
+	for name, v := range item {
+		var content any
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			content = map[string]any{"S": v.Value}
+		case *types.AttributeValueMemberN:
+			content = map[string]any{"N": v.Value}
+		case *types.AttributeValueMemberB:
+			content = map[string]any{"B": v.Value}
+		}
+		text, err := json.Marshal(content)
+		if err != nil {
+			panic(err) // a map of strings and bytes
+		}
+		out[name] = string(text)
+	}
+	return out
+}

@@ -1,0 +1,430 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// dynamoDBRequest is what faults look at.
+type dynamoDBRequest struct {
+	operation string
+	body      []byte
+	content   requestContent
+}
+
+type requestContent struct {
+	TableName      string
+	IndexName      string
+	ConsistentRead bool
+	Key, Item      map[string]json.RawMessage
+	RequestItems   map[string]json.RawMessage
+	TransactItems  []map[string]struct {
+		TableName string
+		Key, Item map[string]json.RawMessage
+	}
+}
+
+// readDynamoDBRequest reads a request. ok is false for what is no such request,
+// or is compressed; if it was read even so, its body is there.
+func readDynamoDBRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
+	_, operation, found := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if !found || r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
+		return req, false, nil
+	}
+	req.operation = operation
+	req.body, err = io.ReadAll(r.Body)
+	if err = errors.Join(err, r.Body.Close()); err != nil {
+		return req, false, err
+	}
+	// A request that is no JSON is for the server to refuse.
+	return req, json.Unmarshal(req.body, &req.content) == nil, nil
+}
+
+// withBody is a request once more.
+func withBody(r *http.Request, body []byte) *http.Request {
+	again := r.Clone(r.Context())
+	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return again
+}
+
+// tableOf is the name in a member TableName, which can be an ARN.
+func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
+// names tells whether an entry of a request is on the fault's table and item.
+func (f *Fault) names(table string, items ...map[string]json.RawMessage) bool {
+	if f.table != "" && f.table != tableOf(table) {
+		return false
+	}
+	return f.item == nil || slices.ContainsFunc(items, func(item map[string]json.RawMessage) bool {
+		for name, want := range f.item {
+			var got any
+			if json.Unmarshal(item[name], &got) != nil {
+				return false
+			}
+			if text, err := json.Marshal(got); err != nil || string(text) != want {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// batchEntries are the entries of one table of a batch: write requests, or
+// keys.
+type batchEntries struct {
+	table   string
+	rest    map[string]json.RawMessage // of a BatchGetItem: its other members
+	entries []json.RawMessage
+}
+
+// batch takes the RequestItems of a request apart, by table.
+func (req *dynamoDBRequest) batch() []batchEntries {
+	var out []batchEntries
+	for _, table := range slices.Sorted(maps.Keys(req.content.RequestItems)) {
+		b := batchEntries{table: table}
+		list := req.content.RequestItems[table]
+		if req.operation == "BatchGetItem" {
+			if json.Unmarshal(list, &b.rest) != nil {
+				return nil
+			}
+			list = b.rest["Keys"]
+		}
+		if json.Unmarshal(list, &b.entries) != nil {
+			return nil
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// namesEntry tells whether an entry of a batch is one that the fault is for.
+func (f *Fault) namesEntry(table string, entry json.RawMessage) bool {
+	var key map[string]json.RawMessage
+	var write struct {
+		PutRequest    struct{ Item map[string]json.RawMessage }
+		DeleteRequest struct{ Key map[string]json.RawMessage }
+	}
+	if json.Unmarshal(entry, &write) != nil || json.Unmarshal(entry, &key) != nil {
+		return false
+	}
+	return f.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
+}
+
+// conflicts returns the places of the elements of a transaction that the fault
+// is for.
+func (f *Fault) conflicts(req *dynamoDBRequest) []int {
+	var out []int
+	for i, element := range req.content.TransactItems {
+		for _, action := range element {
+			if f.names(action.TableName, action.Key, action.Item) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// fits tells whether the fault may strike a request.
+func (f *Fault) fits(req *dynamoDBRequest) bool {
+	if f.method != "*" && f.method != req.operation {
+		return false
+	}
+	c := &req.content
+	switch {
+	case f.effect == leaveEntries:
+		return true // entry by entry
+	case f.effect == readOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
+		return false
+	case f.effect == failCall && f.failure == TransactionConflict && !slices.Contains(conflicting, req.operation):
+		return false
+	case c.TransactItems != nil:
+		return len(f.conflicts(req)) > 0
+	case c.RequestItems == nil:
+		return f.names(c.TableName, c.Key, c.Item)
+	}
+	for _, b := range req.batch() {
+		if f.effect == readOld && string(b.rest["ConsistentRead"]) == "true" {
+			return false
+		}
+		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return f.namesEntry(b.table, entry) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// errorFor is the error that the fault answers a request with.
+func (f *Fault) errorFor(req *dynamoDBRequest) dynamoDBError {
+	if f.failure == TransactionConflict && req.content.TransactItems != nil {
+		return canceled(len(req.content.TransactItems), f.conflicts(req))
+	}
+	return failureAnswers[f.failure]
+}
+
+// unprocessed takes the entries that the fault strikes out of a batch.
+func (f *Fault) unprocessed(req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
+	kept := map[string]json.RawMessage{}
+	for _, b := range req.batch() {
+		var stay, gone []json.RawMessage
+		for _, entry := range b.entries {
+			if f.namesEntry(b.table, entry) && f.strike() {
+				gone = append(gone, entry)
+			} else {
+				stay = append(stay, entry)
+			}
+		}
+		remaining += len(stay)
+		for _, part := range []struct {
+			to      map[string]json.RawMessage
+			entries []json.RawMessage
+		}{{kept, stay}, {left, gone}} {
+			if part.entries == nil {
+				continue
+			}
+			if part.to[b.table], err = b.with(part.entries, part.to[b.table]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	req.content.RequestItems = kept
+	req.body, err = replaceMember(req.body, "RequestItems", kept)
+	return remaining, err
+}
+
+// with is the table's part of a batch with other entries, behind those of
+// earlier if that is not nil.
+func (b batchEntries) with(entries []json.RawMessage, earlier json.RawMessage) (json.RawMessage, error) {
+	if earlier != nil {
+		list := earlier
+		if b.rest != nil {
+			var members map[string]json.RawMessage
+			if err := json.Unmarshal(earlier, &members); err != nil {
+				return nil, err
+			}
+			list = members["Keys"]
+		}
+		var before []json.RawMessage
+		if err := json.Unmarshal(list, &before); err != nil {
+			return nil, err
+		}
+		entries = append(before, entries...)
+	}
+	if b.rest == nil {
+		return json.Marshal(entries)
+	}
+	members := maps.Clone(b.rest)
+	var err error
+	if members["Keys"], err = json.Marshal(entries); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}
+
+// replaceMember gives a JSON object another member.
+func replaceMember(object []byte, name string, value any) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	members[name] = text
+	return json.Marshal(members)
+}
+
+// faulty answers a request as the faults have it. The answer is nil if none
+// strikes it: then next is the request, to be served.
+func (d *dynamoDBDoor) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
+	if len(d.faults.all()) == 0 {
+		return nil, r, nil
+	}
+	req, ok, err := readDynamoDBRequest(r)
+	if req.body != nil {
+		r = withBody(r, req.body)
+	}
+	if err != nil || !ok {
+		return nil, r, err
+	}
+	resp, err = d.struck(r, &req)
+	return resp, r, err
+}
+
+// struck is the answer of the first fault that has one.
+func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
+	left := map[string]json.RawMessage{}
+	for _, f := range d.faults.all() {
+		if !f.fits(req) {
+			continue
+		}
+		if f.effect == leaveEntries {
+			remaining, err := f.unprocessed(req, left)
+			if err != nil {
+				return nil, err
+			}
+			if remaining == 0 {
+				return failureAnswers[ProvisionedThroughputExceeded].response(r)
+			}
+			continue
+		}
+		if !f.strike() {
+			continue
+		}
+		if f.effect == readOld {
+			if resp, err := d.readOld(f.old, withBody(r, req.body)); err != nil || resp != nil {
+				return resp, err
+			}
+			continue
+		}
+		if f.applied {
+			resp, err := d.server.RoundTripper().RoundTrip(withBody(r, req.body))
+			if err != nil || resp.StatusCode != http.StatusOK {
+				return resp, err
+			}
+		}
+		return f.errorFor(req).response(r)
+	}
+	if len(left) == 0 {
+		return nil, nil //nolint:nilnil // no fault, no answer
+	}
+	return d.servePart(r, req, left)
+}
+
+// servePart answers a batch of which some entries are left out.
+func (d *dynamoDBDoor) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
+	// The signature is that of the whole batch: Call asks for none.
+	body, err := d.server.Call(r.Context(), req.operation, req.body)
+	var refused *facade.Error
+	if errors.As(err, &refused) {
+		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	member := "UnprocessedItems"
+	if req.operation == "BatchGetItem" {
+		member = "UnprocessedKeys"
+	}
+	if body, err = addEntries(body, member, left); err != nil {
+		return nil, err
+	}
+	return answered(r, http.StatusOK, body), nil
+}
+
+// addEntries adds what was left out to what the server itself did not process.
+func addEntries(answer []byte, member string, left map[string]json.RawMessage) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(answer, &members); err != nil {
+		return nil, err
+	}
+	var own map[string]json.RawMessage
+	if err := json.Unmarshal(members[member], &own); err != nil {
+		return nil, err
+	}
+	batch := dynamoDBRequest{content: requestContent{RequestItems: own}}
+	if member == "UnprocessedKeys" {
+		batch.operation = "BatchGetItem"
+	}
+	for _, b := range batch.batch() {
+		var err error
+		if left[b.table], err = b.with(b.entries, left[b.table]); err != nil {
+			return nil, err
+		}
+	}
+	return replaceMember(answer, member, left)
+}
+
+// response is the answer that carries the error.
+func (e dynamoDBError) response(r *http.Request) (*http.Response, error) {
+	body, err := e.body()
+	if err != nil {
+		return nil, err
+	}
+	return answered(r, e.status, body), nil
+}
+
+func answered(r *http.Request, status int, body []byte) *http.Response {
+	header := http.Header{}
+	header.Set("Content-Type", "application/x-amz-json-1.0")
+	header.Set("X-Amzn-Requestid", strings.Repeat("0", 52))
+	header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}
+}
+
+// pastServer is a DynamoDB server over a snapshot.
+type pastServer struct {
+	db       *engine.DB
+	bigtable *emu.Server
+	server   *facade.Server
+}
+
+func (p *pastServer) close() error {
+	var errs []error
+	if p.server != nil {
+		errs = append(errs, p.server.Close())
+	}
+	if p.bigtable != nil {
+		errs = append(errs, p.bigtable.Close())
+	}
+	return errors.Join(append(errs, p.db.Close())...)
+}
+
+// readOld reads what a snapshot holds. The answer is nil if that is an error:
+// then what is there now is to be read.
+func (d *dynamoDBDoor) readOld(as *Snapshot, r *http.Request) (*http.Response, error) {
+	past, err := d.pastOf(as)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := past.server.RoundTripper().RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// pastOf returns the server of a snapshot, which ends with the environment.
+func (d *dynamoDBDoor) pastOf(as *Snapshot) (*pastServer, error) {
+	d.pastMu.Lock()
+	defer d.pastMu.Unlock()
+	if p := d.past[as]; p != nil {
+		return p, nil
+	}
+	now := d.env.config.clock.Now
+	db, err := engine.Open(engine.Options{Now: now, Logger: d.env.config.logger})
+	if err != nil {
+		return nil, err
+	}
+	p := &pastServer{db: db}
+	if err = db.Restore(d.env.ctx, as.store); err == nil {
+		if p.bigtable, err = emu.New(emu.Options{DB: db, Now: now, Logger: d.env.config.logger}); err == nil {
+			p.server, err = facade.New(d.env.ctx, d.options(p.bigtable.Conn()))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	if d.past == nil {
+		d.past = map[*Snapshot]*pastServer{}
+	}
+	d.past[as] = p
+	return p, nil
+}
