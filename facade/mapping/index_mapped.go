@@ -99,6 +99,13 @@ func (m *mappedLayout) inRow(name string) bool {
 	return slices.ContainsFunc(m.keys, func(a KeyAttr) bool { return a.Name == name })
 }
 
+// Distinct reports whether the row key alone tells the entries apart: all key
+// attributes of the table are in it. Where the mapping file leaves some out
+// (GSI.Row), its author says that two items are never on one row.
+func (x *Index) Distinct() bool {
+	return x.mapped == nil || !slices.ContainsFunc(x.base.attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+}
+
 // schemaOf is the type that an attribute's cell has.
 func (x *Index) schemaOf(name string) Schema {
 	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
