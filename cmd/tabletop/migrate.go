@@ -38,7 +38,7 @@ func (f *sourceFlags) Validate() error {
 			}
 		}
 	}
-	return f.reportFlags.validate()
+	return f.validateReports()
 }
 
 // open reads the mappings and recognizes the source.

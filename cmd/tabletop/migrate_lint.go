@@ -25,7 +25,7 @@ type lintCommand struct {
 
 // Validate checks what flags cannot say alone.
 func (c *lintCommand) Validate() error {
-	return errors.Join(c.failOnFlag.validate(), c.reportFlags.validate())
+	return errors.Join(c.validateFailOn(), c.validateReports())
 }
 
 // Help is the long help of the command.

@@ -35,7 +35,7 @@ func (c *loadCommand) Validate() error {
 	if c.Target != "" {
 		wrong = checkTarget("--target", c.Target)
 	}
-	return errors.Join(wrong, c.sourceFlags.Validate(), c.failOnFlag.validate())
+	return errors.Join(wrong, c.sourceFlags.Validate(), c.validateFailOn())
 }
 
 // Help is the long help of the command.

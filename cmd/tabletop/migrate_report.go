@@ -19,7 +19,7 @@ type reportFlags struct {
 // reportFormats are what --report can write.
 var reportFormats = []string{"json", "junit", "html"}
 
-func (f *reportFlags) validate() error {
+func (f *reportFlags) validateReports() error {
 	for _, r := range f.Report {
 		format, file, _ := strings.Cut(r, "=")
 		if !slices.Contains(reportFormats, format) || file == "" {
@@ -66,7 +66,7 @@ type failOnFlag struct {
 	FailOn string `help:"Count findings of lint of this level, and worse ones, as differences." placeholder:"lint=error|warn|info"`
 }
 
-func (f *failOnFlag) validate() error {
+func (f *failOnFlag) validateFailOn() error {
 	level, ok := strings.CutPrefix(f.FailOn, "lint=")
 	if l, err := lint.ParseLevel(level); f.FailOn != "" && (!ok || err != nil || l == lint.Off) {
 		return fmt.Errorf("--fail-on: %q is none of lint=error, lint=warn and lint=info", f.FailOn)
@@ -76,6 +76,6 @@ func (f *failOnFlag) validate() error {
 
 // level is what the flag names, Off without it.
 func (f *failOnFlag) level() lint.Level {
-	l, _ := lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validate has seen it
+	l, _ := lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
 	return l
 }

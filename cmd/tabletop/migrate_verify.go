@@ -85,7 +85,7 @@ func (c *verifyCommand) Validate() error {
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
 	}
-	return errors.Join(mine, c.sourceFlags.Validate(), c.failOnFlag.validate(), c.maxDiffsFlag.validate())
+	return errors.Join(mine, c.sourceFlags.Validate(), c.validateFailOn(), c.maxDiffsFlag.validate())
 }
 
 // Help is the long help of the command.
