@@ -80,15 +80,14 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
 	}
+	if v.current && update != nil && update.Size() > maxItemBytes {
+		return nil, validationError(msgUpdateTooLarge)
+	}
 	old, updated, err := s.store.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
 			return nil, err
 		}
-		updated, err := applyUpdate(t, key, update, old)
-		if err == nil && v.current && update != nil && update.Size() > maxItemBytes {
-			err = validationError(msgUpdateTooLarge)
-		}
-		return updated, err
+		return applyUpdate(t, key, update, old)
 	}, writeHint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
 		err = validationError(msgUpdateStoredType)

@@ -1,5 +1,7 @@
 package expr
 
+import "strconv"
+
 // What DynamoDB counts of an update, in bytes, beside the names and values
 // that it writes; measured on the service in 2026.
 const (
@@ -9,7 +11,6 @@ const (
 	stepBytes        = 4  // a step of a target after its first
 	readBytes        = 1  // a path that is read
 	readStepBytes    = 14 // each of its steps
-	indexBytes       = 1  // an index, as the name of a step
 	ifNotExistsBytes = 39
 	listAppendBytes  = 37
 	additionBytes    = 34
@@ -66,7 +67,7 @@ func (p Path) targetSize() int {
 
 func (s Step) size() int {
 	if s.IsIndex {
-		return indexBytes
+		return len(strconv.Itoa(s.Index))
 	}
 	return len(s.Name)
 }

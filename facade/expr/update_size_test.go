@@ -26,6 +26,7 @@ func TestUpdate_Size(t *testing.T) {
 		{"SET b = :v ADD n :one", 41, 2 + 1 + 2},
 		{"SET b = :v, m.f = :w", 41, 2 + 1 + (4 + 1) + 1},
 		{"SET b = :v, l[0] = :w", 42, 2 + 1 + 4 + 1},
+		{"SET b = :v, l[10] = :w", 43, 2 + 1 + 4 + 1},
 		{"SET b = :v, n = n + :one", 91, 2 + 1 + 2},
 		{"SET b = :v, n = n - :one", 94, 2 + 1 + 2},
 		{"SET n = if_not_exists(n, :one)", 22 + 39 + 16, 1 + 2},
