@@ -42,7 +42,7 @@ const (
 const (
 	msgValidationErrors       = "%d validation error%s detected: %s"                                                                                  // 1, 3, 5-10, 14, 15
 	msgMemberClassic          = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // 1, 5-9, 15
-	msgMemberCurrent          = "Value at '%s' failed to satisfy constraint: %s"                                                                      // 3
+	msgMemberCurrent          = "Value at '%s' failed to satisfy constraint: %s"                                                                      // 3, 15, 146, 148
 	msgMemberNotNull          = "Member must not be null"                                                                                             // 1
 	msgParameterRequired      = "The parameter '%s' is required but was not present in the request"                                                   // 2
 	msgMemberMinLength        = "Member must have length greater than or equal to %d"                                                                 // 3, 151

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -111,7 +112,12 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		return nil, err
 	}
 	if keys > maxBatchGetKeys {
-		return nil, validationError(msgBatchGetTooMany)
+		if !v.current {
+			return nil, validationError(msgBatchGetTooMany)
+		}
+		most := slices.MaxFunc(tables, func(a, b batchGetTable) int { return cmp.Compare(len(a.request.Keys), len(b.request.Keys)) })
+		v.fail("RequestItems."+most.member+".member.Keys", fmt.Sprintf("'[%d keys]'", keys), fmt.Sprintf(msgMemberMaxLength, maxBatchGetKeys))
+		return nil, v.constrained()
 	}
 	for i := range tables {
 		request := &tables[i].request

@@ -120,8 +120,9 @@ type MessageProfile uint8
 
 // The message profiles.
 const (
-	// MessagesCurrent is the wording of most regions: a constraint error
-	// names the member as "TableName", shows no value and stops at the first.
+	// MessagesCurrent is the wording of most regions: some constraint errors
+	// name the member as "TableName" and show no value, and errors of writes
+	// begin with "1 validation error detected: ".
 	MessagesCurrent MessageProfile = iota
 	// MessagesClassic is the older wording: a constraint error names the
 	// member as "tableName", shows the value and lists up to ten failures.

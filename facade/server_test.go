@@ -71,7 +71,7 @@ func TestServer_Framing(t *testing.T) {
 			r.URL.RawQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d"
 		}}, 200, `{"TableNames":[]}`},
 		{"a type error", `{"Limit":"1"}`, []func(*http.Request){signed}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"STRING_VALUE cannot be converted to Integer"}`},
-		{"an error of validation", `{"Limit":0}`, []func(*http.Request){signed}, 400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value at 'Limit' failed to satisfy constraint: Member must have value greater than or equal to 1"}`},
+		{"an error of validation", `{"Limit":0}`, []func(*http.Request){signed}, 400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"}`},
 		{"an unknown encoding", `{}`, []func(*http.Request){signed, header("Content-Encoding", "br")}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"Content-Encoding \"br\" is not supported"}`},
 		{"a body that is not gzip", `{}`, []func(*http.Request){signed, header("Content-Encoding", "gzip")}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"the request body does not match its Content-Encoding: unexpected EOF"}`},
 	} {

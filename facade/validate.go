@@ -20,33 +20,34 @@ import (
 type validator struct {
 	operation string
 	current   bool // MessagesCurrent
-	failures  []string
-	newer     string // the first failure of a member that moved early
+	failures  []failure
+}
+
+// failure is a constraint that a member of the request does not satisfy.
+type failure struct {
+	text    string
+	newer   string // in the newer wording, where the profile has it
+	missing bool   // the member is not there
 }
 
 func (s *Server) validator(operation string) *validator {
 	return &validator{operation: operation, current: s.opts.Messages == MessagesCurrent}
 }
 
-// newConstraintWording: the operations whose constraint errors moved to the
-// newer wording.
-func (v *validator) newConstraintWording() bool {
+// newWording: the constraint errors with the newer wording, which names the
+// member with capitals, shows no value, and comes before all others: those of
+// an empty table name, the limits of reads, and the keys of a BatchGetItem. The
+// latter two have it in every region, but for the limits of Scan.
+func (v *validator) newWording(member, value string) bool {
 	switch v.operation {
-	case "Scan", "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
-		return false
-	default:
-		return v.current
-	}
-}
-
-// movedEarly: the members whose constraint errors have the newer wording in
-// every region. They are checked after the others, and stop at the first.
-func (v *validator) movedEarly(member string) bool {
-	switch v.operation {
+	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
+		return v.current && member == "TableName" && value == "''"
 	case "Query":
-		return member == "Limit"
+		return member == "Limit" || v.current && member == "TableName" && value == "''"
+	case "Scan":
+		return v.current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
 	case "BatchGetItem":
-		return strings.HasSuffix(member, ".member.Keys")
+		return strings.HasSuffix(member, ".member.Keys") || v.current && member == "RequestItems"
 	default:
 		return false
 	}
@@ -75,37 +76,48 @@ func (v *validator) enveloped(message string) error {
 // fail records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (v *validator) fail(member, value, constraint string) {
-	switch {
-	case v.newConstraintWording():
-		v.failures = append(v.failures, fmt.Sprintf(msgMemberCurrent, member, constraint))
-		return
-	case v.movedEarly(member):
-		if v.newer == "" {
-			v.newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
-		}
-		return
+	f := failure{text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
+	if v.newWording(member, value) {
+		f.newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
 	}
-	v.failures = append(v.failures, fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint))
+	v.failures = append(v.failures, f)
 }
 
 // constrained answers for the constraints checked so far.
 func (v *validator) constrained() error {
-	n := len(v.failures)
-	if n == 0 {
-		if v.newer == "" {
-			return nil
+	var older, newer []string
+	missing := false
+	for _, f := range v.failures {
+		missing = missing || f.missing
+		switch {
+		case f.newer == "":
+			older = append(older, f.text)
+		case v.current:
+			newer = append(newer, f.newer)
+		case len(newer) == 0:
+			newer = []string{f.newer} // stops at the first
 		}
-		return validationError(fmt.Sprintf(msgValidationErrors, 1, "", v.newer))
 	}
-	if v.newConstraintWording() {
-		n = 1
+	texts := newer
+	switch isRead := v.operation == "Query" || v.operation == "Scan"; {
+	case v.current && isRead && missing:
+		// Such a request gets no further than the older checks.
+		texts = nil
+		for _, f := range v.failures {
+			texts = append(texts, f.text)
+		}
+	case len(newer) == 0, !v.current && len(older) > 0:
+		texts = older
 	}
-	n = min(n, maxMemberErrorCount)
+	n := min(len(texts), maxMemberErrorCount)
+	if n == 0 {
+		return nil
+	}
 	plural := "s"
 	if n == 1 {
 		plural = ""
 	}
-	return validationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(v.failures[:n], "; ")))
+	return validationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
 }
 
 func (v *validator) required(member string, present bool) {
@@ -198,12 +210,12 @@ func (v *validator) returnOptions(capacity, collections *string) {
 	v.enum("ReturnItemCollectionMetrics", collections, "SIZE", "NONE")
 }
 
-// returnValues checks ReturnValues against the model's enum; like
-// constrained, it answers at once in the newer wording.
+// returnValues checks ReturnValues against the model's enum, whose text has
+// another form in the newer wording.
 func (v *validator) returnValues(value, onFailure *string) {
 	set := []string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}
-	if value != nil && !slices.Contains(set, *value) && v.newConstraintWording() {
-		v.failures = append(v.failures, msgReturnValuesEnum)
+	if value != nil && !slices.Contains(set, *value) && v.current {
+		v.failures = append(v.failures, failure{text: msgReturnValuesEnum})
 	} else {
 		v.enum("ReturnValues", value, set...)
 	}
