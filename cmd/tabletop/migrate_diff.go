@@ -25,7 +25,7 @@ type diffCommand struct {
 
 // Validate checks what flags cannot say alone.
 func (c *diffCommand) Validate() error {
-	return errors.Join(c.maxDiffsFlag.validate(), c.validateReports())
+	return errors.Join(c.validateMaxDiffs(), c.validateReports())
 }
 
 // Help is the long help of the command.

@@ -58,7 +58,7 @@ type maxDiffsFlag struct {
 	MaxDiffs int `name:"max-diffs" help:"List this many differences; all are counted. Default: ${default}." default:"100" placeholder:"N"`
 }
 
-func (f *maxDiffsFlag) validate() error {
+func (f *maxDiffsFlag) validateMaxDiffs() error {
 	if f.MaxDiffs < 1 {
 		return fmt.Errorf("--max-diffs is %d, want 1 or more", f.MaxDiffs)
 	}
@@ -85,7 +85,7 @@ func (c *verifyCommand) Validate() error {
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
 	}
-	return errors.Join(mine, c.sourceFlags.Validate(), c.validateFailOn(), c.maxDiffsFlag.validate())
+	return errors.Join(mine, c.sourceFlags.Validate(), c.validateFailOn(), c.validateMaxDiffs())
 }
 
 // Help is the long help of the command.
