@@ -307,9 +307,16 @@ func (t *template) unknown(vars []attr.Value, shard int) *part {
 // says how it sorts.
 func (l *rules) textBounds(x *candidate, c KeyCondition, p *part) (interval, Order) {
 	switch {
+	case p.slot == slotRange && p.enc.prefix != "":
+		prefix := []byte(p.enc.prefix)
+		text := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+		if text = text.intersect(interval{prefix, prefixEnd(prefix)}); text.empty() {
+			return interval{lo: []byte{0}, hi: []byte{0}}, SameOrder
+		}
+		return text.within(prefix), SameOrder
 	case p.slot == slotRange && p.enc.order == sameOrder:
 		return c.bounds(func(v attr.Value) ([]byte, bool) {
-			if p.enc.in == attr.S { // all such encoders write the text as it is
+			if p.enc.in == attr.S { // all other such encoders write the text as it is
 				return []byte(v.Str), true
 			}
 			return p.enc.encodeKey(nil, v)

@@ -250,6 +250,7 @@ rules:
 	},
 	{name: "ordered code", yaml: typed("oc", keysSN, "'{PK}', '{SK:ocint}'")},
 	{name: "stripped", yaml: typed("auto", keysSS, "'{PK:strip(a)}', '{SK}'")},
+	{name: "stripped sort key", yaml: typed("auto", keysSS, "'{PK}', '{SK:strip(a)}'")},
 	{name: "wide", yaml: wide, keys: wideKeys, attrs: []string{"UploadDate", "Formats", "Content", "Count", "ViewCount", "l", "a", "c", "f"}, total: true},
 	{
 		name: "versions", yaml: `apiVersion: migration/v1

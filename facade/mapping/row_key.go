@@ -51,6 +51,7 @@ type encoder struct {
 	// not have in common.
 	identifies bool
 	shards     int      // of a salt: how many different texts it writes
+	prefix     string   // of values, that is not written
 	version    bool     // the value is the number of a version
 	order      keyOrder // of values of type in
 	width      int      // in bytes, of every encoded value; 0: it varies
@@ -224,7 +225,7 @@ func parseEncoder(text string, operand attr.Type) (*encoder, error) {
 		if arg == "" {
 			return nil, errors.New("encoder strip: no prefix; expected strip(prefix)")
 		}
-		e.in, e.order, e.expected = attr.S, sameOrder, fmt.Sprintf("text that begins with %q", arg)
+		e.in, e.order, e.prefix, e.expected = attr.S, sameOrder, arg, fmt.Sprintf("text that begins with %q", arg)
 		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
 			rest, ok := strings.CutPrefix(v.Str, arg)
 			return append(dst, rest...), ok
