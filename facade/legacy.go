@@ -54,6 +54,9 @@ func (v *validator) legacyConditions(member string, conditions map[string]legacy
 }
 
 func (v *validator) expected(expected map[string]expectedAttribute) {
+	if v.current {
+		return // its own check, see expectedPart
+	}
 	for _, name := range sortedKeys(expected) {
 		v.enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
 	}
@@ -102,7 +105,7 @@ func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
 		if given.err != nil {
-			return nil, validationError(l.v.attributeErrorText(given.err))
+			return nil, l.v.value(given.err)
 		}
 		values[i] = given.Value
 	}
@@ -111,7 +114,7 @@ func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
 
 // comparison checks one comparison and writes it.
 func (l *legacyText) comparison(attribute, operator string, values []attr.Value) (string, error) {
-	if err := checkComparison(operator, values); err != nil {
+	if err := l.v.checkComparison(operator, values); err != nil {
 		return "", err
 	}
 	name := l.name(attribute)
@@ -140,7 +143,7 @@ func (l *legacyText) comparison(attribute, operator string, values []attr.Value)
 }
 
 // checkComparison checks number and types of a comparison's arguments.
-func checkComparison(operator string, values []attr.Value) error {
+func (v *validator) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
 	case "NULL", "NOT_NULL":
@@ -151,11 +154,11 @@ func checkComparison(operator string, values []attr.Value) error {
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return validationError(fmt.Sprintf(msgLegacyArity, operator))
+		return v.reject(fmt.Sprintf(msgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return validationError(msgLegacyMixedTypes)
+			return v.reject(msgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -165,12 +168,12 @@ func checkComparison(operator string, values []attr.Value) error {
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return validationError(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return validationError(msgLegacyBetweenOrder)
+			return v.reject(msgLegacyBetweenOrder)
 		}
 	}
 	return nil
@@ -233,9 +236,6 @@ func (v *validator) legacyExpected(expected map[string]expectedAttribute, operat
 	var parts []string
 	for _, name := range sortedKeys(expected) {
 		part, err := l.expectedPart(name, expected[name])
-		if e, ok := asError(err); ok {
-			return nil, v.reject(e.Message)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -250,14 +250,16 @@ func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, err
 		list = []wireValue{*e.Value}
 	}
 	switch {
+	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
+		return "", l.v.reject(msgExpectedOperatorUnknown)
 	case e.Value != nil && e.AttributeValueList != nil:
-		return "", validationError(fmt.Sprintf(msgExpectedValueAndList, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedValueAndList, name))
 	case e.ComparisonOperator != nil && e.Exists != nil:
-		return "", validationError(fmt.Sprintf(msgExpectedExistsOperator, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedExistsOperator, name))
 	case e.ComparisonOperator != nil && list == nil && *e.ComparisonOperator != "NULL" && *e.ComparisonOperator != "NOT_NULL":
-		return "", validationError(fmt.Sprintf(msgExpectedOperatorAlone, *e.ComparisonOperator, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedOperatorAlone, *e.ComparisonOperator, name))
 	case e.ComparisonOperator == nil && e.AttributeValueList != nil:
-		return "", validationError(fmt.Sprintf(msgExpectedListAlone, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedListAlone, name))
 	}
 	values, err := l.readValues(list)
 	if err != nil {
@@ -272,9 +274,9 @@ func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, err
 		if e.Exists != nil {
 			given = "true"
 		}
-		return "", validationError(fmt.Sprintf(msgExpectedValueMissing, given, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedValueMissing, given, name))
 	case !exists && e.Value != nil:
-		return "", validationError(fmt.Sprintf(msgExpectedValueSurplus, name))
+		return "", l.v.reject(fmt.Sprintf(msgExpectedValueSurplus, name))
 	case !exists:
 		return l.comparison(name, "NULL", nil)
 	default:

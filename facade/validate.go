@@ -224,10 +224,37 @@ func (v *validator) returnValues(value, onFailure *string) {
 
 // value checks what decoding left to say about a value or an item.
 func (v *validator) value(err error) error {
-	if err == nil {
+	var e *attr.Error
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && v.newValueWording():
+		return validationError(v.attributeErrorText(err)) // it has no prefix
+	default:
+		return v.reject(v.attributeErrorText(err))
 	}
-	return v.reject(v.attributeErrorText(err))
+}
+
+// isUntyped reports whether a value has no type.
+func isUntyped(e *attr.Error) bool { return e.Problem == attr.NoType || e.Problem == attr.UnknownType }
+
+// placeholderValue is value for an expression attribute value.
+func (v *validator) placeholderValue(key string, err error) error {
+	text := v.attributeErrorText(err)
+	named := fmt.Sprintf(msgValueInvalid, text, key)
+	var e *attr.Error
+	switch {
+	case !v.newValueWording() || !errors.As(err, &e):
+		return v.reject(named)
+	case isUntyped(e):
+		return validationError(text)
+	case e.Problem == attr.ManyTypes:
+		return validationError(named)
+	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
+		return v.reject(text)
+	default:
+		return v.reject(named)
+	}
 }
 
 // newValueWording: the operations whose errors about values moved to the newer
@@ -315,12 +342,7 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 		slices.Sort(keys)
 		for _, key := range keys {
 			if err := values[key].err; err != nil {
-				text := v.attributeErrorText(err)
-				var e *attr.Error
-				if !v.newValueWording() || !errors.As(err, &e) || !e.IsNumber() && e.Problem != attr.DuplicateMember {
-					text = fmt.Sprintf(msgValueInvalid, text, key)
-				}
-				return nil, v.reject(text)
+				return nil, v.placeholderValue(key, err)
 			}
 		}
 	}
