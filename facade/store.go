@@ -126,6 +126,9 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		if source == "" {
 			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
 		}
+		if spec := m.Spec(); spec != nil && spec.Compat != "" {
+			return nil, fmt.Errorf("facade: the layout %s of table %s does not give items back as they were: it cannot be served", spec.Compat, source)
+		}
 		if s.mappings[source] != nil {
 			return nil, fmt.Errorf("facade: two mappings for table %s", source)
 		}

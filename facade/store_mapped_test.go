@@ -465,7 +465,13 @@ func TestStore_MappingConflicts(t *testing.T) {
 	for name, mappings := range map[string][]*mapping.Mapping{
 		"two mappings for table Products": {m, m},
 		"have the same target table":      {m, loadMapping(t, strings.Replace(catalogMapping, "table: Products", "table: Other", 1))},
-		"names no source table":           {loadMapping(t, strings.Replace(catalogMapping, "  table: Products\n", "", 1))},
+		"cannot be served": {loadMapping(t, `
+apiVersion: migration/v1
+compat: google-utility
+source: {table: T, key: {hash: {name: id, type: S}}}
+target: {table: t, families: {cf1: {}}}
+`)},
+		"names no source table": {loadMapping(t, strings.Replace(catalogMapping, "  table: Products\n", "", 1))},
 	} {
 		o, err := testOptions(conn, mappings...).normalized()
 		if err != nil {
