@@ -81,14 +81,18 @@ func asInputError(err error) error {
 }
 
 // memoryGoal is what a migration keeps its memory near, however large the
-// source, unless GOMEMLIMIT says otherwise.
-const memoryGoal = 320 << 20
+// source, unless GOMEMLIMIT or GOGC say otherwise.
+const (
+	memoryGoal       = 320 << 20
+	relaxedGCPercent = 300
+)
 
 // options are the options of all commands that work on a source: the clocks
 // of this machine, and its memory.
 func options(mappings []*mapping.Mapping) fixtures.Options {
-	if os.Getenv("GOMEMLIMIT") == "" {
+	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
+		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often
 	}
 	start := time.Now()
 	return fixtures.Options{

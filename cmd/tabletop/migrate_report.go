@@ -13,17 +13,17 @@ import (
 
 // reportFlags say where a report goes besides the terminal.
 type reportFlags struct {
-	Report []string `help:"Also write the report to a file. May be repeated." placeholder:"json=FILE|junit=FILE|html=FILE" sep:"none"`
+	Report []string `help:"Also write the report to files; text alone is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
 }
 
 // reportFormats are what --report can write.
-var reportFormats = []string{"json", "junit", "html"}
+var reportFormats = []string{"text", "json", "junit", "html"}
 
 func (f *reportFlags) validateReports() error {
 	for _, r := range f.Report {
 		format, file, _ := strings.Cut(r, "=")
-		if !slices.Contains(reportFormats, format) || file == "" {
-			return fmt.Errorf("--report: %q is none of json=FILE, junit=FILE and html=FILE", r)
+		if !slices.Contains(reportFormats, format) || file == "" && r != "text" {
+			return fmt.Errorf("--report: %q is none of text, text=FILE, json=FILE, junit=FILE and html=FILE", r)
 		}
 	}
 	return nil
@@ -35,6 +35,9 @@ func (f *reportFlags) finish(p *program, r *fixtures.Report) error {
 	p.printReport(r)
 	for _, to := range f.Report {
 		format, file, _ := strings.Cut(to, "=")
+		if file == "" { // it was printed
+			continue
+		}
 		if err := writeReport(format, file, r); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
@@ -55,6 +58,8 @@ func writeReport(format, file string, r *fixtures.Report) error {
 		err = fixtures.WriteJUnit(w, r)
 	case "html":
 		err = r.WriteHTML(w)
+	case "text":
+		_, err = w.WriteString(r.Text())
 	default:
 		err = r.WriteJSON(w)
 	}
