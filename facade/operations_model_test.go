@@ -48,7 +48,7 @@ func TestOperations_Model(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
 		"default":      defaultTables,
-		"s1-catalogue": subjectTables("s1-catalogue", drawProduct), //nolint:misspell // the fixture's name
+		"s1-catalog":   subjectTables("s1-catalog", drawProduct),
 		"s2-video":     subjectTables("s2-video", drawVideo),
 		"s3-adjacency": subjectTables("s3-adjacency", drawInvoice),
 	} {
