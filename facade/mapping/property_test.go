@@ -758,6 +758,9 @@ func FuzzLoad(f *testing.F) {
 	for _, s := range subjects {
 		f.Add([]byte(s.yaml))
 	}
+	for _, text := range []string{googleMapping, protoMapping, versionsMapping, lockedMapping, wholeMapping} {
+		f.Add([]byte(text))
+	}
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("? {a: b}\n: c"))
 	f.Add([]byte("<<: {a: 1}\n---\nb: !!binary aGk="))
