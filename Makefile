@@ -93,7 +93,7 @@ tidy: ## fail if go.mod or go.sum are not tidy
 	$(GO) mod tidy -diff
 
 .PHONY: generate
-generate: ## rewrite what is generated: the support table of the README
+generate: ## rewrite what is generated: the support table of the README, docs/lint.md
 	$(GO) generate ./...
 
 .PHONY: check
