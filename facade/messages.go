@@ -40,21 +40,22 @@ const (
 
 // A. Member constraints.
 const (
-	msgValidationErrors       = "%d validation error%s detected: %s"                                                                                  // 1, 3, 5-10, 14, 15
-	msgMemberClassic          = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // 1, 5-9, 15
-	msgMemberCurrent          = "Value at '%s' failed to satisfy constraint: %s"                                                                      // 3, 15, 146, 148
-	msgMemberNotNull          = "Member must not be null"                                                                                             // 1
-	msgParameterRequired      = "The parameter '%s' is required but was not present in the request"                                                   // 2
-	msgMemberMinLength        = "Member must have length greater than or equal to %d"                                                                 // 3, 151
-	msgTableNameLength        = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
-	msgMemberPattern          = "Member must satisfy regular expression pattern: %s"                                                                  // 5
-	msgMemberMaxLength        = "Member must have length less than or equal to %d"                                                                    // 6
-	msgMemberEnum             = "Member must satisfy enum value set: [%s]"                                                                            // 7-9, 12, 13
-	msgReturnValuesEnum       = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
-	msgReturnValuesOldOrNone  = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
-	msgMemberMinValue         = "Member must have value greater than or equal to %d"                                                                  // 15
-	msgMemberMaxValue         = "Member must have value less than or equal to %d"
-	msgInvalidParameterPrefix = "One or more parameter values were invalid: "
+	msgValidationErrors        = "%d validation error%s detected: %s"                                                                                  // 1, 3, 5-10, 14, 15
+	msgMemberClassic           = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // 1, 5-9, 15
+	msgMemberCurrent           = "Value at '%s' failed to satisfy constraint: %s"                                                                      // 3, 15, 146, 148
+	msgMemberNotNull           = "Member must not be null"                                                                                             // 1
+	msgParameterRequired       = "The parameter '%s' is required but was not present in the request"                                                   // 2
+	msgMemberMinLength         = "Member must have length greater than or equal to %d"                                                                 // 3, 151
+	msgTableNameLength         = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
+	msgMemberPattern           = "Member must satisfy regular expression pattern: %s"                                                                  // 5
+	msgMemberMaxLength         = "Member must have length less than or equal to %d"                                                                    // 6
+	msgMemberEnum              = "Member must satisfy enum value set: [%s]"                                                                            // 7-9, 12, 13
+	msgReturnValuesEnum        = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
+	msgConditionalOperatorEnum = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"                                         // sic
+	msgReturnValuesOldOrNone   = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
+	msgMemberMinValue          = "Member must have value greater than or equal to %d"                                                                  // 15
+	msgMemberMaxValue          = "Member must have value less than or equal to %d"
+	msgInvalidParameterPrefix  = "One or more parameter values were invalid: "
 )
 
 // B. CreateTable, UpdateTable, DeleteTable.

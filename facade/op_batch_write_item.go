@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // batchWriteItemInput is the request of BatchWriteItem.
@@ -167,7 +168,10 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable) erro
 	for _, w := range bt.writes {
 		var err error
 		if w.PutRequest != nil {
-			if err = checkItem(bt.table, w.PutRequest.Item.Item); err == nil {
+			if err = checkBatchKey(bt.table.Key, w.PutRequest.Item.Item); err == nil {
+				err = checkItem(bt.table, w.PutRequest.Item.Item)
+			}
+			if err == nil {
 				err = s.store.checkPlace(ctx, bt.table, w.PutRequest.Item.Item)
 			}
 		} else {
@@ -182,6 +186,17 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable) erro
 			return validationError(msgDuplicateKeys)
 		}
 		seen[text] = true
+	}
+	return nil
+}
+
+// checkBatchKey checks the key of an item to put. What a PutItem says of one
+// that is missing or has another type a batch says as of a key to look up.
+func checkBatchKey(key mapping.KeySchema, item attr.Item) error {
+	for _, a := range keyAttributes(key) {
+		if item[a.Name].Type != a.Type {
+			return validationError(msgKeyMismatch)
+		}
 	}
 	return nil
 }

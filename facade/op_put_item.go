@@ -38,7 +38,7 @@ func (in *conditionInput) legacy() []legacyMember {
 // constraints checks the members against the model.
 func (in *conditionInput) constraints(v *validator) {
 	v.expected(in.Expected)
-	v.enum("ConditionalOperator", in.ConditionalOperator, "AND", "OR")
+	v.joiningOperator(in.ConditionalOperator)
 }
 
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.

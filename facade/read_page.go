@@ -60,7 +60,7 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 	}
 	v.enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
 	v.attributesToGet(in.AttributesToGet)
-	v.enum("ConditionalOperator", in.ConditionalOperator, "AND", "OR")
+	v.joiningOperator(in.ConditionalOperator)
 	v.atLeast("Limit", in.Limit, 1)
 	v.returnOptions(in.ReturnConsumedCapacity, nil)
 	return tableName

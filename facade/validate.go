@@ -25,6 +25,7 @@ type validator struct {
 
 // failure is a constraint that a member of the request does not satisfy.
 type failure struct {
+	member  string
 	text    string
 	newer   string // in the newer wording, where the profile has it
 	missing bool   // the member is not there
@@ -76,15 +77,40 @@ func (v *validator) enveloped(message string) error {
 // fail records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (v *validator) fail(member, value, constraint string) {
-	f := failure{text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
+	f := failure{member: member, text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
 	if v.newWording(member, value) {
 		f.newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
 	}
 	v.failures = append(v.failures, f)
 }
 
+// memberOrder is the order in which an operation's failures are listed.
+// Operations and members that are not here: as they are checked.
+var memberOrder = map[string][]string{
+	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
+	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
+	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
+	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
+	"UpdateItem":  {"ReturnConsumedCapacity", "TableName", "ReturnItemCollectionMetrics", "ReturnValues", "ConditionalOperator", "Key"},
+}
+
+func (v *validator) rank(f failure) int {
+	order := memberOrder[v.operation]
+	root, _, _ := strings.Cut(f.member, ".")
+	if i := slices.Index(order, root); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// isWrite reports whether the operation writes one item.
+func (v *validator) isWrite() bool {
+	return v.operation == "PutItem" || v.operation == "UpdateItem" || v.operation == "DeleteItem"
+}
+
 // constrained answers for the constraints checked so far.
 func (v *validator) constrained() error {
+	slices.SortStableFunc(v.failures, func(a, b failure) int { return v.rank(a) - v.rank(b) })
 	var older, newer []string
 	missing := false
 	for _, f := range v.failures {
@@ -99,8 +125,8 @@ func (v *validator) constrained() error {
 		}
 	}
 	texts := newer
-	switch isRead := v.operation == "Query" || v.operation == "Scan"; {
-	case v.current && isRead && missing:
+	switch {
+	case v.current && missing:
 		// Such a request gets no further than the older checks.
 		texts = nil
 		for _, f := range v.failures {
@@ -108,6 +134,10 @@ func (v *validator) constrained() error {
 		}
 	case len(newer) == 0, !v.current && len(older) > 0:
 		texts = older
+	case newer[0] == msgConditionalOperatorEnum && !v.isWrite():
+		return validationError(newer[0])
+	case v.isWrite():
+		texts = newer[:1]
 	}
 	n := min(len(texts), maxMemberErrorCount)
 	if n == 0 {
@@ -197,7 +227,7 @@ func (v *validator) controlTableName(value *string) (string, error) {
 	}
 	n := utf8.RuneCountInString(name)
 	wrongLength := n > 0 && (n < minTableNameChars || n > maxTableNameChars)
-	if wrongLength && (v.current || v.operation != "CreateTable") { // the older CreateTable says it by the constraint
+	if wrongLength && v.operation != "CreateTable" { // which says it by the constraint
 		return "", validationError(msgTableNameLength)
 	}
 	v.name("TableName", name)
@@ -213,13 +243,27 @@ func (v *validator) returnOptions(capacity, collections *string) {
 // returnValues checks ReturnValues against the model's enum, whose text has
 // another form in the newer wording.
 func (v *validator) returnValues(value, onFailure *string) {
-	set := []string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}
-	if value != nil && !slices.Contains(set, *value) && v.current {
-		v.failures = append(v.failures, failure{text: msgReturnValuesEnum})
-	} else {
-		v.enum("ReturnValues", value, set...)
-	}
+	v.movedEnum("ReturnValues", value, msgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 	v.enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
+}
+
+// joiningOperator checks ConditionalOperator against the model's enum,
+// whose text has another form in the newer wording, but for Scan.
+func (v *validator) joiningOperator(value *string) {
+	newer := msgConditionalOperatorEnum
+	if v.operation == "Scan" {
+		newer = ""
+	}
+	v.movedEnum("ConditionalOperator", value, newer, "OR", "AND")
+}
+
+// movedEnum is enum with a text of its own in the newer wording.
+func (v *validator) movedEnum(member string, value *string, newer string, set ...string) {
+	n := len(v.failures)
+	v.enum(member, value, set...)
+	if v.current && len(v.failures) > n {
+		v.failures[n].newer = newer
+	}
 }
 
 // value checks what decoding left to say about a value or an item.

@@ -322,6 +322,9 @@ func (b BatchWrite) run(db *DB) (map[string]any, *Error) {
 	})
 	for _, w := range byTable {
 		t, err := db.table(w.Table)
+		if err == nil && w.Kind == "Put" {
+			err = t.checkKey(t.KeyOf(w.Item)) // a batch looks at it as at a key
+		}
 		if err == nil {
 			err = w.check(t)
 		}
