@@ -59,7 +59,8 @@ type pendingMark struct {
 	dirty bool
 	// due is the order of the earliest write that left an outbox cell for later;
 	// 0: it was left by a failure, and is to be worked off as soon as can be.
-	due int64
+	due    int64
+	soiled int // how often it became dirty, or more so
 }
 
 // mark says, durably, that a row is about to get an outbox cell. unmark ends
@@ -127,6 +128,7 @@ func (s *store) unmark(m *pendingMark, clean bool) {
 
 // soil notes that a row may hold an outbox cell of a write of the given order.
 func (w *pendingWork) soil(m *pendingMark, order int64) {
+	m.soiled++
 	if !m.dirty {
 		m.dirty, m.due = true, order
 		w.dirty++
@@ -248,27 +250,32 @@ func (s *store) settle(ctx context.Context, table string, before int64) error {
 	return nil
 }
 
-// settleRow is settle for one row. While it works the row is not dirty, so that
-// what a write leaves there meanwhile is not lost.
+// settleRow is settle for one row. The row stays dirty while it works, so that
+// another reader does not go on without it, and after it if a write has left
+// something there meanwhile.
 func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) error {
 	w := &s.pending
 	w.mu.Lock()
-	if !m.dirty {
-		w.mu.Unlock()
-		return nil
-	}
-	m.dirty = false
-	w.dirty--
-	m.users++
+	soiled := m.soiled
 	w.mu.Unlock()
 	left, err := s.recoverRow(ctx, m.table, m.row, before)
-	if err == nil && left != everything {
-		w.mu.Lock()
-		w.soil(m, left)
-		w.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	s.unmark(m, err == nil)
-	return err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !m.dirty || m.soiled != soiled:
+	case left != everything:
+		m.due = left
+	default:
+		m.dirty = false
+		w.dirty--
+		if m.users == 0 {
+			w.idle++
+		}
+	}
+	return nil
 }
 
 // recoverPending finishes what the marks of earlier processes tell of.
