@@ -39,6 +39,23 @@ meta: ## 100,000 random operations on the engine and on its model
 bench-compare: ## the targets of docs/performance.md, measured beside the peers (about an hour)
 	$(GO) run ./internal/benchcompare -out docs/performance.md
 
+FUZZTIME ?= 30s
+FUZZ     ?= .
+
+.PHONY: fuzz
+fuzz: ## all fuzz targets, each for FUZZTIME (30s) or so many execs (100000x); FUZZ=regexp chooses
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | grep -E '$(FUZZ)' | sort | \
+	while read -r dir name; do \
+		echo "== $$dir $$name"; \
+		$(GO) test "$$dir" -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) </dev/null || exit 1; \
+	done
+
+CRASHES ?= 1
+
+.PHONY: crash
+crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
+	$(GO) test ./engine ./emu ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Kill' -count=$(CRASHES) -timeout=60m
+
 MILLION ?= 1000000
 
 .PHONY: million
