@@ -239,10 +239,16 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 // someone else has decided.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
-	return s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+	ok, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		deleteColumn(catalogFamily, transactionStateQualifier, 0, 0),
 		setCell(catalogFamily, transactionStateQualifier, s.nowMicros(), r.stateValue(state)),
 	}, nil)
+	if ok || err != nil || state != transactionCommitted {
+		return ok, err
+	}
+	// Nobody else commits it: it may be this request, delivered twice.
+	now, err := s.readTransaction(ctx, r.id)
+	return err == nil && now.state == transactionCommitted, err
 }
 
 func (r *transactionRecord) undecided() bool {
@@ -943,16 +949,23 @@ func (s *store) forgetRequest(ctx context.Context, token string, known []byte) e
 // claimRequest remembers a request that is running. It reports false when
 // another came first.
 func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *transactionRecord, known []byte) (bool, error) {
-	claim := []*btpb.Mutation{
-		deleteRow(),
-		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestRunning, req.hash, r.id)),
-	}
+	value := s.requestValue(requestRunning, req.hash, r.id)
+	claim := []*btpb.Mutation{deleteRow(), setCell(requestFamily, requestQualifier, s.nowMicros(), value)}
+	var claimed bool
+	var err error
 	if known != nil {
 		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-		return s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), guard, claim, nil)
+		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), guard, claim, nil)
+	} else {
+		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+		claimed = !claimed && err == nil
 	}
-	there, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
-	return !there && err == nil, err
+	if claimed || err != nil {
+		return claimed, err
+	}
+	// The claim that is there may be this one, delivered twice.
+	row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
 }
 
 // endRequest remembers that the request of a committed transaction has
