@@ -47,10 +47,12 @@ func init() {
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
-		"default":      defaultTables,
-		"s1-catalog":   subjectTables("s1-catalog", drawProduct),
-		"s2-video":     subjectTables("s2-video", drawVideo),
-		"s3-adjacency": subjectTables("s3-adjacency", drawInvoice),
+		"default":        defaultTables,
+		"s1-catalog":     subjectTables("s1-catalog", drawProduct),
+		"s2-video":       subjectTables("s2-video", drawVideo),
+		"s3-adjacency":   subjectTables("s3-adjacency", drawInvoice),
+		"s5-order-entry": subjectTables("s5-order-entry", drawOrder),
+		"s8-hot-keys":    subjectTables("s8-hot-keys", drawEvent),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -755,7 +757,14 @@ func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func
 			t.Fatal(err)
 		}
 		return func(*rapid.T) []modelTable {
-			table := &ddbmodel.Table{Name: m.SourceTable(), Key: []ddbmodel.KeyAttribute{{Name: "PK", Type: "S"}, {Name: "SK", Type: "S"}}}
+			table := &ddbmodel.Table{Name: m.SourceTable(), Key: modelKey(m.Key())}
+			for _, x := range m.Indexes() {
+				index := ddbmodel.Index{Name: x.Name(), Global: true, Key: modelKey(x.Def().Key), Projection: "ALL"}
+				if len(x.Def().Include) > 0 {
+					index.Projection, index.NonKey = "INCLUDE", x.Def().Include
+				}
+				table.Indexes = append(table.Indexes, index)
+			}
 			table.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
 				placed, ok := place(m, item)
 				return !ok || slices.ContainsFunc(others, func(other ddbmodel.Item) bool {
