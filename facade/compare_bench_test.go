@@ -35,6 +35,7 @@ func benchTable(b *testing.B, c *dynamodb.Client) (item map[string]types.Attribu
 func BenchmarkCompareGet(b *testing.B) {
 	compareDoors(b, "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`,
 		func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {
+			b.Helper()
 			_, err := c.GetItem(b.Context(), &dynamodb.GetItemInput{
 				TableName: aws.String("bench"), Key: map[string]types.AttributeValue{"PK": item["PK"]},
 			})
@@ -47,6 +48,7 @@ func BenchmarkCompareGet(b *testing.B) {
 func BenchmarkComparePut(b *testing.B) {
 	body := `{"TableName":"bench","Item":{"PK":{"S":"p"},"N":{"N":"1"},"V":{"S":"` + strings.Repeat("v", 1024) + `"}}}`
 	compareDoors(b, "PutItem", body, func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {
+		b.Helper()
 		if _, err := c.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("bench"), Item: item}); err != nil {
 			b.Fatal(err)
 		}
