@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/bigtable/bttest"
 	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -24,6 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/serial"
 )
 
 // backends are the Bigtables that the store is tested on: see testBigtable,
@@ -38,7 +41,7 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 		if raceDetector {
 			tb.Skip("bttest has data races of its own, which would fail our test")
 		}
-		srv, err := bttest.NewServer("localhost:0")
+		srv, err := bttest.NewServer("localhost:0", serial.ServerOptions()...)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -54,6 +57,51 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 		})
 		return conn
 	},
+}
+
+// A row is read as it was at one moment, on which the store relies.
+func TestBackends_WholeRows(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s := openStore(t, testOptions(start(t)))
+			row, first, last := []byte("row"), []byte("a"), []byte("b")
+			set := []*btpb.Mutation{setCell(catalogFamily, first, 0, first), setCell(catalogFamily, last, 0, last)}
+			unset := []*btpb.Mutation{deleteColumn(catalogFamily, first, 0, 0), deleteColumn(catalogFamily, last, 0, 0)}
+			var others []*btpb.Mutation
+			for i := range 64 {
+				others = append(others, setCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
+			}
+			if err := s.mutateRow(ctx, s.o.catalog, row, others); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for range 50 {
+						if _, err := s.checkAndMutate(ctx, s.o.catalog, row, ofColumn(catalogFamily, first), unset, set); err != nil {
+							t.Error(err)
+							return
+						}
+						r, err := s.readRow(ctx, s.o.catalog, row, ofFamily(catalogFamily))
+						if n := len(r.Cells); err != nil || n != len(others) && n != len(others)+len(set) {
+							t.Errorf("the row is read with %d cells, %v; want %d or %d", n, err, len(others), len(others)+len(set))
+							return
+						}
+						for i := range r.Cells[1:] {
+							if bytes.Compare(r.Cells[i].Qualifier, r.Cells[i+1].Qualifier) >= 0 {
+								t.Errorf("the row is read with the columns %q, %q", r.Cells[i].Qualifier, r.Cells[i+1].Qualifier)
+								return
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
 }
 
 // testOptions are Options over conn with a fixed seed and a frozen clock.

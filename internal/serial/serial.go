@@ -1,0 +1,53 @@
+// Package serial lets a gRPC server serve one call at a time.
+//
+// Google's bttest needs it under more than one client: its reads share the list
+// of a row's columns with its writes, so that a row can be read without a cell
+// that it has, or with one twice. Bigtable reads a row as it is at one moment.
+package serial
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+)
+
+// ServerOptions returns the options of a server that serves one call at a time.
+// What a stream answers is held until its handler has returned, so that no
+// client waits for one that reads slowly; its messages must not be changed once
+// they are sent.
+func ServerOptions() []grpc.ServerOption {
+	var mu sync.Mutex
+	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return handler(ctx, req)
+	}
+	stream := func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		held := &heldStream{ServerStream: stream}
+		err := func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			return handler(srv, held)
+		}()
+		for _, m := range held.messages {
+			if sendErr := stream.SendMsg(m); sendErr != nil {
+				return sendErr
+			}
+		}
+		return err
+	}
+	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)}
+}
+
+// heldStream keeps what is sent.
+type heldStream struct {
+	grpc.ServerStream
+	messages []any
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s *heldStream) SendMsg(m any) error {
+	s.messages = append(s.messages, m)
+	return nil
+}
