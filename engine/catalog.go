@@ -316,7 +316,13 @@ func (d *DB) initialize() error {
 	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil); err != nil {
 		return err
 	}
-	return d.commit(b)
+	if err := d.commit(b); err != nil || d.options.DisableWAL {
+		return err
+	}
+	// Pebble begins a new store's log in its oldest format, whose readers take
+	// damage for the end that a crash leaves. The next log has the newest.
+	_, err = d.pebble.AsyncFlush()
+	return err
 }
 
 // table decodes a record, trusting nothing in it.

@@ -33,6 +33,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -434,13 +435,20 @@ func openError(err error, dir string, fs vfs.FS) error {
 	if listErr != nil {
 		return err
 	}
+	var logs []string
 	for _, name := range names {
+		if isLog(name) {
+			logs = append(logs, name)
+		}
 		var format uint64
 		if n, _ := fmt.Sscanf(name, "marker.format-version.%d.%d", new(uint64), &format); n == 2 &&
 			format > uint64(pebble.FormatNewest) {
 			return fmt.Errorf("%w: files of format %d, this program reads up to %d: open it with a newer version",
 				ErrFormatVersion, format, uint64(pebble.FormatNewest))
 		}
+	}
+	if strings.Contains(err.Error(), "replaying WAL") {
+		return fmt.Errorf("write-ahead log %s: %w", strings.Join(logs, " or "), err)
 	}
 	return err
 }
