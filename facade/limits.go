@@ -25,7 +25,7 @@ const (
 	maxBatchGetBytes      = 16 << 20 // returned by one BatchGetItem
 	maxBatchWriteRequests = 25       // puts and deletes of one BatchWriteItem
 	maxTransactItems      = 100      // actions of one transaction
-	maxTransactBytes      = 4 << 20  // of the items, keys and values of one TransactWriteItems
+	maxTransactBytes      = 4 << 20  // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100

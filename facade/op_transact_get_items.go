@@ -88,6 +88,13 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		}
 		return nil, v.canceled(errs)
 	}
+	totalBytes := 0
+	for _, r := range reads {
+		totalBytes += r.item.Size()
+	}
+	if totalBytes > maxTransactBytes {
+		return nil, validationError(msgTransactTooLarge)
+	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
 	tallies := map[string]*capacityTally{}
 	tables := map[string]*tableDef{}
