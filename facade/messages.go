@@ -49,6 +49,7 @@ const (
 	msgTableNameLength         = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
 	msgMemberPattern           = "Member must satisfy regular expression pattern: %s"                                                                  // 5
 	msgMemberMaxLength         = "Member must have length less than or equal to %d"                                                                    // 6
+	msgMemberElements          = "Member must satisfy constraint: [%s, %s]"                                                                            // as in 149
 	msgMemberEnum              = "Member must satisfy enum value set: [%s]"                                                                            // 7-9, 12, 13
 	msgReturnValuesEnum        = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
 	msgConditionalOperatorEnum = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"                                         // sic

@@ -106,6 +106,10 @@ func (v *validator) indexProjection(member string, p *projection) {
 	if n := len(p.NonKeyAttributes); n > maxNonKeyAttributes {
 		v.fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, maxNonKeyAttributes))
 	}
+	if slices.ContainsFunc(p.NonKeyAttributes, func(name string) bool { return name == "" || len(name) > maxKeyNameChars }) {
+		v.fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'",
+			fmt.Sprintf(msgMemberElements, fmt.Sprintf(msgMemberMaxLength, maxKeyNameChars), fmt.Sprintf(msgMemberMinLength, 1)))
+	}
 }
 
 func (v *validator) throughput(member string, t *provisionedThroughput) {
