@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -11,18 +13,23 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-type demoCommand struct{}
+type demoCommand struct {
+	Write string `help:"Write the fixtures as folders into this one, to read, change and verify, in place of running them. A fixture that is there already is not touched, and an error." placeholder:"DIR"`
+}
 
 // Help is the long help of the command.
 func (*demoCommand) Help() string {
 	return `For each shipped fixture: reads its DynamoDB items, writes them as Bigtable rows by its mapping, compares the rows with the golden ones, reads the items back, and runs its access patterns as DynamoDB requests and as native Bigtable reads.`
 }
 
-// Run runs every shipped fixture in a private store.
-func (*demoCommand) Run(ctx context.Context, p *program) error {
+// Run runs every shipped fixture in a private store, or writes them all.
+func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	subjects, err := fixtures.Subjects()
 	if err != nil {
 		return err
+	}
+	if c.Write != "" {
+		return c.write(p, subjects)
 	}
 	equal := true
 	for _, s := range subjects {
@@ -46,6 +53,25 @@ func (*demoCommand) Run(ctx context.Context, p *program) error {
 		return &exitError{code: exitDifferences}
 	}
 	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: what went in came back, from both doors.\n", len(subjects))
+	return nil
+}
+
+// write makes a folder of each fixture, all of them or, where one is there
+// already, none.
+func (c *demoCommand) write(p *program, subjects []fixtures.Subject) error {
+	for _, s := range subjects {
+		dir := filepath.Join(c.Write, s.Name)
+		if _, err := os.Lstat(dir); err == nil {
+			return badInput("--write: %s is there already", dir)
+		}
+	}
+	for _, s := range subjects {
+		dir := filepath.Join(c.Write, s.Name)
+		if err := os.CopyFS(dir, s.Files); err != nil {
+			return fmt.Errorf("--write: %w", err)
+		}
+		_, _ = fmt.Fprintf(p.stdout, "%s  %s\n", p.bold(dir), s.Title)
+	}
 	return nil
 }
 

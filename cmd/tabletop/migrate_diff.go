@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -72,6 +73,9 @@ func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping)
 		found = found && !strings.Contains(table, "/") && strings.Contains(where, ":") && checkTarget("", where) == nil
 	}
 	if !found {
+		if _, err := os.Lstat(text); err != nil && strings.Contains(text, ":") && checkTarget("", text) == nil {
+			return side, nil, badInput("%s is a Bigtable: add the table to compare, as in %s/TABLE", text, text)
+		}
 		from := sourceFlags{Source: text, Mapping: []string{"auto"}, Key: c.Key, Table: c.Table, csvFlags: c.csvFlags}
 		src, _, err := from.open()
 		side.Source = src
