@@ -20,6 +20,9 @@ type verifyCommand struct {
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Timestamps   string     `help:"How --against takes the times of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
+	Differential int        `help:"Also draw this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back, or be refused." placeholder:"N"`
+	Seed         uint64     `help:"Which items --differential draws. Default: ${default}." default:"1" placeholder:"S"`
+	Regress      string     `help:"Where --differential saves items that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
 	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
 }
@@ -75,6 +78,12 @@ func (c *verifyCommand) Validate() error {
 		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
 	case c.Timestamps != "" && c.Against == "":
 		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
+	case c.Differential < 0:
+		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
+	case c.Differential > 0 && c.Against != "":
+		mine = errors.New("--differential and --against exclude each other: it writes tables of its own, and --against writes nothing")
+	case c.Regress != "" && c.Differential == 0:
+		mine = errors.New("--regress is for --differential N")
 	case c.Update != "" && !isFixture(c.Source):
 		mine = fmt.Errorf("--update is for fixtures: %s is none (it has neither fixture.yaml, mapping.yaml nor a folder source)", c.Source)
 	case c.Update != "" && c.Against != "":
@@ -101,6 +110,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	o := options(nil)
 	o.MaxDifferences, o.Timestamps = c.MaxDiffs, fixtures.TimestampPolicy(c.Timestamps)
+	o.Differential, o.Seed, o.Regress = c.Differential, c.Seed, c.Regress
 	o.Lint = fixtures.LintOptions{Run: true, FailOn: c.level()}
 	done := p.showProgress(&o)
 	finish := func(r *fixtures.Report, err error) error {

@@ -42,7 +42,7 @@ type generator struct {
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// largeMember is the length of the text that is drawn now and then as a value
+// largeMember is the length, in bytes, of the text that is drawn now and then as a value
 // or a member of one: that of a large member, not of a key.
 const largeMember = 16 << 10
 
@@ -221,7 +221,8 @@ func (g *generator) text() string {
 // member is a text, or a large one.
 func (g *generator) member() string {
 	if g.IntN(100) == 0 {
-		return strings.Repeat(pick(g, "x", "é", "\x00"), largeMember)
+		bit := pick(g, "x", "é", "\x00")
+		return strings.Repeat(bit, largeMember/len(bit))
 	}
 	return g.text()
 }
