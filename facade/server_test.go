@@ -3,6 +3,7 @@ package facade
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"hash/crc32"
 	"io"
@@ -180,6 +181,29 @@ func TestServer_Compression(t *testing.T) {
 	if err != nil || !strings.Contains(string(plain), long) {
 		t.Errorf("unpacked %d bytes: %v", len(plain), err)
 	}
+	var deflated bytes.Buffer
+	zw := zlib.NewWriter(&deflated)
+	if _, err := io.WriteString(zw, put); err != nil {
+		t.Fatal(err)
+	}
+	if err := zw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = post(s, "PutItem", deflated.String(), func(r *http.Request) { r.Header.Set("Content-Encoding", "deflate") })
+	if w.Code != http.StatusOK {
+		t.Errorf("deflated request: %d %s", w.Code, w.Body)
+	}
+	w = post(s, "GetItem", get, accept("deflate"))
+	if got := w.Header().Get("Content-Encoding"); got != "deflate" {
+		t.Fatalf("Content-Encoding %q", got)
+	}
+	inflated, err := zlib.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, err := io.ReadAll(inflated); err != nil || !strings.Contains(string(plain), long) {
+		t.Errorf("inflated %d bytes: %v", len(plain), err)
+	}
 	for _, value := range []string{"", "identity", "gzip;q=0"} {
 		if got := post(s, "GetItem", get, accept(value)).Header().Get("Content-Encoding"); got != "" {
 			t.Errorf("Accept-Encoding %q: answered with %q", value, got)
@@ -248,6 +272,8 @@ func FuzzCall(f *testing.F) {
 		{"Scan", `{"TableName": "plain", "Segment": 0, "TotalSegments": 2, "ExclusiveStartKey": {"id": {"S": "1"}}}`},
 		{"BatchGetItem", `{"RequestItems": {"plain": {"Keys": [{"id": {"S": "1"}}]}}}`},
 		{"BatchWriteItem", `{"RequestItems": {"plain": [{"PutRequest": {"Item": {"id": {"S": "1"}}}}, {"DeleteRequest": null}]}}`},
+		{"TransactGetItems", `{"TransactItems": [{"Get": {"TableName": "plain", "Key": {"id": {"S": "1"}}, "ProjectionExpression": "v"}}, {"Get": null}]}`},
+		{"TransactWriteItems", `{"ClientRequestToken": "t", "TransactItems": [{"Put": {"TableName": "plain", "Item": {"id": {"S": "1"}}}}, {"ConditionCheck": {"TableName": "plain", "Key": {"id": {"S": "2"}}, "ConditionExpression": "attribute_not_exists(id)"}}]}`},
 		{"UpdateTable", `{"TableName": "plain", "GlobalSecondaryIndexUpdates": [{"Create": null}, {"Delete": {}}]}`},
 		{"CreateTable", `{"TableName": "abc", "KeySchema": [], "AttributeDefinitions": [{}], "GlobalSecondaryIndexes": [{"Projection": {}}]}`},
 		{"TagResource", `{"ResourceArn": "arn:aws:dynamodb:r:1:table/plain", "Tags": [{"Key": "k"}]}`},
