@@ -114,17 +114,16 @@ func TestBigtable(t *testing.T) {
 		}
 		h.record(client, copies, call, func() (any, known) {
 			output, err := call.make(t, c)
-			switch status.Code(err) {
-			case codes.OK:
+			switch code := status.Code(err); {
+			case code == codes.OK:
 				return output, answered
-			case codes.Unavailable:
+			case code == codes.Unavailable:
 				return nil, refused
-			case codes.Aborted:
+			case code == codes.Aborted:
 				return nil, lost
-			default:
-				t.Errorf("%+v: %v", call, err)
-				return nil, unknown
 			}
+			t.Errorf("%+v: %v", call, err)
+			return nil, unknown
 		})
 	})
 	for i, f := range faults {
@@ -138,6 +137,7 @@ func TestBigtable(t *testing.T) {
 // make makes the call. The answer to a read that finds the two cells different
 // is an error of the test.
 func (c rowCall) make(t *testing.T, client btpb.BigtableClient) (any, error) {
+	t.Helper()
 	ctx, key := t.Context(), []byte(c.row)
 	switch c.verb {
 	case read:
@@ -183,6 +183,7 @@ func (c rowCall) make(t *testing.T, client btpb.BigtableClient) (any, error) {
 }
 
 func (c rowCall) read(t *testing.T, client btpb.BigtableClient) (any, error) {
+	t.Helper()
 	stream, err := client.ReadRows(t.Context(), &btpb.ReadRowsRequest{
 		TableName: tableName, Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte(c.row)}},
 		Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}},

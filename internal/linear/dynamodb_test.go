@@ -150,6 +150,7 @@ func judge(t *testing.T, env *testkit.Env, call itemCall, err error) known {
 
 // make makes the call, once.
 func (c itemCall) make(t *testing.T, client *dynamodb.Client) (any, error) {
+	t.Helper()
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	table, ctx := aws.String("items"), t.Context()
 	names := map[string]string{"#n": "n"}
