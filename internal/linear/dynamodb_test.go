@@ -137,10 +137,9 @@ func judge(t *testing.T, env *testkit.Env, call itemCall, err error) known {
 	case api.ErrorCode() == "ThrottlingException",
 		api.ErrorCode() == "TransactionConflictException", api.ErrorCode() == "TransactionCanceledException":
 		return refused // a failed condition is an answer, see make
-	case api.ErrorCode() == "RequestLimitExceeded":
-		return either
-	case api.ErrorCode() == "ServiceUnavailable", api.ErrorCode() == "InternalServerError":
-		// What it left behind may be taken away once its time is over.
+	case api.ErrorCode() == "ServiceUnavailable", api.ErrorCode() == "RequestLimitExceeded", api.ErrorCode() == "InternalServerError":
+		// The lost answer may have been a failure itself. What that left behind
+		// may be carried out or taken away later.
 		env.Advance(time.Minute)
 	default:
 		t.Errorf("%+v: %v", call, err)

@@ -35,8 +35,7 @@ type known uint8
 const (
 	answered known = iota // it has an answer
 	lost                  // it was done, the answer was lost
-	either                // it was done, or was refused for what others were doing
-	unknown               // as either, or it will be done
+	unknown               // it was done, will be, or never is
 	refused               // it was not done
 )
 
@@ -89,7 +88,7 @@ func model[State comparable](initial State, do func(State, any) (State, any)) po
 			next, want := do(state.(State), input)
 			r := out.(result)
 			switch {
-			case r.known == unknown || r.known == either:
+			case r.known == unknown:
 				return []any{state, next}
 			case r.known == answered && r.output != want:
 				return nil
@@ -124,7 +123,7 @@ func (h *history) check(t *testing.T, m porcupine.Model) {
 	for _, op := range h.ops {
 		count[op.Output.(result).known]++
 	}
-	t.Logf("seed %d: %d operations, of them %d with a lost answer or a copy, %d unknown", *seed, len(h.ops), count[lost]+count[either], count[unknown])
+	t.Logf("seed %d: %d operations, of them %d with a lost answer or a copy, %d unknown", *seed, len(h.ops), count[lost], count[unknown])
 	verdict, info := porcupine.CheckOperationsVerbose(m, h.ops, time.Minute)
 	if verdict == porcupine.Ok {
 		return
