@@ -1,0 +1,153 @@
+package testkit_test
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+// heap returns the bytes that live in this process's Go memory.
+func heap() uint64 {
+	debug.FreeOSMemory() // a collection that is finished when it returns
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// TestIsolation has 200 environments at a time, which use the same names for
+// everything: each sees its own rows, items, time and faults, holds less than a
+// megabyte when idle, and leaves no goroutine behind. It runs alone, for the
+// sake of the memory.
+func TestIsolation(t *testing.T) {
+	const (
+		environments = 200
+		maxBytes     = 1 << 20 // of an idle environment
+	)
+	began := time.Unix(1_700_000_000, 0)
+	t.Run("first", func(t *testing.T) { useAlone(t, t, testkit.Start(t), 0) }) // what is made once a process
+	before, running := heap(), goleak.IgnoreCurrent()
+
+	t.Run("together", func(t *testing.T) {
+		envs := make([]*testkit.Env, environments)
+		owners := make([]*fakeTB, environments)
+		together(func(i int) {
+			owners[i] = newExampleTB()
+			envs[i] = testkit.Start(t, testkit.WithFrozenClock(began))
+			useAlone(t, owners[i], envs[i], i)
+			envs[i].Advance(time.Duration(i) * time.Second)
+			if i%2 == 1 {
+				envs[i].Fail("SampleRowKeys", status.Error(codes.DataLoss, strconv.Itoa(i)))
+			}
+		}, environments)
+		if t.Failed() {
+			return
+		}
+		each := func() int64 { return (int64(heap()) - int64(before)) / environments }
+		busy := each()
+		for _, o := range owners {
+			o.end()
+		}
+		idle := each()
+		t.Logf("%d environments hold %d KiB of Go memory each, with clients connected %d KiB", environments, idle>>10, busy>>10)
+		if idle > maxBytes {
+			t.Errorf("an idle environment holds %d bytes, at most %d are meant to", idle, maxBytes)
+		}
+		together(func(i int) { checkAlone(t, envs[i], i, began) }, environments)
+	})
+	goleak.VerifyNone(t, running)
+}
+
+// together runs f(0), f(1) … f(n-1) at the same time.
+func together(f func(int), n int) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// useAlone writes through both doors, under names that are the same for all n.
+// The clients are owner's.
+func useAlone(t *testing.T, owner testing.TB, env *testkit.Env, n int) {
+	t.Helper()
+	err := env.BigtableAdmin(owner).CreateTableFromConf(t.Context(), &bigtable.TableConf{
+		TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()},
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	m := bigtable.NewMutation()
+	m.Set("f", "q", 1000, []byte(strconv.Itoa(n)))
+	if err := env.Bigtable(owner).Open("t").Apply(t.Context(), "r", m); err != nil {
+		t.Error(err)
+	}
+	ddb := env.DynamoDB(owner)
+	_, err = ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("items"),
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, pk := range []string{"same", "own" + strconv.Itoa(n)} {
+		if _, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: pk}, "n": &types.AttributeValueMemberN{Value: strconv.Itoa(n)},
+		}}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checkAlone checks that the environment has what the n-th useAlone wrote and
+// nothing else, the time that it was moved to, and its own faults.
+func checkAlone(t *testing.T, env *testkit.Env, n int, began time.Time) {
+	t.Helper()
+	if got, want := env.Dump("t"), fmt.Sprintf("r [72]\n  f:q @1000 = \"%d\"\n", n); got != want {
+		t.Errorf("environment %d holds\n%swant\n%s", n, got, want)
+	}
+	got, err := env.DynamoDB(t).Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("items")})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	keys := map[string]bool{}
+	for _, item := range got.Items {
+		if v, ok := item["n"].(*types.AttributeValueMemberN); !ok || v.Value != strconv.Itoa(n) {
+			t.Errorf("environment %d: the item %v is of another", n, item)
+		}
+		if v, ok := item["pk"].(*types.AttributeValueMemberS); ok {
+			keys[v.Value] = true
+		}
+	}
+	if len(got.Items) != 2 || !keys["same"] || !keys["own"+strconv.Itoa(n)] {
+		t.Errorf("environment %d: items %v", n, keys)
+	}
+	if got, want := env.Now(), began.Add(time.Duration(n)*time.Second); !got.Equal(want) {
+		t.Errorf("environment %d: it is %v, want %v", n, got, want)
+	}
+	_, err = env.Bigtable(t).Open("t").SampleRowKeys(t.Context())
+	switch {
+	case n%2 == 0 && err != nil:
+		t.Errorf("environment %d: the fault of another: %v", n, err)
+	case n%2 == 1 && (status.Code(err) != codes.DataLoss || status.Convert(err).Message() != strconv.Itoa(n)):
+		t.Errorf("environment %d: got %v instead of its fault", n, err)
+	}
+}
