@@ -101,6 +101,9 @@ func measured(t *testing.T, args ...string) string {
 // TestMillion loads and verifies a large table in one run of bounded memory.
 // Then it kills a load in the middle, resumes it, and verifies those rows.
 func TestMillion(t *testing.T) {
+	if raceDetector {
+		t.Skip("the memory of a program with the race detector is not the program's")
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	items := filepath.Join(dir, "items.jsonl")
