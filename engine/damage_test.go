@@ -154,7 +154,7 @@ func TestFaults_Named(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
 			var failing atomic.Bool
-			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if !failing.Load() || !strings.HasSuffix(op.Path, ".log") || !c.strike(op.Kind) {
 					return nil
 				}

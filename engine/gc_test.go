@@ -23,7 +23,7 @@ func TestRunGC_Disk(t *testing.T) {
 	var d *DB
 	var collecting atomic.Bool
 	var syncs atomic.Int64
-	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 		if !sync || !isLog(op.Path) || !collecting.Load() {
 			return nil
