@@ -47,6 +47,9 @@ const (
 	TooPrecise
 	// TooDeep: lists and maps nested deeper than MaxDepth.
 	TooDeep
+	// LongName: the name of an attribute or of a map's member is longer than
+	// MaxNameBytes. Text is the name.
+	LongName
 )
 
 // Error is the error of every function of this package: what is wrong, and
@@ -117,6 +120,8 @@ func (e *Error) problem() string {
 		return fmt.Sprintf("number of more than %d significant digits: %s", MaxDigits, clip(e.Text))
 	case TooDeep:
 		return fmt.Sprintf("lists and maps nested deeper than %d levels", MaxDepth)
+	case LongName:
+		return fmt.Sprintf("name of %d bytes, want at most %d: %s", len(e.Text), MaxNameBytes, clip(e.Text))
 	}
 	return "invalid value"
 }
@@ -220,6 +225,8 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 		return "Attempting to store more than 38 significant digits in a Number", false
 	case TooDeep:
 		return "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit", false
+	case LongName: // ours: no capture of the service's text
+		return invalid + "Attribute name must be between 1 and 65535 bytes long", false
 	}
 	return "", false
 }

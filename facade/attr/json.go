@@ -20,6 +20,10 @@ import (
 // attribute depth.
 const MaxDepth = 32
 
+// MaxNameBytes is the length of the longest name of an attribute or of a
+// map's member. Source: developer guide, "Limits: Attributes".
+const MaxNameBytes = 65535
+
 // rootPath is where the paths of an item's errors begin.
 const rootPath = "Item"
 
@@ -167,6 +171,9 @@ func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) e
 		name := tok.String()
 		if _, found := m[name]; found {
 			return problemAt(d, DuplicateName, t, name)
+		}
+		if len(name) > MaxNameBytes {
+			return problemAt(d, LongName, t, name)
 		}
 		v, err := decodeValue(d, depth)
 		if err != nil {

@@ -126,6 +126,8 @@ func TestUnmarshalItem_Refused(t *testing.T) {
 		{`{"a":{"N":"1e126"}}`, Overflow, "", "Number overflow. Attempting to store a number with magnitude larger than supported range"},
 		{`{"a":{"N":"1e-131"}}`, Underflow, "", "Number underflow. Attempting to store a number with magnitude smaller than supported range"},
 		{`{"a":{"N":"` + strings.Repeat("1", 39) + `"}}`, TooPrecise, "", "Attempting to store more than 38 significant digits in a Number"},
+		{`{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}`, LongName, "", "One or more parameter values were invalid: Attribute name must be between 1 and 65535 bytes long"},
+		{`{"a":{"M":{"` + strings.Repeat("n", 65536) + `":{"S":"x"}}}}`, LongName, "", "One or more parameter values were invalid: Attribute name must be between 1 and 65535 bytes long"},
 		{`{"a":` + nested(33) + `}`, TooDeep, "", "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"},
 		{`{"a":` + strings.Repeat(`{"L":[`, 9000), TooDeep, "", "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"},
 	} {

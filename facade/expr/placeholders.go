@@ -15,8 +15,6 @@ const (
 	MaxPlaceholderBytes = 255
 	// MaxPlaceholdersBytes is the size of all names and values together.
 	MaxPlaceholdersBytes = 2 << 20
-	// maxNameBytes is the length of the longest attribute name.
-	maxNameBytes = 65535
 )
 
 // Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues
@@ -44,7 +42,7 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 		if !isPlaceholder(key, '#') {
 			return nil, newError(msgNameKey, key)
 		}
-		if name == "" || len(name) > maxNameBytes {
+		if name == "" || len(name) > attr.MaxNameBytes {
 			return nil, newError(msgNameValue, key)
 		}
 		size += len(key) + len(name)
