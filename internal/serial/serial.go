@@ -24,12 +24,8 @@ func ServerOptions() []grpc.ServerOption {
 		return handler(ctx, req)
 	}
 	stream := func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		held := &heldStream{ServerStream: stream}
-		err := func() error {
-			mu.Lock()
-			defer mu.Unlock()
-			return handler(srv, held)
-		}()
+		held := &heldStream{ServerStream: stream, turn: &mu}
+		err := held.serve(srv, handler)
 		for _, m := range held.messages {
 			if sendErr := stream.SendMsg(m); sendErr != nil {
 				return sendErr
@@ -40,10 +36,32 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)}
 }
 
-// heldStream keeps what is sent.
+// heldStream keeps what is sent. Its turn comes with the first message from the
+// client, who may have other calls to make before that.
 type heldStream struct {
 	grpc.ServerStream
+	turn     *sync.Mutex
+	ours     bool // turn is held
 	messages []any
+}
+
+func (s *heldStream) serve(srv any, handler grpc.StreamHandler) error {
+	defer func() {
+		if s.ours {
+			s.turn.Unlock()
+		}
+	}()
+	return handler(srv, s)
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *heldStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	if !s.ours {
+		s.turn.Lock()
+		s.ours = true
+	}
+	return err
 }
 
 // SendMsg implements grpc.ServerStream.
