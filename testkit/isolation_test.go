@@ -38,7 +38,7 @@ func TestIsolation(t *testing.T) {
 		maxBytes     = 1 << 20 // of an idle environment
 	)
 	began := time.Unix(1_700_000_000, 0)
-	t.Run("first", func(t *testing.T) { useAlone(t, t, testkit.Start(t), 0) }) // what is made once a process
+	t.Run("first", func(t *testing.T) { useAlone(t, testkit.Start(t), 0) }) // what is made once a process
 	before, running := heap(), goleak.IgnoreCurrent()
 
 	t.Run("together", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestIsolation(t *testing.T) {
 		together(func(i int) {
 			owners[i] = newExampleTB()
 			envs[i] = testkit.Start(t, testkit.WithFrozenClock(began))
-			useAlone(t, owners[i], envs[i], i)
+			useAlone(owners[i], envs[i], i)
 			envs[i].Advance(time.Duration(i) * time.Second)
 			if i%2 == 1 {
 				envs[i].Fail("SampleRowKeys", status.Error(codes.DataLoss, strconv.Itoa(i)))
@@ -81,10 +81,10 @@ func together(f func(int), n int) {
 }
 
 // useAlone writes through both doors, under names that are the same for all n.
-// The clients are owner's.
-func useAlone(t *testing.T, owner testing.TB, env *testkit.Env, n int) {
+// The clients are t's.
+func useAlone(t testing.TB, env *testkit.Env, n int) {
 	t.Helper()
-	err := env.BigtableAdmin(owner).CreateTableFromConf(t.Context(), &bigtable.TableConf{
+	err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
 		TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()},
 	})
 	if err != nil {
@@ -93,10 +93,10 @@ func useAlone(t *testing.T, owner testing.TB, env *testkit.Env, n int) {
 	}
 	m := bigtable.NewMutation()
 	m.Set("f", "q", 1000, []byte(strconv.Itoa(n)))
-	if err := env.Bigtable(owner).Open("t").Apply(t.Context(), "r", m); err != nil {
+	if err := env.Bigtable(t).Open("t").Apply(t.Context(), "r", m); err != nil {
 		t.Error(err)
 	}
-	ddb := env.DynamoDB(owner)
+	ddb := env.DynamoDB(t)
 	_, err = ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("items"),
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
