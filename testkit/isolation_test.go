@@ -81,37 +81,37 @@ func together(f func(int), n int) {
 }
 
 // useAlone writes through both doors, under names that are the same for all n.
-// The clients are t's.
-func useAlone(t testing.TB, env *testkit.Env, n int) {
-	t.Helper()
-	err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
+// The clients are tb's.
+func useAlone(tb testing.TB, env *testkit.Env, n int) {
+	tb.Helper()
+	err := env.BigtableAdmin(tb).CreateTableFromConf(tb.Context(), &bigtable.TableConf{
 		TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()},
 	})
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 		return
 	}
 	m := bigtable.NewMutation()
 	m.Set("f", "q", 1000, []byte(strconv.Itoa(n)))
-	if err := env.Bigtable(t).Open("t").Apply(t.Context(), "r", m); err != nil {
-		t.Error(err)
+	if err := env.Bigtable(tb).Open("t").Apply(tb.Context(), "r", m); err != nil {
+		tb.Error(err)
 	}
-	ddb := env.DynamoDB(t)
-	_, err = ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	ddb := env.DynamoDB(tb)
+	_, err = ddb.CreateTable(tb.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("items"),
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
 		BillingMode:          types.BillingModePayPerRequest,
 	})
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 		return
 	}
 	for _, pk := range []string{"same", "own" + strconv.Itoa(n)} {
-		if _, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+		if _, err := ddb.PutItem(tb.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
 			"pk": &types.AttributeValueMemberS{Value: pk}, "n": &types.AttributeValueMemberN{Value: strconv.Itoa(n)},
 		}}); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	}
 }
