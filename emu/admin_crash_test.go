@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
 
 // step is one call of a script.
@@ -187,22 +188,6 @@ func storeText(t *testing.T, db *engine.DB) string {
 	return b.String()
 }
 
-// wrapDisk is errorfs.Wrap for a disk that uses no log a second time: errorfs
-// does not see what is written to one that it reuses.
-func wrapDisk(fs vfs.FS, inj errorfs.Injector) vfs.FS {
-	return freshLogs{errorfs.Wrap(fs, inj)}
-}
-
-type freshLogs struct{ vfs.FS }
-
-// ReuseForWrite implements vfs.FS.
-func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Remove(oldname); err != nil {
-		return nil, err
-	}
-	return f.Create(newname, c)
-}
-
 // TestCrash_ControlPlane crashes a server before every operation on its disk
 // during a script of changes: each change is found whole or not at all, table,
 // operation, policy and settings together, and what was acknowledged is found.
@@ -217,7 +202,7 @@ func TestCrash_ControlPlane(t *testing.T) {
 	var mu sync.Mutex // guards what follows: the disk is used by several goroutines
 	var crashes []crash
 	done, during := 0, 0
-	fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			mu.Lock()
 			defer mu.Unlock()
@@ -310,7 +295,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 	mem := vfs.NewCrashableMem()
 	var mu sync.Mutex // guards what follows
 	failing, left, failed := false, n, false
-	fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if !failing || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {

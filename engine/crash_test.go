@@ -19,23 +19,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
-
-// wrapDisk is errorfs.Wrap for a disk that uses no log a second time: errorfs
-// does not see what is written to one that it reuses.
-func wrapDisk(fs vfs.FS, inj errorfs.Injector) vfs.FS {
-	return freshLogs{errorfs.Wrap(fs, inj)}
-}
-
-type freshLogs struct{ vfs.FS }
-
-// ReuseForWrite implements vfs.FS.
-func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Remove(oldname); err != nil {
-		return nil, err
-	}
-	return f.Create(newname, c)
-}
 
 // TestCrash crashes a store at every step of a sequence of calls and checks
 // that it comes back with every acknowledged change and no half of one.
@@ -207,7 +192,7 @@ func TestFaults(t *testing.T) {
 			var left atomic.Int32
 			left.Store(n)
 			var failing atomic.Bool
-			fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if !failing.Load() || op.Kind.ReadOrWrite() != errorfs.OpIsWrite || left.Add(-1) >= 0 {
 					return nil
 				}
@@ -502,7 +487,7 @@ func TestCrash_Catalog(t *testing.T) {
 	var mu sync.Mutex // guards what follows: several goroutines write
 	var crashes []crash
 	done, during := 0, 0
-	fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			mu.Lock()
 			defer mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
 
 // storeFiles returns the names of the files of a closed store.
@@ -154,7 +155,7 @@ func TestFaults_Named(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
 			var failing atomic.Bool
-			fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if !failing.Load() || !strings.HasSuffix(op.Path, ".log") || !c.strike(op.Kind) {
 					return nil
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
 
 // TestRunGC_Disk looks at the collector whenever the disk is waited for: no row
@@ -23,7 +24,7 @@ func TestRunGC_Disk(t *testing.T) {
 	var d *DB
 	var collecting atomic.Bool
 	var syncs atomic.Int64
-	fs := wrapDisk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 		if !sync || !isLog(op.Path) || !collecting.Load() {
 			return nil

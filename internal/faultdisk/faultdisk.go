@@ -1,0 +1,23 @@
+// Package faultdisk puts faults between a store and its disk in tests.
+package faultdisk
+
+import (
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// Wrap is errorfs.Wrap for a disk that uses no log a second time: errorfs does
+// not see what is written to one that it reuses.
+func Wrap(fs vfs.FS, inj errorfs.Injector) vfs.FS {
+	return freshLogs{errorfs.Wrap(fs, inj)}
+}
+
+type freshLogs struct{ vfs.FS }
+
+// ReuseForWrite implements vfs.FS.
+func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Remove(oldname); err != nil {
+		return nil, err
+	}
+	return f.Create(newname, c)
+}
