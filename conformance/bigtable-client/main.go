@@ -295,7 +295,9 @@ func (b *binaries) check(ctx context.Context, addr string, d declaration) string
 // test runs one test in a process and returns its end, PASS, FAIL or SKIP, and
 // the end of its output.
 func (b *binaries) test(ctx context.Context, binary, addr, name string) (end, output string) {
-	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestIntegration_"+name+"$", "-test.v", "-test.timeout=2m",
+	// One subtest at a time: those of CreateAppProfile make their ids in one
+	// buffer that they share, and two at once can ask for the same id.
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestIntegration_"+name+"$", "-test.v", "-test.timeout=2m", "-test.parallel=1",
 		"-it.use-prod", "-it.project="+project, "-it.instance="+instance, "-it.cluster="+cluster, "-it.table=t")
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "BIGTABLE_EMULATOR_HOST="+addr)
