@@ -78,7 +78,7 @@ conformance-js: build ## the AWS SDK for JavaScript against a running server
 	node conformance/js/run.mjs bin/tabletop
 
 .PHONY: conformance-suites
-conformance-suites: build ## public DynamoDB suites: NUBO=dir ONETABLE=dir
+conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
 
 .PHONY: facade-remote

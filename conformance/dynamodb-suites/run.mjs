@@ -3,18 +3,18 @@
 //
 //     run.mjs PATH-TO-TABLETOP [--nubo DIR] [--onetable DIR]
 //
-// DIR is a checkout of the suite; none of its files is changed. What its
-// package.json asks for is installed there when node_modules is missing:
-//
-//     --nubo      https://github.com/nubo-db/dynamodb-conformance, seen at 0ba4393
-//     --onetable  https://github.com/sensedeep/dynamodb-onetable, seen at d0151dc
+// DIR is a checkout of the suite; none of its files is changed. Without any
+// DIR both suites are fetched into .suites/ of the repository, at the commits
+// below, and one whose address does not answer is left out. What the
+// package.json of a suite asks for is installed there when node_modules is
+// missing.
 //
 // Each run has a server of its own, in memory. Prints counts by group, then
 // every test that does not do what expected.json says of it: exits 0 when
 // there is none. A test listed there that passes is one too.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,14 +22,17 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
+const fetched = path.join(here, '../../.suites')
 const expected = JSON.parse(readFileSync(path.join(here, 'expected.json'), 'utf8'))
 
-// How each suite is run: the server's flags, the environment of each run, the
+// Where each suite is from and how it is run: the server's flags, the environment of each run, the
 // command that writes a report, where it looks for the server's address, and
 // the group that a test file counts in.
 const suites = {
   // Captured in May 2026, before the newer wording of validation errors.
   nubo: {
+    from: 'https://github.com/nubo-db/dynamodb-conformance',
+    commit: '0ba4393668860db921afa5728feffe68b55e3e93',
     serve: ['--messages', 'classic'],
     variants: { '': {} },
     command: (dir, report) => ['npx', 'vitest', 'run', '--reporter=json', `--outputFile=${report}`],
@@ -38,6 +41,8 @@ const suites = {
   },
   // The configuration of the suite, without its own start of a server.
   onetable: {
+    from: 'https://github.com/sensedeep/dynamodb-onetable',
+    commit: 'd0151dc65fb45508c5a6c232eca21dc40f1b395f',
     serve: [],
     variants: { 'sdk v3': { DDB_CLIENT_VERSION: 'v3' }, 'sdk v2': { DDB_CLIENT_VERSION: 'v2' } },
     command: (dir, report) => [
@@ -53,13 +58,18 @@ async function main() {
     allowPositionals: true,
     options: { nubo: { type: 'string' }, onetable: { type: 'string' } },
   })
-  if (positionals.length !== 1 || !(values.nubo || values.onetable)) {
+  if (positionals.length !== 1) {
     console.error('usage: run.mjs PATH-TO-TABLETOP [--nubo DIR] [--onetable DIR]')
     process.exit(2)
   }
+  const given = Object.keys(values)
   let surprises = 0
-  for (const [name, folder] of Object.entries(values)) {
-    const dir = path.resolve(folder)
+  for (const name of given.length ? given : Object.keys(suites)) {
+    const dir = given.length ? path.resolve(values[name]) : checkout(name)
+    if (!dir) {
+      console.log(`== ${name} left out: ${suites[name].from} cannot be fetched; --${name} DIR runs a checkout`)
+      continue
+    }
     install(dir)
     for (const [variant, env] of Object.entries(suites[name].variants)) {
       console.log(`== ${[name, variant].filter(Boolean).join(', ')}`)
@@ -67,6 +77,25 @@ async function main() {
     }
   }
   process.exit(surprises ? 1 : 0)
+}
+
+// checkout returns the folder of a suite at its commit, fetched at the first
+// time, or nothing when its address does not answer.
+function checkout(name) {
+  const { from, commit } = suites[name]
+  const dir = path.join(fetched, `${name}-${commit.slice(0, 7)}`)
+  if (existsSync(dir)) return dir
+  const partial = `${dir}.part`
+  rmSync(partial, { recursive: true, force: true })
+  mkdirSync(partial, { recursive: true })
+  const git = (...args) =>
+    spawnSync('git', args, { cwd: partial, stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, GIT_TERMINAL_PROMPT: '0' } }).status === 0
+  if (!(git('init', '-q') && git('fetch', '-q', '--depth', '1', from, commit) && git('checkout', '-q', 'FETCH_HEAD'))) {
+    rmSync(partial, { recursive: true })
+    return undefined
+  }
+  renameSync(partial, dir)
+  return dir
 }
 
 // install fetches what a suite needs: the versions of its lock file, or the
