@@ -5,18 +5,32 @@
 //
 // Starts the binary on a free loopback port, points the SDK at it by the very
 // lines that it prints for export, and runs each case. Exits 0 when all pass.
-// The cases are those of ../python/run.py for boto3.
+// The cases and the operations that each calls are those of ../README.md.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   CreateTableCommand,
   DeleteTableCommand,
+  DescribeContinuousBackupsCommand,
+  DescribeContributorInsightsCommand,
+  DescribeEndpointsCommand,
+  DescribeKinesisStreamingDestinationCommand,
+  DescribeLimitsCommand,
   DescribeTableCommand,
+  DescribeTimeToLiveCommand,
   DynamoDBClient,
+  GetResourcePolicyCommand,
   ListGlobalTablesCommand,
   ListTablesCommand,
+  ListTagsOfResourceCommand,
+  TagResourceCommand,
+  UntagResourceCommand,
+  UpdateTableCommand,
+  UpdateTimeToLiveCommand,
   waitUntilTableExists,
   waitUntilTableNotExists,
 } from '@aws-sdk/client-dynamodb'
@@ -30,6 +44,8 @@ import {
   PutCommand,
   QueryCommand,
   ScanCommand,
+  TransactGetCommand,
+  TransactWriteCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb'
 
@@ -40,6 +56,21 @@ const test = (name, run) => cases.push({ name, run })
 
 let client // of the API itself
 let items // of the same, with items as plain values
+
+// Of ../README.md: the operations of each case, and those by which any of them
+// makes its table.
+const table = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+const listed = new Map(Array.from(table.matchAll(/^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|/gm), ([, name, row]) => [name, row.split(' ')]))
+const prelude = new Set(['CreateTable', 'DescribeTable'])
+const called = new Set()
+
+// record is a middleware that notes the operation of each request.
+const record = (next) => (args) => {
+  called.add(args.request.headers['x-amz-target'].split('.')[1])
+  return next(args)
+}
+
+const shown = (operations) => [...operations].filter((name) => !prelude.has(name)).sort()
 
 const refused = (promise, name) => assert.rejects(promise, { name })
 
@@ -73,7 +104,7 @@ test('tables', async () => {
   await refused(client.send(new DescribeTableCommand({ TableName: name })), 'ResourceNotFoundException')
 })
 
-test('items of all types', async () => {
+test('items', async () => {
   const TableName = await newTable('js-items')
   const item = {
     pk: 'a',
@@ -92,7 +123,7 @@ test('items of all types', async () => {
     empty: '',
   }
   await items.send(new PutCommand({ TableName, Item: item }))
-  const { Item } = await items.send(new GetCommand({ TableName, Key: { pk: 'a', sk: 1 } }))
+  const { Item } = await items.send(new GetCommand({ TableName, Key: { pk: 'a', sk: 1 }, ConsistentRead: true }))
   assert.deepEqual(normal(Item), normal(item))
   assert.equal((await items.send(new GetCommand({ TableName, Key: { pk: 'a', sk: 2 } }))).Item, undefined)
 })
@@ -108,29 +139,30 @@ function normal(value) {
   return value
 }
 
-test('conditions and updates', async () => {
+test('updates', async () => {
   const TableName = await newTable('js-updates')
   const Key = { pk: 'a', sk: 1 }
   const put = (Item) => items.send(new PutCommand({ TableName, Item, ConditionExpression: 'attribute_not_exists(pk)' }))
-  await put({ ...Key, n: 1 })
+  await put({ ...Key, n: 1, gone: 1, left: new Set(['x', 'y']) })
   await refused(put(Key), 'ConditionalCheckFailedException')
   const { Attributes } = await items.send(
     new UpdateCommand({
       TableName,
       Key,
-      UpdateExpression: 'SET n = n + :one, #l = list_append(if_not_exists(#l, :none), :x) ADD tags :t',
-      ExpressionAttributeNames: { '#l': 'list' },
-      ExpressionAttributeValues: { ':one': 1, ':none': [], ':x': ['x'], ':t': new Set(['t1']) },
+      UpdateExpression: 'SET n = n + :one, #l = list_append(if_not_exists(#l, :none), :x) REMOVE gone ADD tags :t DELETE #left :x_set',
+      ExpressionAttributeNames: { '#l': 'list', '#left': 'left' },
+      ExpressionAttributeValues: { ':one': 1, ':none': [], ':x': ['x'], ':t': new Set(['t1']), ':x_set': new Set(['x']) },
       ReturnValues: 'ALL_NEW',
     }),
   )
-  assert.deepEqual(normal(Attributes), normal({ pk: 'a', sk: NumberValue.from('1'), n: NumberValue.from('2'), list: ['x'], tags: new Set(['t1']) }))
+  const want = { pk: 'a', sk: NumberValue.from('1'), n: NumberValue.from('2'), list: ['x'], tags: new Set(['t1']), left: new Set(['y']) }
+  assert.deepEqual(normal(Attributes), normal(want))
   const old = await items.send(new DeleteCommand({ TableName, Key, ReturnValues: 'ALL_OLD' }))
   assert.equal(old.Attributes.n.toString(), '2')
 })
 
-test('query, scan and paging', async () => {
-  const TableName = await newTable('js-query')
+test('reads', async () => {
+  const TableName = await newTable('js-reads')
   const all = Array.from({ length: 60 }, (_, i) => ({ pk: `p${i % 2}`, sk: i, even: i % 4 === 0, pad: 'x'.repeat(100) }))
   for (let i = 0; i < all.length; i += 25) {
     const writes = all.slice(i, i + 25).map((Item) => ({ PutRequest: { Item } }))
@@ -161,40 +193,53 @@ test('query, scan and paging', async () => {
   assert.equal(seen, 15)
   const parts = await Promise.all([0, 1, 2, 3].map((Segment) => items.send(new ScanCommand({ TableName, Segment, TotalSegments: 4 }))))
   assert.equal(parts.reduce((sum, part) => sum + part.Count, 0), 60)
-  const Keys = [{ pk: 'p0', sk: 0 }, { pk: 'p1', sk: 1 }, { pk: 'p1', sk: 2 }]
-  const { Responses } = await items.send(new BatchGetCommand({ RequestItems: { [TableName]: { Keys } } }))
-  assert.equal(Responses[TableName].length, 2)
 })
 
 const sortKeys = (found) => found.map((item) => Number(item.sk.toString()))
 
-test('secondary indexes', async () => {
-  const TableName = await newTable('js-index', {
-    more: [{ AttributeName: 'color', AttributeType: 'S' }, { AttributeName: 'size', AttributeType: 'N' }],
-    GlobalSecondaryIndexes: [
-      {
-        IndexName: 'by-color',
-        KeySchema: [{ AttributeName: 'color', KeyType: 'HASH' }, { AttributeName: 'size', KeyType: 'RANGE' }],
-        Projection: { ProjectionType: 'ALL' },
-      },
-    ],
-    LocalSecondaryIndexes: [
-      {
-        IndexName: 'by-size',
-        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }, { AttributeName: 'size', KeyType: 'RANGE' }],
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      },
-    ],
+// plain gives an item of small numbers back as it was put.
+const plain = (item) => item && Object.fromEntries(Object.entries(item).map(([k, v]) => [k, v instanceof NumberValue ? Number(v.toString()) : v]))
+
+test('batches', async () => {
+  const TableName = await newTable('js-batches')
+  const write = (writes) => items.send(new BatchWriteCommand({ RequestItems: { [TableName]: writes } }))
+  const { UnprocessedItems } = await write([0, 1, 2].map((sk) => ({ PutRequest: { Item: { pk: 'a', sk } } })))
+  assert.deepEqual(UnprocessedItems, {})
+  const change = [{ DeleteRequest: { Key: { pk: 'a', sk: 0 } } }, { PutRequest: { Item: { pk: 'a', sk: 1, v: 'new' } } }]
+  await write(change)
+  const Keys = [0, 1, 2, 3].map((sk) => ({ pk: 'a', sk }))
+  const { Responses, UnprocessedKeys } = await items.send(new BatchGetCommand({ RequestItems: { [TableName]: { Keys } } }))
+  const got = Responses[TableName].map(plain).sort((a, b) => a.sk - b.sk)
+  assert.deepEqual(got, [{ pk: 'a', sk: 1, v: 'new' }, { pk: 'a', sk: 2 }])
+  assert.deepEqual(UnprocessedKeys, {})
+  await refused(write([change[0], change[0]]), 'ValidationException')
+})
+
+const colorAndSize = [{ AttributeName: 'color', AttributeType: 'S' }, { AttributeName: 'size', AttributeType: 'N' }]
+
+const index = (IndexName, hash, range, ProjectionType) => ({
+  IndexName,
+  KeySchema: [{ AttributeName: hash, KeyType: 'HASH' }, { AttributeName: range, KeyType: 'RANGE' }],
+  Projection: { ProjectionType },
+})
+
+// red is the sort keys of the red items, by the index by-color.
+const red = async (TableName) => {
+  const request = { TableName, IndexName: 'by-color', KeyConditionExpression: 'color = :c', ExpressionAttributeValues: { ':c': 'red' } }
+  return sortKeys((await items.send(new QueryCommand(request))).Items)
+}
+
+test('indexes', async () => {
+  const TableName = await newTable('js-indexes', {
+    more: colorAndSize,
+    GlobalSecondaryIndexes: [index('by-color', 'color', 'size', 'ALL')],
+    LocalSecondaryIndexes: [index('by-size', 'pk', 'size', 'KEYS_ONLY')],
   })
-  for (let i = 0; i < 10; i++) {
-    const color = i % 2 ? { color: 'red' } : {}
-    await items.send(new PutCommand({ TableName, Item: { pk: 'a', sk: i, size: 100 - i, ...color } }))
+  for (let sk = 0; sk < 10; sk++) {
+    const color = sk % 2 ? { color: 'red' } : {}
+    await items.send(new PutCommand({ TableName, Item: { pk: 'a', sk, size: 100 - sk, pad: 'x', ...color } }))
   }
-  const red = async () => {
-    const request = { TableName, IndexName: 'by-color', KeyConditionExpression: 'color = :c', ExpressionAttributeValues: { ':c': 'red' } }
-    return sortKeys((await items.send(new QueryCommand(request))).Items)
-  }
-  assert.deepEqual(await red(), [9, 7, 5, 3, 1])
+  assert.deepEqual(await red(TableName), [9, 7, 5, 3, 1])
   const local = await items.send(
     new QueryCommand({
       TableName,
@@ -205,16 +250,110 @@ test('secondary indexes', async () => {
       ConsistentRead: true,
     }),
   )
-  assert.deepEqual(sortKeys(local.Items), [9, 8])
+  assert.deepEqual(local.Items.map(plain), [{ pk: 'a', sk: 9, size: 91 }, { pk: 'a', sk: 8, size: 92 }])
   await items.send(new UpdateCommand({ TableName, Key: { pk: 'a', sk: 9 }, UpdateExpression: 'REMOVE color' }))
-  assert.deepEqual(await red(), [7, 5, 3, 1])
+  assert.deepEqual(await red(TableName), [7, 5, 3, 1])
 })
 
-test('errors have their types', async () => {
-  const TableName = await newTable('js-refused')
+test('transactions', async () => {
+  const TableName = await newTable('js-transactions')
+  const key = (sk) => ({ TableName, Key: { pk: 'a', sk } })
+  const put = (sk, more = {}) => ({ Put: { TableName, Item: { pk: 'a', sk }, ...more } })
+  const write = (TransactItems, ClientRequestToken) => items.send(new TransactWriteCommand({ TransactItems, ClientRequestToken }))
+  const get = async (...keys) => {
+    const { Responses } = await items.send(new TransactGetCommand({ TransactItems: keys.map((sk) => ({ Get: key(sk) })) }))
+    return Responses.map(({ Item }) => plain(Item))
+  }
+  for (let n = 0; n < 3; n++) await items.send(new PutCommand({ TableName, Item: { pk: 'a', sk: n, n } }))
+  const actions = [
+    { ConditionCheck: { ...key(0), ConditionExpression: 'attribute_exists(n)' } },
+    { Update: { ...key(1), UpdateExpression: 'ADD n :by', ExpressionAttributeValues: { ':by': 10 } } },
+    { Delete: key(2) },
+    put(3),
+  ]
+  await write(actions, 'once')
+  await write(actions, 'once') // its token is known
+  await refused(write(actions.slice(0, 1), 'once'), 'IdempotentParameterMismatchException')
+  assert.deepEqual(await get(3, 2, 1), [{ pk: 'a', sk: 3 }, undefined, { pk: 'a', sk: 1, n: 11 }])
+
+  const failing = put(1, { ConditionExpression: 'attribute_not_exists(pk)', ReturnValuesOnConditionCheckFailure: 'ALL_OLD' })
+  await assert.rejects(write([put(5), failing]), ({ name, CancellationReasons: reasons }) => {
+    assert.equal(name, 'TransactionCanceledException')
+    assert.deepEqual(reasons.map(({ Code }) => Code), ['None', 'ConditionalCheckFailed'])
+    assert.deepEqual(plain(reasons[1].Item), { pk: 'a', sk: 1, n: 11 })
+    return true
+  })
+  assert.deepEqual(await get(5), [undefined])
+})
+
+test('changes', async () => {
+  const TableName = await newTable('js-changes')
+  for (let sk = 0; sk < 3; sk++) await items.send(new PutCommand({ TableName, Item: { pk: 'a', sk, color: 'red', size: -sk } }))
+  await refused(red(TableName), 'ValidationException')
+  const update = async (change) => {
+    await client.send(new UpdateTableCommand({ TableName, ...change }))
+    for (;;) {
+      const { Table } = await client.send(new DescribeTableCommand({ TableName }))
+      const indexes = Table.GlobalSecondaryIndexes ?? []
+      if ([Table.TableStatus, ...indexes.map((i) => i.IndexStatus)].every((status) => status === 'ACTIVE')) return indexes.map((i) => i.IndexName)
+      await sleep(50)
+    }
+  }
+  const create = { Create: index('by-color', 'color', 'size', 'ALL') }
+  assert.deepEqual(await update({ AttributeDefinitions: colorAndSize, GlobalSecondaryIndexUpdates: [create] }), ['by-color'])
+  assert.deepEqual(await red(TableName), [2, 1, 0])
+  assert.deepEqual(await update({ GlobalSecondaryIndexUpdates: [{ Delete: { IndexName: 'by-color' } }] }), [])
+  await refused(red(TableName), 'ValidationException')
+  const remove = () => client.send(new DeleteTableCommand({ TableName }))
+  await update({ DeletionProtectionEnabled: true })
+  await refused(remove(), 'ValidationException')
+  await update({ DeletionProtectionEnabled: false })
+  await remove()
+})
+
+test('time to live', async () => {
+  const TableName = await newTable('js-ttl')
+  const described = async () => (await client.send(new DescribeTimeToLiveCommand({ TableName }))).TimeToLiveDescription
+  const TimeToLiveSpecification = { Enabled: true, AttributeName: 'expires' }
+  const update = () => client.send(new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification }))
+  assert.deepEqual(await described(), { TimeToLiveStatus: 'DISABLED' })
+  assert.deepEqual((await update()).TimeToLiveSpecification, TimeToLiveSpecification)
+  assert.deepEqual(await described(), { TimeToLiveStatus: 'ENABLED', AttributeName: 'expires' })
+  await refused(update(), 'ValidationException')
+})
+
+test('tags', async () => {
+  const TableName = await newTable('js-tags', { Tags: [{ Key: 'team', Value: 'red' }] })
+  const { TableArn: ResourceArn } = (await client.send(new DescribeTableCommand({ TableName }))).Table
+  const tags = async () => {
+    const { Tags } = await client.send(new ListTagsOfResourceCommand({ ResourceArn }))
+    return Object.fromEntries(Tags.map(({ Key, Value }) => [Key, Value]))
+  }
+  const more = [{ Key: 'team', Value: 'blue' }, { Key: 'empty', Value: '' }]
+  await client.send(new TagResourceCommand({ ResourceArn, Tags: more }))
+  assert.deepEqual(await tags(), { team: 'blue', empty: '' })
+  await client.send(new UntagResourceCommand({ ResourceArn, TagKeys: ['empty', 'nowhere'] }))
+  assert.deepEqual(await tags(), { team: 'blue' })
+})
+
+test('account', async () => {
+  const TableName = await newTable('js-account')
+  const { TableArn: ResourceArn } = (await client.send(new DescribeTableCommand({ TableName }))).Table
+  assert.equal((await client.send(new DescribeLimitsCommand({}))).TableMaxReadCapacityUnits, 40000)
+  assert.equal((await client.send(new DescribeEndpointsCommand({}))).Endpoints.length, 1)
+  const { ContinuousBackupsDescription: backups } = await client.send(new DescribeContinuousBackupsCommand({ TableName }))
+  assert.equal(backups.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus, 'DISABLED')
+  assert.equal((await client.send(new DescribeContributorInsightsCommand({ TableName }))).ContributorInsightsStatus, 'DISABLED')
+  const streams = await client.send(new DescribeKinesisStreamingDestinationCommand({ TableName }))
+  assert.deepEqual(streams.KinesisDataStreamDestinations, [])
+  await refused(client.send(new GetResourcePolicyCommand({ ResourceArn })), 'PolicyNotFoundException')
+})
+
+test('errors', async () => {
+  const TableName = await newTable('js-errors')
   await refused(items.send(new PutCommand({ TableName, Item: { pk: 'a' } })), 'ValidationException')
   await refused(items.send(new GetCommand({ TableName: 'js-nowhere', Key: { pk: 'a' } })), 'ResourceNotFoundException')
-  await assert.rejects(client.send(new ListGlobalTablesCommand({})), /ListGlobalTables/)
+  await assert.rejects(client.send(new ListGlobalTablesCommand({})), { name: 'UnknownOperationException', message: /ListGlobalTables/ })
 })
 
 // start starts the server and returns it once it has printed every line to
@@ -238,14 +377,18 @@ if (process.argv.length !== 3) {
   console.error('usage: run.mjs PATH-TO-TABLETOP')
   process.exit(2)
 }
+assert.deepEqual(cases.map(({ name }) => name).sort(), [...listed.keys()].sort())
 const server = await start(process.argv[2])
 let failed = 0
 try {
   client = new DynamoDBClient({})
+  client.middlewareStack.add(record, { step: 'finalizeRequest', name: 'record' })
   items = DynamoDBDocumentClient.from(client, { unmarshallOptions: { wrapNumbers: (text) => NumberValue.from(text) } })
   for (const { name, run } of cases) {
     try {
+      called.clear()
       await run()
+      assert.deepEqual(shown(called), shown(listed.get(name)))
       console.log(`ok    ${name}`)
     } catch (err) {
       failed++

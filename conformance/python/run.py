@@ -5,7 +5,8 @@
 
 Starts the binary on free loopback ports, points boto3 and
 google-cloud-bigtable at it by the very lines that it prints for export, and
-runs each case. Exits 0 when all pass.
+runs each case. Exits 0 when all pass. The DynamoDB cases and the operations
+that each calls are those of ../README.md.
 """
 
 import os
@@ -14,8 +15,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from decimal import Decimal
+from pathlib import Path
 
 EXPORT = re.compile(r"^export (\w+)=(\S+)$")
 WANTED = {
@@ -33,6 +36,18 @@ CASES = []
 def case(fn):
     CASES.append(fn)
     return fn
+
+
+# Of ../README.md: the operations of each DynamoDB case, and those by which any
+# of them makes its table.
+ROW = re.compile(r"^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|")
+LISTED = {
+    m[1]: set(m[2].split())
+    for line in (Path(__file__).parent.parent / "README.md").read_text().splitlines()
+    if (m := ROW.match(line))
+}
+PRELUDE = {"CreateTable", "DescribeTable"}
+CALLED = set()
 
 
 def equal(got, want):
@@ -215,7 +230,30 @@ def bigtable_errors_have_their_codes():
 def dynamodb():
     import boto3
 
+    if boto3.DEFAULT_SESSION is None:
+        boto3.setup_default_session()
+        boto3.DEFAULT_SESSION.events.register(
+            "before-call.dynamodb", lambda model, **_: CALLED.add(model.name)
+        )
     return boto3.resource("dynamodb")
+
+
+def client():
+    """The operations of the API, with items as plain values."""
+    return dynamodb().meta.client
+
+
+def dynamodb_case(fn):
+    """A case that has to call exactly the operations of its row."""
+
+    def run():
+        CALLED.clear()
+        fn()
+        equal(CALLED - PRELUDE, LISTED[name] - PRELUDE)
+
+    name = fn.__name__.removeprefix("dynamodb_").replace("_", " ")
+    run.__name__, run.row = fn.__name__, name
+    return case(run)
 
 
 def new_dynamodb_table(name, **extra):
@@ -242,7 +280,26 @@ def refused(code):
     return lambda e: e.response["Error"]["Code"] == code
 
 
-@case
+def global_index(name, hash_key, range_key):
+    return {
+        "IndexName": name,
+        "KeySchema": [
+            {"AttributeName": hash_key, "KeyType": "HASH"},
+            {"AttributeName": range_key, "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+
+
+COLOR = {"AttributeName": "color", "AttributeType": "S"}
+SIZE = {"AttributeName": "size", "AttributeType": "N"}
+
+
+def sort_keys(answer):
+    return [int(i["sk"]) for i in answer["Items"]]
+
+
+@dynamodb_case
 def dynamodb_tables():
     from botocore.exceptions import ClientError
 
@@ -255,8 +312,8 @@ def dynamodb_tables():
     raises(ClientError, table.load, refused("ResourceNotFoundException"))
 
 
-@case
-def dynamodb_items_of_all_types():
+@dynamodb_case
+def dynamodb_items():
     table = new_dynamodb_table("py-items")
     item = {
         "pk": "a",
@@ -275,49 +332,52 @@ def dynamodb_items_of_all_types():
         "empty": "",
     }
     table.put_item(Item=item)
-    got = table.get_item(Key={"pk": "a", "sk": 1})["Item"]
+    got = table.get_item(Key={"pk": "a", "sk": 1}, ConsistentRead=True)["Item"]
     got["b"], got["bs"] = got["b"].value, {b.value for b in got["bs"]}
     equal(got, item)
     assert "Item" not in table.get_item(Key={"pk": "a", "sk": 2})
 
 
-@case
-def dynamodb_conditions_and_updates():
+@dynamodb_case
+def dynamodb_updates():
     from boto3.dynamodb.conditions import Attr
     from botocore.exceptions import ClientError
 
     table = new_dynamodb_table("py-updates")
     key = {"pk": "a", "sk": 1}
-    table.put_item(Item={**key, "n": 1}, ConditionExpression=Attr("pk").not_exists())
+    new = Attr("pk").not_exists()
+    table.put_item(Item={**key, "n": 1, "gone": 1, "left": {"x", "y"}}, ConditionExpression=new)
     raises(
         ClientError,
-        lambda: table.put_item(Item=key, ConditionExpression=Attr("pk").not_exists()),
+        lambda: table.put_item(Item=key, ConditionExpression=new),
         refused("ConditionalCheckFailedException"),
     )
     out = table.update_item(
         Key=key,
-        UpdateExpression="SET n = n + :one, #l = list_append(if_not_exists(#l, :none), :x) ADD tags :t",
-        ExpressionAttributeNames={"#l": "list"},
-        ExpressionAttributeValues={":one": 1, ":none": [], ":x": ["x"], ":t": {"t1"}},
+        UpdateExpression="SET n = n + :one, #l = list_append(if_not_exists(#l, :none), :x)"
+        " REMOVE gone ADD tags :t DELETE #left :x_set",
+        ExpressionAttributeNames={"#l": "list", "#left": "left"},
+        ExpressionAttributeValues={":one": 1, ":none": [], ":x": ["x"], ":t": {"t1"}, ":x_set": {"x"}},
         ReturnValues="ALL_NEW",
     )
-    equal(out["Attributes"], {**key, "n": 2, "list": ["x"], "tags": {"t1"}})
+    equal(out["Attributes"], {**key, "n": 2, "list": ["x"], "tags": {"t1"}, "left": {"y"}})
     old = table.delete_item(Key=key, ReturnValues="ALL_OLD")["Attributes"]
     equal(old["n"], 2)
 
 
-@case
-def dynamodb_query_scan_and_paging():
+@dynamodb_case
+def dynamodb_reads():
     from boto3.dynamodb.conditions import Attr, Key
 
-    table = new_dynamodb_table("py-query")
+    table = new_dynamodb_table("py-reads")
     with table.batch_writer() as batch:
         for i in range(60):
             batch.put_item(Item={"pk": f"p{i % 2}", "sk": i, "even": i % 4 == 0, "pad": "x" * 100})
-    got = table.query(KeyConditionExpression=Key("pk").eq("p0") & Key("sk").between(10, 20))
-    equal([int(i["sk"]) for i in got["Items"]], [10, 12, 14, 16, 18, 20])
-    got = table.query(KeyConditionExpression=Key("pk").eq("p0"), ScanIndexForward=False, Limit=2)
-    equal([int(i["sk"]) for i in got["Items"]], [58, 56])
+    p0 = Key("pk").eq("p0")
+    got = table.query(KeyConditionExpression=p0 & Key("sk").between(10, 20))
+    equal(sort_keys(got), [10, 12, 14, 16, 18, 20])
+    got = table.query(KeyConditionExpression=p0, ScanIndexForward=False, Limit=2)
+    equal(sort_keys(got), [58, 56])
     seen, start = [], {}
     while True:
         page = table.scan(Limit=7, FilterExpression=Attr("even").eq(True), **start)
@@ -328,60 +388,197 @@ def dynamodb_query_scan_and_paging():
     equal(len(seen), 15)
     parts = [table.scan(Segment=s, TotalSegments=4)["Count"] for s in range(4)]
     equal(sum(parts), 60)
-    got = dynamodb().batch_get_item(
-        RequestItems={"py-query": {"Keys": [{"pk": "p0", "sk": 0}, {"pk": "p1", "sk": 1}, {"pk": "p1", "sk": 2}]}}
-    )
-    equal(len(got["Responses"]["py-query"]), 2)
 
 
-@case
-def dynamodb_secondary_indexes():
+@dynamodb_case
+def dynamodb_batches():
+    from botocore.exceptions import ClientError
+
+    name = new_dynamodb_table("py-batches").name
+    put = [{"PutRequest": {"Item": {"pk": "a", "sk": i}}} for i in range(3)]
+    out = client().batch_write_item(RequestItems={name: put})
+    equal(out["UnprocessedItems"], {})
+    change = [
+        {"DeleteRequest": {"Key": {"pk": "a", "sk": 0}}},
+        {"PutRequest": {"Item": {"pk": "a", "sk": 1, "v": "new"}}},
+    ]
+    client().batch_write_item(RequestItems={name: change})
+    out = client().batch_get_item(RequestItems={name: {"Keys": [{"pk": "a", "sk": i} for i in range(4)]}})
+    got = sorted(out["Responses"][name], key=lambda i: i["sk"])
+    equal(got, [{"pk": "a", "sk": 1, "v": "new"}, {"pk": "a", "sk": 2}])
+    equal(out["UnprocessedKeys"], {})
+    twice = {name: [change[0], change[0]]}
+    raises(ClientError, lambda: client().batch_write_item(RequestItems=twice), refused("ValidationException"))
+
+
+@dynamodb_case
+def dynamodb_indexes():
     from boto3.dynamodb.conditions import Key
 
     table = new_dynamodb_table(
-        "py-index",
-        more=[{"AttributeName": "color", "AttributeType": "S"}, {"AttributeName": "size", "AttributeType": "N"}],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-color",
-                "KeySchema": [
-                    {"AttributeName": "color", "KeyType": "HASH"},
-                    {"AttributeName": "size", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
+        "py-indexes",
+        more=[COLOR, SIZE],
+        GlobalSecondaryIndexes=[global_index("by-color", "color", "size")],
         LocalSecondaryIndexes=[
-            {
-                "IndexName": "by-size",
-                "KeySchema": [
-                    {"AttributeName": "pk", "KeyType": "HASH"},
-                    {"AttributeName": "size", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
+            {**global_index("by-size", "pk", "size"), "Projection": {"ProjectionType": "KEYS_ONLY"}}
         ],
     )
     for i in range(10):
-        item = {"pk": "a", "sk": i, "size": 100 - i}
+        item = {"pk": "a", "sk": i, "size": 100 - i, "pad": "x"}
         if i % 2:
             item["color"] = "red"
         table.put_item(Item=item)
-    got = table.query(IndexName="by-color", KeyConditionExpression=Key("color").eq("red"))
-    equal([int(i["sk"]) for i in got["Items"]], [9, 7, 5, 3, 1])
-    got = table.query(IndexName="by-size", KeyConditionExpression=Key("pk").eq("a"), Limit=2, ConsistentRead=True)
-    equal([int(i["sk"]) for i in got["Items"]], [9, 8])
+    red = {"IndexName": "by-color", "KeyConditionExpression": Key("color").eq("red")}
+    equal(sort_keys(table.query(**red)), [9, 7, 5, 3, 1])
+    got = table.query(
+        IndexName="by-size", KeyConditionExpression=Key("pk").eq("a"), Limit=2, ConsistentRead=True
+    )
+    equal(got["Items"], [{"pk": "a", "sk": 9, "size": 91}, {"pk": "a", "sk": 8, "size": 92}])
     table.update_item(Key={"pk": "a", "sk": 9}, UpdateExpression="REMOVE color")
-    got = table.query(IndexName="by-color", KeyConditionExpression=Key("color").eq("red"))
-    equal([int(i["sk"]) for i in got["Items"]], [7, 5, 3, 1])
+    equal(sort_keys(table.query(**red)), [7, 5, 3, 1])
 
 
-@case
-def dynamodb_errors_have_their_types():
-    import boto3
+@dynamodb_case
+def dynamodb_transactions():
+    name = new_dynamodb_table("py-transactions").name
+    table, errors = dynamodb().Table(name), client().exceptions
+
+    def key(i):
+        return {"TableName": name, "Key": {"pk": "a", "sk": i}}
+
+    def put(i, **more):
+        return {"Put": {"TableName": name, "Item": {"pk": "a", "sk": i, **more}}}
+
+    for i in range(3):
+        table.put_item(Item={"pk": "a", "sk": i, "n": i})
+    actions = [
+        {"ConditionCheck": {**key(0), "ConditionExpression": "attribute_exists(n)"}},
+        {
+            "Update": {
+                **key(1),
+                "UpdateExpression": "ADD n :by",
+                "ExpressionAttributeValues": {":by": 10},
+            }
+        },
+        {"Delete": key(2)},
+        put(3),
+    ]
+    for _ in range(2):  # the second time, its token is known
+        client().transact_write_items(TransactItems=actions, ClientRequestToken="once")
+    raises(
+        errors.IdempotentParameterMismatchException,
+        lambda: client().transact_write_items(TransactItems=actions[:1], ClientRequestToken="once"),
+    )
+
+    def get(*numbers):
+        out = client().transact_get_items(TransactItems=[{"Get": key(i)} for i in numbers])
+        return [answer.get("Item") for answer in out["Responses"]]
+
+    equal(get(3, 2, 1), [{"pk": "a", "sk": 3}, None, {"pk": "a", "sk": 1, "n": 11}])
+
+    failing = put(1)
+    failing["Put"].update(
+        ConditionExpression="attribute_not_exists(pk)",
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+    )
+    refusal = raises(
+        errors.TransactionCanceledException,
+        lambda: client().transact_write_items(TransactItems=[put(5), failing]),
+    )
+    reasons = refusal.response["CancellationReasons"]
+    equal([r["Code"] for r in reasons], ["None", "ConditionalCheckFailed"])
+    equal(reasons[1]["Item"], {"pk": {"S": "a"}, "sk": {"N": "1"}, "n": {"N": "11"}})
+    equal(get(5), [None])
+
+
+@dynamodb_case
+def dynamodb_changes():
+    from boto3.dynamodb.conditions import Key
     from botocore.exceptions import ClientError
 
-    table = new_dynamodb_table("py-refused")
+    table = new_dynamodb_table("py-changes")
+    for i in range(3):
+        table.put_item(Item={"pk": "a", "sk": i, "color": "red", "size": -i})
+    red = {"IndexName": "by-color", "KeyConditionExpression": Key("color").eq("red")}
+    raises(ClientError, lambda: table.query(**red), refused("ValidationException"))
+
+    def update(**change):
+        client().update_table(TableName=table.name, **change)
+        while True:
+            table.load()
+            indexes = table.global_secondary_indexes or []
+            if {table.table_status} | {i["IndexStatus"] for i in indexes} == {"ACTIVE"}:
+                return [i["IndexName"] for i in indexes]
+            time.sleep(0.05)
+
+    index = {"Create": global_index("by-color", "color", "size")}
+    equal(update(AttributeDefinitions=[COLOR, SIZE], GlobalSecondaryIndexUpdates=[index]), ["by-color"])
+    equal(sort_keys(table.query(**red)), [2, 1, 0])
+    equal(update(GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-color"}}]), [])
+    raises(ClientError, lambda: table.query(**red), refused("ValidationException"))
+    update(DeletionProtectionEnabled=True)
+    raises(ClientError, table.delete, refused("ValidationException"))
+    update(DeletionProtectionEnabled=False)
+    table.delete()
+
+
+@dynamodb_case
+def dynamodb_time_to_live():
+    from botocore.exceptions import ClientError
+
+    name = new_dynamodb_table("py-ttl").name
+
+    def described():
+        return client().describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+
+    equal(described(), {"TimeToLiveStatus": "DISABLED"})
+    on = {"Enabled": True, "AttributeName": "expires"}
+    out = client().update_time_to_live(TableName=name, TimeToLiveSpecification=on)
+    equal(out["TimeToLiveSpecification"], on)
+    equal(described(), {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"})
+    raises(
+        ClientError,
+        lambda: client().update_time_to_live(TableName=name, TimeToLiveSpecification=on),
+        refused("ValidationException"),
+    )
+
+
+@dynamodb_case
+def dynamodb_tags():
+    arn = new_dynamodb_table("py-tags", Tags=[{"Key": "team", "Value": "red"}]).table_arn
+
+    def tags():
+        return {t["Key"]: t["Value"] for t in client().list_tags_of_resource(ResourceArn=arn)["Tags"]}
+
+    more = [{"Key": "team", "Value": "blue"}, {"Key": "empty", "Value": ""}]
+    client().tag_resource(ResourceArn=arn, Tags=more)
+    equal(tags(), {"team": "blue", "empty": ""})
+    client().untag_resource(ResourceArn=arn, TagKeys=["empty", "nowhere"])
+    equal(tags(), {"team": "blue"})
+
+
+@dynamodb_case
+def dynamodb_account():
+    table = new_dynamodb_table("py-account")
+    equal(client().describe_limits()["TableMaxReadCapacityUnits"], 40000)
+    equal(len(client().describe_endpoints()["Endpoints"]), 1)
+    backups = client().describe_continuous_backups(TableName=table.name)["ContinuousBackupsDescription"]
+    equal(backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"], "DISABLED")
+    insights = client().describe_contributor_insights(TableName=table.name)
+    equal(insights["ContributorInsightsStatus"], "DISABLED")
+    streams = client().describe_kinesis_streaming_destination(TableName=table.name)
+    equal(streams["KinesisDataStreamDestinations"], [])
+    raises(
+        client().exceptions.PolicyNotFoundException,
+        lambda: client().get_resource_policy(ResourceArn=table.table_arn),
+    )
+
+
+@dynamodb_case
+def dynamodb_errors():
+    from botocore.exceptions import ClientError
+
+    table = new_dynamodb_table("py-errors")
     raises(ClientError, lambda: table.put_item(Item={"pk": "a"}), refused("ValidationException"))
     raises(
         ClientError,
@@ -390,8 +587,8 @@ def dynamodb_errors_have_their_types():
     )
     raises(
         ClientError,
-        lambda: boto3.client("dynamodb").list_global_tables(),
-        lambda e: "ListGlobalTables" in str(e),
+        lambda: client().list_global_tables(),
+        lambda e: refused("UnknownOperationException")(e) and "ListGlobalTables" in str(e),
     )
 
 
@@ -421,6 +618,7 @@ def start(binary):
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
+    equal({fn.row for fn in CASES if hasattr(fn, "row")}, LISTED.keys())
     server = start(sys.argv[1])
     failed = 0
     try:
