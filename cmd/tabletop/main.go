@@ -32,6 +32,8 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -67,10 +69,15 @@ func badInput(format string, args ...any) error {
 	return &exitError{exitBadInput, fmt.Errorf(format, args...)}
 }
 
-// command is the command line.
-type command struct {
+// commonFlags are those of every command.
+type commonFlags struct {
 	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
 	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+}
+
+// command is the command line.
+type command struct {
+	commonFlags
 
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
 	Demo    demoCommand  `cmd:"" help:"Carry the shipped fixtures through the whole path and show what was proved."`
@@ -83,6 +90,24 @@ type command struct {
 		Diff    diffCommand    `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
 		Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
 	} `cmd:"" help:"Take DynamoDB data to Bigtable and prove the result."`
+}
+
+// serveAlone is the command line of which serve is all that matters: reading
+// the flags of all commands costs more than opening a store.
+type serveAlone struct {
+	commonFlags
+
+	Serve serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+}
+
+// grammar returns what args are to be parsed by. A configuration file may name
+// the flags of any command, and is checked against all.
+func grammar(args []string) any {
+	isConfig := func(arg string) bool { return strings.HasPrefix(arg, "--config") }
+	if len(args) > 0 && args[0] == "serve" && !slices.ContainsFunc(args, isConfig) {
+		return &serveAlone{}
+	}
+	return &command{}
 }
 
 // program is what a command has of the world around it.
@@ -119,8 +144,10 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 			code = int(e)
 		}
 	}()
-	var cmd command
-	parser, err := kong.New(&cmd,
+	if file := os.Getenv("TABLETOP_CONFIG"); file != "" {
+		args = append([]string{"--config", file}, args...) // a later --config wins
+	}
+	parser, err := kong.New(grammar(args),
 		kong.Name("tabletop"),
 		kong.Description("Cloud Bigtable on a desk, with a DynamoDB door."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
@@ -135,9 +162,6 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	)
 	if err != nil {
 		return p.fail(err)
-	}
-	if file := os.Getenv("TABLETOP_CONFIG"); file != "" {
-		args = append([]string{"--config", file}, args...) // a later --config wins
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
