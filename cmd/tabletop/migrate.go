@@ -3,23 +3,68 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-// sourceFlags are the flags that say what is read and how it is laid out.
-type sourceFlags struct {
-	Source      string   `required:"" help:"What to read: an export to S3 with the incremental exports after it, JSON lines, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd. Recognized by content." placeholder:"PATH"`
-	Mapping     []string `default:"auto" help:"How items become rows: a mapping file, repeatable, or auto to infer it from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
-	Key         string   `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
-	TableSchema string   `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
-	Table       string   `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
+// inputFlags say what is read.
+type inputFlags struct {
+	Path        string `arg:"" optional:"" help:"In place of --source." placeholder:"PATH"`
+	Source      string `help:"What to read: an export to S3 with the incremental exports after it, JSON lines, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
+	Key         string `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
+	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
+	Table       string `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
 	csvFlags
+}
+
+// validateInput takes the path for the source.
+func (f *inputFlags) validateInput() error {
+	switch {
+	case f.Path != "" && f.Source != "":
+		return fmt.Errorf("%s and --source %s both say what to read", f.Path, f.Source)
+	case f.Path == "" && f.Source == "":
+		return errors.New("say what to read: --source PATH")
+	case f.Path != "":
+		f.Source, f.Path = f.Path, ""
+	}
+	return nil
+}
+
+// mappingFlags say how what is read is laid out.
+type mappingFlags struct {
+	Mapping []string `default:"auto" help:"How items become rows: a mapping file, repeatable, or auto: that of a fixture folder, or else inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
+}
+
+func (f *mappingFlags) validateMapping() error {
+	if len(f.Mapping) > 1 && slices.Contains(f.Mapping, mappingAuto) {
+		return errors.New("--mapping: auto and mapping files exclude each other")
+	}
+	return nil
+}
+
+// mappingAuto stands for no mapping file.
+const mappingAuto = "auto"
+
+func (f *mappingFlags) auto() bool { return len(f.Mapping) == 0 || f.Mapping[0] == mappingAuto }
+
+// sourceFlags are the flags of commands that lay an input out and report.
+type sourceFlags struct {
+	inputFlags
+	mappingFlags
 	reportFlags
+}
+
+// Validate checks what flags cannot say alone.
+func (f *sourceFlags) Validate() error {
+	return errors.Join(f.validateInput(), f.validateMapping(), f.validateReports())
 }
 
 // csvFlags say how a CSV input is written.
@@ -29,24 +74,15 @@ type csvFlags struct {
 	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"What an empty quoted cell of a CSV input is: value (empty text) or absent. Default: value." placeholder:"value|absent"`
 }
 
-// Validate checks what flags cannot say alone.
-func (f *sourceFlags) Validate() error {
-	if len(f.Mapping) > 1 {
-		for _, m := range f.Mapping {
-			if m == "auto" {
-				return errors.New("--mapping: auto and mapping files exclude each other")
-			}
-		}
-	}
-	return f.validateReports()
-}
-
 // open reads the mappings and recognizes the source.
-func (f *sourceFlags) open() (*fixtures.Source, []*mapping.Mapping, error) {
+func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping, error) {
 	var mappings []*mapping.Mapping
 	var err error
-	if f.Mapping[0] != "auto" {
-		if mappings, err = loadMappings(f.Mapping); err != nil {
+	if !m.auto() {
+		if mappings, err = loadMappings(m.Mapping); errors.Is(err, fs.ErrNotExist) {
+			err = badInput("%w: tabletop migrate infer --source %s -o FILE writes one", err, f.Source)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -59,11 +95,49 @@ func (f *sourceFlags) open() (*fixtures.Source, []*mapping.Mapping, error) {
 			return nil, nil, badInput("--table-schema: %w", err)
 		}
 	}
+	if isFixture(f.Source) {
+		src, own, err := fixtures.OpenFixture(os.DirFS(f.Source), o)
+		if err != nil {
+			return nil, nil, asInputError(inFixture(f.Source, err))
+		}
+		if own != nil && m.auto() {
+			mappings = []*mapping.Mapping{own}
+		}
+		return src, mappings, nil
+	}
 	src, err := fixtures.Open(f.Source, o)
 	if err != nil {
 		return nil, nil, asInputError(err)
 	}
 	return src, mappings, nil
+}
+
+// ownFixture refuses flags that contradict a fixture which is taken as a whole.
+func (f *sourceFlags) ownFixture() error {
+	if !f.auto() || f.Key != "" || f.Table != "" || f.TableSchema != "" {
+		return badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", f.Source)
+	}
+	return nil
+}
+
+// isFixture reports whether a folder is a fixture rather than an export.
+func isFixture(dir string) bool {
+	for _, name := range []string{"fixture.yaml", "mapping.yaml", "source"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inFixture names the files of a fixture folder as they are from here.
+func inFixture(dir string, err error) error {
+	if input, ok := errors.AsType[*fixtures.InputError](err); ok {
+		named := *input
+		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
+		return &named
+	}
+	return err
 }
 
 // asInputError gives err the exit code of a bad input, if that is what it is.

@@ -13,11 +13,13 @@ import (
 )
 
 type diffCommand struct {
-	First   string `arg:"" help:"An input, as verify takes it, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
-	Second  string `arg:"" help:"What it is compared with." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
-	Mapping string `help:"Makes items of the rows of a table. Without it two tables are compared row by row." placeholder:"FILE"`
-	Key     string `help:"Key attributes, for inputs that do not say." placeholder:"PK[,SK]"`
-	Table   string `help:"The one table of the inputs to take." placeholder:"NAME"`
+	Sides       []string `arg:"" optional:"" help:"What is compared, and with what: each an input, as verify takes it, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
+	Source      string   `help:"The first of the two, an input." placeholder:"PATH"`
+	Target      string   `help:"The second of the two, a Bigtable; without /TABLE the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]"`
+	Mapping     string   `help:"Makes items of the rows of a table. Without it two tables are compared row by row." placeholder:"FILE"`
+	Key         string   `help:"Key attributes, for inputs that do not say." placeholder:"PK[,SK]"`
+	TableSchema string   `help:"DescribeTable answer or CreateTable request, for inputs that carry no key schema." placeholder:"FILE"`
+	Table       string   `help:"The one table of the inputs to take." placeholder:"NAME"`
 	connectFlags
 	maxDiffsFlag
 	csvFlags
@@ -26,7 +28,17 @@ type diffCommand struct {
 
 // Validate checks what flags cannot say alone.
 func (c *diffCommand) Validate() error {
-	return errors.Join(c.validateMaxDiffs(), c.validateReports())
+	if c.Source != "" {
+		c.Sides, c.Source = append([]string{c.Source}, c.Sides...), ""
+	}
+	if c.Target != "" {
+		c.Sides, c.Target = append(c.Sides, c.Target), ""
+	}
+	var sides error
+	if n := len(c.Sides); n != 2 {
+		sides = fmt.Errorf("say which two are compared: FIRST SECOND, or --source PATH --target HOST:PORT --mapping FILE; there are %d", n)
+	}
+	return errors.Join(sides, c.validateMaxDiffs(), c.validateReports())
 }
 
 // Help is the long help of the command.
@@ -45,7 +57,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		m = mappings[0]
 	}
 	var sides [2]fixtures.Side
-	for i, text := range []string{c.First, c.Second} {
+	for i, text := range c.Sides {
 		side, done, err := c.side(ctx, text, m)
 		if err != nil {
 			return err
@@ -67,17 +79,17 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 // side opens one side.
 func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (fixtures.Side, func() error, error) {
 	side := fixtures.Side{Name: text, Mapping: m}
-	where, table, found := "", "", false
-	if where, table, found = strings.Cut(text, "/tables/"); !found || !cloudInstance.MatchString(where) {
-		where, table, found = strings.Cut(text, "/")
-		found = found && !strings.Contains(table, "/") && strings.Contains(where, ":") && checkTarget("", where) == nil
-	}
-	if !found {
-		if _, err := os.Lstat(text); err != nil && strings.Contains(text, ":") && checkTarget("", text) == nil {
-			return side, nil, badInput("%s is a Bigtable: add the table to compare, as in %s/TABLE", text, text)
+	where, table, found := bigtableSide(text)
+	switch {
+	case found && table == "" && m == nil:
+		example := text + "/TABLE"
+		if cloudInstance.MatchString(text) {
+			example = text + "/tables/TABLE"
 		}
-		from := sourceFlags{Source: text, Mapping: []string{"auto"}, Key: c.Key, Table: c.Table, csvFlags: c.csvFlags}
-		src, _, err := from.open()
+		return side, nil, badInput("%s is a Bigtable: add the table to compare, as in %s, or give --mapping", text, example)
+	case !found:
+		from := inputFlags{Source: text, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
+		src, _, err := from.open(mappingFlags{})
 		side.Source = src
 		return side, func() error { return nil }, err
 	}
@@ -87,6 +99,25 @@ func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping)
 	}
 	side.Conn, side.Project, side.Instance, side.Table = t.conn, t.project, t.instance, table
 	return side, t.close, nil
+}
+
+// bigtableSide takes the name of a Bigtable, or of a table of one, apart. A path
+// that is there is none.
+func bigtableSide(text string) (where, table string, found bool) {
+	if cloudInstance.MatchString(text) {
+		return text, "", true
+	}
+	if where, table, found = strings.Cut(text, "/tables/"); found && cloudInstance.MatchString(where) {
+		return where, table, true
+	}
+	where, table, found = strings.Cut(text, "/")
+	if strings.Contains(table, "/") || found && table == "" || !strings.Contains(where, ":") || checkTarget("", where) != nil {
+		return "", "", false
+	}
+	if _, err := os.Lstat(text); err == nil {
+		return "", "", false
+	}
+	return where, table, true
 }
 
 type reverseCommand struct {
@@ -134,6 +165,9 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 		done()
 		if err != nil {
 			return asInputError(err)
+		}
+		for _, warning := range r.Warnings {
+			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
 		}
 		_, _ = fmt.Fprintf(p.stdout, "%s: %d items of %d rows in %d files\n", r.Dir, r.Items, r.Rows, r.Files)
 		return nil

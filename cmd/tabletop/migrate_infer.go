@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,13 +11,12 @@ import (
 )
 
 type inferCommand struct {
-	Source      string `required:"" help:"The input to find a mapping for, as verify takes it." placeholder:"PATH"`
-	Key         string `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
-	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
-	Table       string `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
-	Output      string `help:"Write the mapping to a file; {table} in its name stands for each of several tables. Default: standard output, the choices go to standard error." short:"o" placeholder:"FILE"`
-	csvFlags
+	inputFlags
+	Output string `help:"Write the mapping to a file; {table} in its name stands for each of several tables. Default: standard output, the choices go to standard error." short:"o" placeholder:"FILE"`
 }
+
+// Validate checks what flags cannot say alone.
+func (c *inferCommand) Validate() error { return c.validateInput() }
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
@@ -25,8 +25,7 @@ func (*inferCommand) Help() string {
 
 // Run infers and writes the mappings.
 func (c *inferCommand) Run(ctx context.Context, p *program) error {
-	from := sourceFlags{Source: c.Source, Mapping: []string{"auto"}, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
-	src, _, err := from.open()
+	src, _, err := c.open(mappingFlags{})
 	if err != nil {
 		return err
 	}
@@ -63,14 +62,13 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 }
 
 type planCommand struct {
-	Source      string   `required:"" help:"The input to plan for, as verify takes it." placeholder:"PATH"`
-	Mapping     []string `default:"auto" help:"How items become rows: a mapping file, repeatable, or auto to infer it from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
-	Key         string   `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
-	TableSchema string   `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
-	Table       string   `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
-	JSON        string   `name:"json" help:"Also write the plan as JSON." placeholder:"FILE"`
-	csvFlags
+	inputFlags
+	mappingFlags
+	JSON string `name:"json" help:"Also write the plan as JSON." placeholder:"FILE"`
 }
+
+// Validate checks what flags cannot say alone.
+func (c *planCommand) Validate() error { return errors.Join(c.validateInput(), c.validateMapping()) }
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
@@ -79,11 +77,7 @@ func (*planCommand) Help() string {
 
 // Run prints the plan.
 func (c *planCommand) Run(ctx context.Context, p *program) error {
-	from := sourceFlags{Source: c.Source, Mapping: c.Mapping, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
-	if err := from.Validate(); err != nil {
-		return badInput("%w", err)
-	}
-	src, mappings, err := from.open()
+	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err
 	}

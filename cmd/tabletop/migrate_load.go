@@ -45,7 +45,7 @@ func (*loadCommand) Help() string {
 
 // Run loads the source.
 func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
-	src, mappings, err := c.open()
+	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err
 	}

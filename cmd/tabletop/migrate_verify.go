@@ -24,6 +24,7 @@ type verifyCommand struct {
 	Seed         uint64     `help:"Which items --differential draws. Default: ${default}." default:"1" placeholder:"S"`
 	Regress      string     `help:"Where --differential saves items that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
 	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
+	AllowEmpty   bool       `help:"Let a source without items pass. Default: it is a bad input, since nothing would be verified."`
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
 }
 
@@ -70,9 +71,12 @@ func (f *maxDiffsFlag) validateMaxDiffs() error {
 
 // Validate checks what flags cannot say alone.
 func (c *verifyCommand) Validate() error {
+	if err := c.sourceFlags.Validate(); err != nil {
+		return err
+	}
 	var mine error
 	switch {
-	case c.WriteMapping != "" && c.Mapping[0] != "auto":
+	case c.WriteMapping != "" && !c.auto():
 		mine = errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
 	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
 		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
@@ -94,7 +98,7 @@ func (c *verifyCommand) Validate() error {
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
 	}
-	return errors.Join(mine, c.sourceFlags.Validate(), c.validateFailOn(), c.validateMaxDiffs())
+	return errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs())
 }
 
 // Help is the long help of the command.
@@ -110,11 +114,14 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	o := options(nil)
 	o.MaxDifferences, o.Timestamps = c.MaxDiffs, fixtures.TimestampPolicy(c.Timestamps)
-	o.Differential, o.Seed, o.Regress = c.Differential, c.Seed, c.Regress
+	o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	o.Lint = fixtures.LintOptions{Run: true, FailOn: c.level()}
 	done := p.showProgress(&o)
 	finish := func(r *fixtures.Report, err error) error {
 		done()
+		if input, ok := errors.AsType[*fixtures.InputError](err); ok && input.Damage == fixtures.SourceEmpty {
+			return badInput("%w (--allow-empty lets it pass)", err)
+		}
 		if err != nil {
 			return asInputError(err)
 		}
@@ -135,12 +142,12 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
 			done()
 			if err != nil {
-				return asInputError(err)
+				return asInputError(inFixture(c.Source, err))
 			}
 			for _, change := range changes {
 				_, _ = fmt.Fprintf(p.stdout, "%s\n", change)
 			}
-			_, _ = fmt.Fprintf(p.stdout, "%d golden files written\n", len(changes))
+			_, _ = fmt.Fprintf(p.stdout, "golden files written: %d\n", len(changes))
 			return nil
 		}
 		return finish(verify(ctx, conn, o))
@@ -154,14 +161,15 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 		if c.Against != "" {
 			run = fixtures.VerifyAgainst
 		}
-		if c.Mapping[0] != "auto" || c.Key != "" || c.Table != "" || c.TableSchema != "" {
-			return nil, badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", c.Source)
+		if err := c.ownFixture(); err != nil {
+			return nil, err
 		}
 		return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
-			return run(ctx, conn, os.DirFS(c.Source), o)
+			r, err := run(ctx, conn, os.DirFS(c.Source), o)
+			return r, inFixture(c.Source, err)
 		}, nil
 	}
-	src, mappings, err := c.open()
+	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return nil, err
 	}
