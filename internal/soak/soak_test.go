@@ -1,0 +1,270 @@
+package soak
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+var (
+	soakFor  = flag.Duration("soak.for", 2*time.Second, "how long the clients work, at the rate that is asked")
+	clients  = flag.Int("soak.clients", 20, "how many clients work at the same time, half of them on each door")
+	rate     = flag.Int("soak.rate", 400, "calls a second, of all clients together")
+	longRows = flag.Int("soak.rows", 2000, "how many rows of 1 KB a long scan reads")
+	seed     = flag.Uint64("soak.seed", 1, "begins the random sequences of the clients and of the faults")
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The Bigtable client's metrics library starts one when it is imported.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+const (
+	// windows is in how many parts the time is divided. In every other one a
+	// scan of a long table runs beside the calls.
+	windows = 20
+	// warmWindows are those before the first sample.
+	warmWindows = 4
+	// tick is how often clients are given calls to make.
+	tick = 10 * time.Millisecond
+)
+
+// worker makes one call at a time.
+type worker interface {
+	// call makes a call of the worker's choice. It returns how long a write of
+	// a single row took, 0 for other calls.
+	call(ctx context.Context, rng *rand.Rand) time.Duration
+}
+
+// soak is what the clients share.
+type soak struct {
+	t   *testing.T
+	env *testkit.Env
+
+	scanning atomic.Bool  // whether a long scan runs
+	scans    atomic.Int64 // long scans that came to their end
+
+	mu    sync.Mutex               // guards all below
+	seen  map[string]int           // errors that were asked for, by code
+	times map[bool][]time.Duration // of writes, by scanning
+	calls map[string]int           // by kind
+}
+
+// saw counts an error that may be asked for.
+func (s *soak) saw(code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[code]++
+}
+
+// TestSoak runs the clients window by window. Between two windows no call is
+// under way.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	s := &soak{
+		t: t, env: testkit.Start(t, testkit.WithSeed(*seed), testkit.WithGC(testkit.GCBackground)),
+		seen: map[string]int{}, times: map[bool][]time.Duration{}, calls: map[string]int{},
+	}
+	ledger := newLedger(s, *clients/2)
+	bank := newBank(s, *clients-*clients/2)
+	faults := s.script()
+	var workers []worker
+	for i := range *clients / 2 {
+		workers = append(workers, ledger.client(i))
+	}
+	for i := range *clients - *clients/2 {
+		workers = append(workers, bank.client(i))
+	}
+	rngs := make([]*rand.Rand, len(workers))
+	for i := range rngs {
+		rngs[i] = rand.New(rand.NewPCG(*seed, uint64(i)))
+	}
+	calls := max(int(soakFor.Seconds()*float64(*rate))/windows, len(workers))
+	var warm sample
+	began := time.Now()
+	for w := range windows {
+		if w == warmWindows {
+			warm = takeSample()
+		}
+		s.window(workers, rngs, calls, w%2 == 1, ledger.scan)
+		// What calls without an answer hold is free after a while.
+		s.env.Advance(time.Minute)
+		if t.Failed() {
+			t.Fatalf("in window %d of %d", w+1, windows)
+		}
+	}
+	end := takeSample()
+	end.settle(warm)
+	struck := 0
+	for _, f := range faults {
+		struck += f.check(s)
+	}
+	if struck == 0 {
+		t.Error("no fault struck")
+	}
+	s.env.Advance(time.Minute)
+	ledger.check()
+	bank.check()
+	s.report(began, calls*windows, warm, end)
+	if end.goroutines > warm.goroutines+goroutineSlack {
+		t.Errorf("goroutines: %d after %d windows, %d at the end\n%s", warm.goroutines, warmWindows, end.goroutines, stacks())
+	}
+	if end.heap > warm.heap+warm.heap/5+heapSlack {
+		t.Errorf("heap: %d bytes after %d windows, %d at the end", warm.heap, warmWindows, end.heap)
+	}
+}
+
+// window lets the workers make so many calls, and returns when they are done.
+func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning bool, scan func(context.Context) error) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	var scans sync.WaitGroup
+	s.scanning.Store(scanning)
+	if scanning {
+		scans.Go(func() {
+			for ctx.Err() == nil {
+				if err := scan(ctx); err == nil {
+					s.scans.Add(1)
+				} else if ctx.Err() == nil {
+					s.t.Errorf("long scan: %v", err)
+					return
+				}
+			}
+		})
+	}
+	turns := make(chan struct{})
+	var working sync.WaitGroup
+	for i, w := range workers {
+		working.Go(func() {
+			var times []time.Duration
+			for range turns {
+				if d := w.call(ctx, rngs[i]); d > 0 {
+					times = append(times, d)
+				}
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.times[scanning] = append(s.times[scanning], times...)
+		})
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	due := 0.0
+	for given := 0; given < calls && !s.t.Failed(); {
+		<-ticker.C
+		for due += float64(*rate) * tick.Seconds(); due >= 1 && given < calls; due-- {
+			turns <- struct{}{}
+			given++
+		}
+	}
+	close(turns)
+	working.Wait()
+	cancel()
+	scans.Wait()
+}
+
+// What a sample may be above the one after the warm-up, beside a fifth of the
+// heap.
+const (
+	goroutineSlack = 10
+	heapSlack      = 4 << 20
+)
+
+// sample is what the process takes.
+type sample struct {
+	goroutines int
+	heap       uint64 // live bytes
+	resident   string // VmRSS, "" where the system does not tell
+}
+
+func takeSample() sample {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	out := sample{goroutines: runtime.NumGoroutine(), heap: m.HeapAlloc}
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for line := range strings.Lines(string(status)) {
+			if after, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+				out.resident = strings.TrimSpace(after)
+			}
+		}
+	}
+	return out
+}
+
+// settle takes the sample again while goroutines that end by themselves are
+// still there, a second at most.
+func (s *sample) settle(warm sample) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for i := 0; i < 100 && s.goroutines > warm.goroutines+goroutineSlack; i++ {
+		<-ticker.C
+		s.goroutines = runtime.NumGoroutine()
+	}
+}
+
+// stacks are those of all goroutines, the same ones together.
+func stacks() string {
+	buf := make([]byte, 16<<20)
+	count := map[string]int{}
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		_, calls, _ := strings.Cut(stack, "\n")
+		first, _, _ := strings.Cut(calls, "\n")
+		count[first]++
+	}
+	var lines []string
+	for call, n := range count {
+		lines = append(lines, fmt.Sprintf("%6d %s", n, call))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// percentile is the duration that so much of the durations is below.
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]
+}
+
+// report logs what was measured.
+func (s *soak) report(began time.Time, calls int, warm, end sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.t.Logf("%d clients made %d calls in %v, seed %d", *clients, calls, time.Since(began).Round(time.Second), *seed)
+	for _, m := range []struct {
+		name   string
+		counts map[string]int
+	}{{"calls", s.calls}, {"errors asked for", s.seen}} {
+		var names []string
+		for name := range m.counts {
+			names = append(names, fmt.Sprintf("%s %d", name, m.counts[name]))
+		}
+		slices.Sort(names)
+		s.t.Logf("%s: %s", m.name, strings.Join(names, ", "))
+	}
+	s.t.Logf("goroutines %d -> %d, heap %.1f -> %.1f MiB, resident %s -> %s", warm.goroutines, end.goroutines,
+		float64(warm.heap)/(1<<20), float64(end.heap)/(1<<20), warm.resident, end.resident)
+	slices.Sort(s.times[false])
+	slices.Sort(s.times[true])
+	quiet, beside := s.times[false], s.times[true]
+	s.t.Logf("writes of one row: p50 %v, p99 %v of %d without a long scan; p50 %v, p99 %v of %d beside %d long scans; p99 ratio %.2f",
+		percentile(quiet, 0.5), percentile(quiet, 0.99), len(quiet), percentile(beside, 0.5), percentile(beside, 0.99), len(beside), s.scans.Load(),
+		float64(percentile(beside, 0.99))/float64(max(percentile(quiet, 0.99), 1)))
+}
