@@ -8,7 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable/bttest"
 
-	"github.com/tabletop-emu/tabletop/internal/serial"
+	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
 var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade over Bigtables in other processes, which takes about a minute")
@@ -35,7 +35,7 @@ func TestFacade_Remote(t *testing.T) {
 		},
 		"bttest": func(t *testing.T) string {
 			t.Helper()
-			srv, err := bttest.NewServer("127.0.0.1:0", serial.ServerOptions()...)
+			srv, err := bttest.NewServer("127.0.0.1:0", peer.ServerOptions()...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/serial"
+	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
 // backends are the Bigtables that the store is tested on: see testBigtable,
@@ -41,7 +41,7 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 		if raceDetector {
 			tb.Skip("bttest has data races of its own, which would fail our test")
 		}
-		srv, err := bttest.NewServer("localhost:0", serial.ServerOptions()...)
+		srv, err := bttest.NewServer("localhost:0", peer.ServerOptions()...)
 		if err != nil {
 			tb.Fatal(err)
 		}

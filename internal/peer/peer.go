@@ -1,24 +1,29 @@
-// Package serial lets a gRPC server serve one call at a time.
+// Package peer makes of Google's bttest a Bigtable that tests can rely on.
 //
-// Google's bttest needs it under more than one client: its reads share the list
-// of a row's columns with its writes, so that a row can be read without a cell
-// that it has, or with one twice. Bigtable reads a row as it is at one moment.
-package serial
+// It serves one call at a time: the reads of bttest share the list of a row's
+// columns with its writes, so that a row can be read without a cell that it
+// has, or with one twice. Bigtable reads a row as it is at one moment.
+//
+// It collects no garbage: bttest does so by the time of day, for which the cells
+// of a test whose clock stands still are of any age.
+package peer
 
 import (
 	"context"
 	"sync"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc"
 )
 
-// ServerOptions returns the options of a server that serves one call at a time.
-// What a stream answers is held until its handler has returned, so that no
-// client waits for one that reads slowly; its messages must not be changed once
-// they are sent.
+// ServerOptions returns the options of a server that serves one call at a time
+// and knows no rules of garbage collection. What a stream answers is held until
+// its handler has returned, so that no client waits for one that reads slowly;
+// its messages must not be changed once they are sent.
 func ServerOptions() []grpc.ServerOption {
 	var mu sync.Mutex
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		forgetRules(req)
 		mu.Lock()
 		defer mu.Unlock()
 		return handler(ctx, req)
@@ -34,6 +39,24 @@ func ServerOptions() []grpc.ServerOption {
 		return err
 	}
 	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)}
+}
+
+// forgetRules takes the rules of garbage collection out of a request.
+func forgetRules(req any) {
+	switch req := req.(type) {
+	case *btapb.CreateTableRequest:
+		for _, family := range req.GetTable().GetColumnFamilies() {
+			family.GcRule = nil
+		}
+	case *btapb.ModifyColumnFamiliesRequest:
+		for _, m := range req.GetModifications() {
+			for _, family := range []*btapb.ColumnFamily{m.GetCreate(), m.GetUpdate()} {
+				if family != nil {
+					family.GcRule = nil
+				}
+			}
+		}
+	}
 }
 
 // heldStream keeps what is sent. Its turn comes with the first message from the
