@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +19,95 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tabletop-emu/tabletop/facade"
 )
+
+// dynamoDBCases are the rows of README.md's table. Each calls exactly the
+// operations of its row.
+var dynamoDBCases = map[string]func(*testing.T, *dynamodb.Client){
+	"tables":       testTables,
+	"items":        testItems,
+	"updates":      testUpdates,
+	"reads":        testReads,
+	"batches":      testBatches,
+	"indexes":      testIndexes,
+	"transactions": testTransactions,
+	"changes":      testChanges,
+	"time to live": testTimeToLive,
+	"tags":         testTags,
+	"account":      testAccount,
+	"errors":       testErrors,
+}
+
+// prelude are the operations by which any case makes its table.
+var prelude = []string{"CreateTable", "DescribeTable"}
+
+var tableRow = regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|`)
+
+func TestGoDynamoDB(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string][]string{}
+	var all []string
+	for _, row := range tableRow.FindAllStringSubmatch(string(readme), -1) {
+		operations := strings.Fields(row[2])
+		listed[row[1]] = operations
+		all = append(all, operations...)
+	}
+	t.Run("README.md", func(t *testing.T) {
+		t.Parallel()
+		served := []string{"ListGlobalTables"} // as one that is refused
+		for _, op := range facade.Operations() {
+			if op.Status == facade.Served {
+				served = append(served, op.Name)
+			}
+		}
+		if diff := cmp.Diff(sorted(served), sorted(all)); diff != "" {
+			t.Errorf("operations (-served +listed):\n%s", diff)
+		}
+		for name := range listed {
+			if dynamoDBCases[name] == nil {
+				t.Errorf("no case %q", name)
+			}
+		}
+	})
+	for name, test := range dynamoDBCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calls := new(recorder)
+			test(t, dynamoDBClient(t, calls))
+			if diff := cmp.Diff(sorted(listed[name]), sorted(calls.operations)); diff != "" {
+				t.Errorf("operations (-listed +called):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sorted are the operations but those of prelude, each once, in order.
+func sorted(operations []string) []string {
+	rest := slices.DeleteFunc(slices.Clone(operations), func(name string) bool { return slices.Contains(prelude, name) })
+	slices.Sort(rest)
+	return slices.Compact(rest)
+}
+
+// recorder notes the operation of each request.
+type recorder struct {
+	http.RoundTripper
+	mu         sync.Mutex
+	operations []string
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
+	r.mu.Lock()
+	r.operations = append(r.operations, operation)
+	r.mu.Unlock()
+	return r.RoundTripper.RoundTrip(req)
+}
 
 // item and its values are short for the SDK's.
 type item = map[string]types.AttributeValue
@@ -27,15 +118,16 @@ func n(v any) types.AttributeValue { return &types.AttributeValueMemberN{Value: 
 
 // dynamoDBClient is set up as the SDK's own configuration does it from the
 // exported variables.
-func dynamoDBClient(t *testing.T) *dynamodb.Client {
+func dynamoDBClient(t *testing.T, calls *recorder) *dynamodb.Client {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
+	calls.RoundTripper = transport
 	return dynamodb.New(dynamodb.Options{
 		Region:       os.Getenv("AWS_REGION"),
 		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")),
 		Credentials:  credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
-		HTTPClient:   &http.Client{Transport: transport},
+		HTTPClient:   &http.Client{Transport: calls},
 	})
 }
 
@@ -46,40 +138,73 @@ func keySchema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// newItems creates a table with the key pk (S), sk (N) and two indexes.
-func newItems(t *testing.T, db *dynamodb.Client, name string) *string {
+func attribute(name string, typ types.ScalarAttributeType) types.AttributeDefinition {
+	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: typ}
+}
+
+// colorAndSize are the attributes of the keys of indexes.
+var colorAndSize = []types.AttributeDefinition{attribute("color", "S"), attribute("size", "N")}
+
+// newItems creates a table with the key pk (S), sk (N) and waits for it.
+func newItems(t *testing.T, db *dynamodb.Client, name string, more ...func(*dynamodb.CreateTableInput)) *string {
 	t.Helper()
-	attribute := func(name string, typ types.ScalarAttributeType) types.AttributeDefinition {
-		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: typ}
+	in := &dynamodb.CreateTableInput{
+		TableName:            aws.String(name),
+		KeySchema:            keySchema("pk", "sk"),
+		AttributeDefinitions: []types.AttributeDefinition{attribute("pk", "S"), attribute("sk", "N")},
+		BillingMode:          types.BillingModePayPerRequest,
 	}
-	_, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: aws.String(name),
-		KeySchema: keySchema("pk", "sk"),
-		AttributeDefinitions: []types.AttributeDefinition{
-			attribute("pk", "S"), attribute("sk", "N"), attribute("color", "S"), attribute("width", "N"),
-		},
-		BillingMode: types.BillingModePayPerRequest,
-		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
-			IndexName: aws.String("by-color"), KeySchema: keySchema("color", "width"),
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		}},
-		LocalSecondaryIndexes: []types.LocalSecondaryIndex{{
-			IndexName: aws.String("by-size"), KeySchema: keySchema("pk", "width"),
-			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
-		}},
-	})
-	if err != nil {
+	for _, set := range more {
+		set(in)
+	}
+	if _, err := db.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	waiter := dynamodb.NewTableExistsWaiter(db)
-	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(name)}, time.Minute); err != nil {
+	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	return aws.String(name)
+	return in.TableName
 }
 
-// code is the DynamoDB error type of err.
+// put writes items.
+func put(t *testing.T, db *dynamodb.Client, table *string, items ...item) {
+	t.Helper()
+	for _, it := range items {
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// describe returns what DescribeTable says.
+func describe(t *testing.T, db *dynamodb.Client, table *string) *types.TableDescription {
+	t.Helper()
+	out, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Table
+}
+
+// red is the sort keys of the red items, by the index by-color.
+func red(t *testing.T, db *dynamodb.Client, table *string) (string, error) {
+	t.Helper()
+	out, err := db.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: table, IndexName: aws.String("by-color"),
+		KeyConditionExpression: aws.String("color = :c"), ExpressionAttributeValues: item{":c": s("red")},
+	})
+	if err != nil {
+		return "", err
+	}
+	return numbers(out.Items, "sk"), nil
+}
+
+// code is the DynamoDB error type of err, "" for none.
 func code(err error) string {
+	if err == nil {
+		return ""
+	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
 	}
@@ -106,92 +231,121 @@ var ignoreSDK = cmpopts.IgnoreUnexported(
 	types.AttributeValueMemberNS{}, types.AttributeValueMemberBS{}, types.AttributeValueMemberL{}, types.AttributeValueMemberM{},
 )
 
-func TestGoDynamoDB_Tables(t *testing.T) {
-	t.Parallel()
-	ctx, db := t.Context(), dynamoDBClient(t)
+func testTables(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
 	name := newItems(t, db, "go-tables")
-	got, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Table.TableStatus != types.TableStatusActive || len(got.Table.GlobalSecondaryIndexes) != 1 || len(got.Table.LocalSecondaryIndexes) != 1 {
-		t.Errorf("table %+v", got.Table)
+	if got := describe(t, db, name); got.TableStatus != types.TableStatusActive || got.CreationDateTime.IsZero() {
+		t.Errorf("table %+v", got)
 	}
 	list, err := db.ListTables(ctx, &dynamodb.ListTablesInput{})
-	if err != nil || !strings.Contains(strings.Join(list.TableNames, " "), "go-tables") {
+	if err != nil || !slices.Contains(list.TableNames, *name) {
 		t.Errorf("tables %v, %v", list, err)
+	}
+	_, err = db.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName: name, KeySchema: keySchema("pk", "sk"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{attribute("pk", "S"), attribute("sk", "N")},
+	})
+	if code(err) != "ResourceInUseException" {
+		t.Errorf("CreateTable of a table that is there: %v", err)
 	}
 	if _, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: name}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name}); code(err) != "ResourceNotFoundException" {
+	in := &dynamodb.DescribeTableInput{TableName: name}
+	if err := dynamodb.NewTableNotExistsWaiter(db).Wait(ctx, in, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.DescribeTable(ctx, in); code(err) != "ResourceNotFoundException" {
 		t.Errorf("DescribeTable of a deleted table: %v", err)
 	}
 }
 
-func TestGoDynamoDB_Items(t *testing.T) {
-	t.Parallel()
-	ctx, db := t.Context(), dynamoDBClient(t)
+func testItems(t *testing.T, db *dynamodb.Client) {
 	name := newItems(t, db, "go-items")
 	want := item{
 		"pk": s("a"), "sk": n(1), "empty": s(""),
-		"big":  n("12345678901234567890123456789012345678"),
-		"b":    &types.AttributeValueMemberB{Value: []byte{0, 255}},
-		"bool": &types.AttributeValueMemberBOOL{Value: true},
-		"null": &types.AttributeValueMemberNULL{Value: true},
-		"ss":   &types.AttributeValueMemberSS{Value: []string{"x", "y"}},
-		"ns":   &types.AttributeValueMemberNS{Value: []string{"-2", "1.5"}},
-		"bs":   &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}},
-		"l":    &types.AttributeValueMemberL{Value: []types.AttributeValue{s("a"), n(1)}},
-		"m":    &types.AttributeValueMemberM{Value: item{"deep": &types.AttributeValueMemberM{Value: item{}}}},
+		"big":   n("12345678901234567890123456789012345678"),
+		"small": n("-0.00000000000000000001"),
+		"b":     &types.AttributeValueMemberB{Value: []byte{0, 255}},
+		"bool":  &types.AttributeValueMemberBOOL{Value: true},
+		"null":  &types.AttributeValueMemberNULL{Value: true},
+		"ss":    &types.AttributeValueMemberSS{Value: []string{"x", "y"}},
+		"ns":    &types.AttributeValueMemberNS{Value: []string{"-2", "1.5"}},
+		"bs":    &types.AttributeValueMemberBS{Value: [][]byte{{1}, {2}}},
+		"l":     list(s("a"), n(1)),
+		"m":     &types.AttributeValueMemberM{Value: item{"deep": &types.AttributeValueMemberM{Value: item{}}}},
 	}
-	if _, err := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: want}); err != nil {
-		t.Fatal(err)
+	put(t, db, name, want)
+	for sk, want := range map[int]item{1: want, 2: nil} {
+		got, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: name, Key: item{"pk": s("a"), "sk": n(sk)}, ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := diffItems(want, got.Item); diff != "" {
+			t.Errorf("item %d (-want +got):\n%s", sk, diff)
+		}
 	}
+}
+
+func list(values ...types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberL{Value: values}
+}
+
+func set(members ...string) types.AttributeValue {
+	return &types.AttributeValueMemberSS{Value: members}
+}
+
+// diffItems compares items, or lists of them, by their values.
+func diffItems(want, got any) string {
+	return cmp.Diff(want, got, ignoreSDK, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
+}
+
+func testUpdates(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-updates")
 	key := item{"pk": s("a"), "sk": n(1)}
-	got, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: key, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got.Item, ignoreSDK, cmpopts.SortSlices(func(a, b string) bool { return a < b })); diff != "" {
-		t.Errorf("item (-want +got):\n%s", diff)
-	}
-	_, err = db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: key, ConditionExpression: aws.String("attribute_not_exists(pk)")})
-	if code(err) != "ConditionalCheckFailedException" {
-		t.Errorf("put over an item: %v", err)
+	for _, want := range []string{"", "ConditionalCheckFailedException"} {
+		_, err := db.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: name, Item: item{"pk": s("a"), "sk": n(1), "n": n(1), "gone": n(1), "left": set("x", "y")},
+			ConditionExpression: aws.String("attribute_not_exists(pk)"),
+		})
+		if code(err) != want {
+			t.Fatalf("got %v, want %q", err, want)
+		}
 	}
 	up, err := db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: name, Key: key, ReturnValues: types.ReturnValueUpdatedNew,
-		UpdateExpression:          aws.String("SET l = list_append(l, :l), m.deep.x = if_not_exists(m.deep.x, :one) REMOVE big ADD ns :ns DELETE ss :ss"),
-		ExpressionAttributeValues: item{":l": &types.AttributeValueMemberL{Value: []types.AttributeValue{n(2)}}, ":one": n(1), ":ns": &types.AttributeValueMemberNS{Value: []string{"7"}}, ":ss": &types.AttributeValueMemberSS{Value: []string{"x"}}},
+		TableName: name, Key: key, ReturnValues: types.ReturnValueAllNew,
+		UpdateExpression:         aws.String("SET n = n + :one, #l = list_append(if_not_exists(#l, :none), :x) REMOVE gone ADD tags :t DELETE #left :x_set"),
+		ExpressionAttributeNames: map[string]string{"#l": "list", "#left": "left"},
+		ExpressionAttributeValues: item{
+			":one": n(1), ":none": list(), ":x": list(s("x")), ":t": set("t1"), ":x_set": set("x"),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := up.Attributes["ss"]; !cmp.Equal(got, types.AttributeValue(&types.AttributeValueMemberSS{Value: []string{"y"}}), ignoreSDK) {
-		t.Errorf("ss is %v", got)
+	want := item{"pk": s("a"), "sk": n(1), "n": n(2), "list": list(s("x")), "tags": set("t1"), "left": set("y")}
+	if diff := diffItems(want, up.Attributes); diff != "" {
+		t.Errorf("updated (-want +got):\n%s", diff)
 	}
 	old, err := db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: key, ReturnValues: types.ReturnValueAllOld})
-	if err != nil || old.Attributes["big"] != nil || old.Attributes["l"] == nil {
-		t.Errorf("deleted %v, %v", old, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	got, err = db.GetItem(ctx, &dynamodb.GetItemInput{TableName: name, Key: key})
-	if err != nil || got.Item != nil {
-		t.Errorf("after the delete: %v, %v", got, err)
+	if diff := diffItems(want, old.Attributes); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 }
 
-func TestGoDynamoDB_QueryAndScan(t *testing.T) {
-	t.Parallel()
-	ctx, db := t.Context(), dynamoDBClient(t)
-	name := newItems(t, db, "go-query")
-	for start := 0; start < 50; start += 25 {
+func testReads(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-reads")
+	for start := 0; start < 60; start += 25 {
 		var writes []types.WriteRequest
-		for i := start; i < start+25; i++ {
-			it := item{"pk": s(fmt.Sprint("p", i%2)), "sk": n(i), "width": n(100 - i)}
-			if i%10 == 0 {
-				it["color"] = s("red")
-			}
+		for i := start; i < min(start+25, 60); i++ {
+			it := item{"pk": s(fmt.Sprint("p", i%2)), "sk": n(i), "even": &types.AttributeValueMemberBOOL{Value: i%4 == 0}}
 			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 		}
 		out, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*name: writes}})
@@ -199,99 +353,362 @@ func TestGoDynamoDB_QueryAndScan(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	cases := []struct {
-		name string
-		in   dynamodb.QueryInput
-		want string
-	}{
-		{"between", dynamodb.QueryInput{
+	for want, in := range map[string]dynamodb.QueryInput{
+		"10 12 14 16 18 20": {
 			KeyConditionExpression:    aws.String("pk = :p AND sk BETWEEN :a AND :b"),
-			ExpressionAttributeValues: item{":p": s("p0"), ":a": n(10), ":b": n(16)},
-		}, "10 12 14 16"},
-		{"backward", dynamodb.QueryInput{
-			KeyConditionExpression: aws.String("pk = :p AND sk < :a"), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(3),
-			ExpressionAttributeValues: item{":p": s("p1"), ":a": n(10)},
-		}, "9 7 5"},
-		{"filter", dynamodb.QueryInput{
-			KeyConditionExpression: aws.String("pk = :p"), FilterExpression: aws.String("attribute_exists(color)"),
+			ExpressionAttributeValues: item{":p": s("p0"), ":a": n(10), ":b": n(20)},
+		},
+		"58 56": {
+			KeyConditionExpression: aws.String("pk = :p"), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(2),
 			ExpressionAttributeValues: item{":p": s("p0")},
-		}, "0 10 20 30 40"},
-		{"global index", dynamodb.QueryInput{
-			IndexName: aws.String("by-color"), KeyConditionExpression: aws.String("color = :c"),
-			ExpressionAttributeValues: item{":c": s("red")},
-		}, "40 30 20 10 0"},
-		{"local index", dynamodb.QueryInput{
-			IndexName: aws.String("by-size"), KeyConditionExpression: aws.String("pk = :p AND width <= :s"), ConsistentRead: aws.Bool(true),
-			ExpressionAttributeValues: item{":p": s("p1"), ":s": n(55)},
-		}, "49 47 45"},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			tc.in.TableName = name
-			out, err := db.Query(t.Context(), &tc.in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := numbers(out.Items, "sk"); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
-		})
-	}
-	t.Run("pages", func(t *testing.T) {
-		t.Parallel()
-		pages, items := 0, 0
-		for p := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(7)}); p.HasMorePages(); pages++ {
-			out, err := p.NextPage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			items += len(out.Items)
-		}
-		if items != 50 || pages != 8 {
-			t.Errorf("%d items in %d pages, want 50 in 8", items, pages)
-		}
-	})
-	t.Run("BatchGetItem", func(t *testing.T) {
-		t.Parallel()
-		out, err := db.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-			*name: {Keys: []item{{"pk": s("p0"), "sk": n(0)}, {"pk": s("p0"), "sk": n(1)}}},
-		}})
-		if err != nil || len(out.Responses[*name]) != 1 || len(out.UnprocessedKeys) > 0 {
-			t.Errorf("got %v, %v", out, err)
-		}
-	})
-}
-
-func TestGoDynamoDB_Errors(t *testing.T) {
-	t.Parallel()
-	ctx, db := t.Context(), dynamoDBClient(t)
-	name := newItems(t, db, "go-refused")
-	for want, call := range map[string]func() error{
-		"ResourceNotFoundException": func() error {
-			_, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("go-none"), Key: item{"pk": s("a")}})
-			return err
-		},
-		"ValidationException": func() error {
-			_, err := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item{"pk": s("a")}})
-			return err
-		},
-		"ResourceInUseException": func() error {
-			_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
-				TableName: name, KeySchema: keySchema("pk", "sk"), BillingMode: types.BillingModePayPerRequest,
-				AttributeDefinitions: []types.AttributeDefinition{
-					{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("sk"), AttributeType: "N"},
-				},
-			})
-			return err
-		},
-		"UnknownOperationException": func() error {
-			_, err := db.ListGlobalTables(ctx, &dynamodb.ListGlobalTablesInput{})
-			return err
 		},
 	} {
-		if err := call(); code(err) != want {
+		in.TableName = name
+		out, err := db.Query(ctx, &in)
+		if err != nil || numbers(out.Items, "sk") != want {
+			t.Errorf("got %v, %v, want %s", out, err, want)
+		}
+	}
+	pages, items := 0, 0
+	scan := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
+		TableName: name, Limit: aws.Int32(7),
+		FilterExpression: aws.String("even = :t"), ExpressionAttributeValues: item{":t": &types.AttributeValueMemberBOOL{Value: true}},
+	})
+	for ; scan.HasMorePages(); pages++ {
+		out, err := scan.NextPage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items += len(out.Items)
+	}
+	if items != 15 || pages != 9 {
+		t.Errorf("%d items in %d pages, want 15 in 9", items, pages)
+	}
+	total := int32(0)
+	for segment := range int32(4) {
+		out, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: name, Segment: aws.Int32(segment), TotalSegments: aws.Int32(4)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += out.Count
+	}
+	if total != 60 {
+		t.Errorf("%d items in 4 segments, want 60", total)
+	}
+}
+
+func testBatches(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-batches")
+	write := func(writes ...types.WriteRequest) error {
+		out, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*name: writes}})
+		if err == nil && len(out.UnprocessedItems) > 0 {
+			return fmt.Errorf("unprocessed %v", out.UnprocessedItems)
+		}
+		return err
+	}
+	var puts []types.WriteRequest
+	var keys []item
+	for i := range 4 {
+		key := item{"pk": s("a"), "sk": n(i)}
+		keys = append(keys, key)
+		puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: key}})
+	}
+	remove := types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: keys[0]}}
+	change := types.WriteRequest{PutRequest: &types.PutRequest{Item: item{"pk": s("a"), "sk": n(1), "v": s("new")}}}
+	if err := errors.Join(write(puts[:3]...), write(remove, change)); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(remove, remove); code(err) != "ValidationException" {
+		t.Errorf("a key twice: %v", err)
+	}
+	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{*name: {Keys: keys}}})
+	if err != nil || len(out.UnprocessedKeys) > 0 {
+		t.Fatal(out, err)
+	}
+	got := out.Responses[*name]
+	slices.SortFunc(got, func(a, b item) int { return strings.Compare(numbers([]item{a}, "sk"), numbers([]item{b}, "sk")) })
+	if diff := diffItems([]item{change.PutRequest.Item, keys[2]}, got); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}
+
+func testIndexes(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-indexes", func(in *dynamodb.CreateTableInput) {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, colorAndSize...)
+		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
+			IndexName: aws.String("by-color"), KeySchema: keySchema("color", "size"),
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}}
+		in.LocalSecondaryIndexes = []types.LocalSecondaryIndex{{
+			IndexName: aws.String("by-size"), KeySchema: keySchema("pk", "size"),
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}}
+	})
+	for i := range 10 {
+		it := item{"pk": s("a"), "sk": n(i), "size": n(100 - i), "pad": s("x")}
+		if i%2 == 1 {
+			it["color"] = s("red")
+		}
+		put(t, db, name, it)
+	}
+	if got, err := red(t, db, name); got != "9 7 5 3 1" || err != nil {
+		t.Errorf("red items %s, %v", got, err)
+	}
+	local, err := db.Query(ctx, &dynamodb.QueryInput{
+		TableName: name, IndexName: aws.String("by-size"), Limit: aws.Int32(2), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": s("a")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []item{{"pk": s("a"), "sk": n(9), "size": n(91)}, {"pk": s("a"), "sk": n(8), "size": n(92)}}
+	if diff := diffItems(want, local.Items); diff != "" {
+		t.Errorf("by size (-want +got):\n%s", diff)
+	}
+	_, err = db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: name, Key: item{"pk": s("a"), "sk": n(9)}, UpdateExpression: aws.String("REMOVE color"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := red(t, db, name); got != "7 5 3 1" || err != nil {
+		t.Errorf("red items %s, %v", got, err)
+	}
+}
+
+func testTransactions(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-transactions")
+	key := func(sk int) item { return item{"pk": s("a"), "sk": n(sk)} }
+	for i := range 3 {
+		put(t, db, name, item{"pk": s("a"), "sk": n(i), "n": n(i)})
+	}
+	write := func(token string, actions ...types.TransactWriteItem) error {
+		in := &dynamodb.TransactWriteItemsInput{TransactItems: actions}
+		if token != "" {
+			in.ClientRequestToken = aws.String(token)
+		}
+		_, err := db.TransactWriteItems(ctx, in)
+		return err
+	}
+	actions := []types.TransactWriteItem{
+		{ConditionCheck: &types.ConditionCheck{TableName: name, Key: key(0), ConditionExpression: aws.String("attribute_exists(n)")}},
+		{Update: &types.Update{
+			TableName: name, Key: key(1), UpdateExpression: aws.String("ADD n :by"), ExpressionAttributeValues: item{":by": n(10)},
+		}},
+		{Delete: &types.Delete{TableName: name, Key: key(2)}},
+		{Put: &types.Put{TableName: name, Item: key(3)}},
+	}
+	for range 2 { // the second time, its token is known
+		if err := write("once", actions...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write("once", actions[0]); code(err) != "IdempotentParameterMismatchException" {
+		t.Errorf("a token of another transaction: %v", err)
+	}
+	err := write("", types.TransactWriteItem{Put: &types.Put{TableName: name, Item: key(5)}}, types.TransactWriteItem{Put: &types.Put{
+		TableName: name, Item: key(1), ConditionExpression: aws.String("attribute_not_exists(pk)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}})
+	updated := item{"pk": s("a"), "sk": n(1), "n": n(11)}
+	canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || len(canceled.CancellationReasons) != 2 {
+		t.Fatalf("a condition that fails: %v", err)
+	}
+	first, second := canceled.CancellationReasons[0], canceled.CancellationReasons[1]
+	if *first.Code != "None" || *second.Code != "ConditionalCheckFailed" {
+		t.Errorf("reasons %s, %s", *first.Code, *second.Code)
+	}
+	if diff := diffItems(updated, second.Item); diff != "" {
+		t.Errorf("item of the reason (-want +got):\n%s", diff)
+	}
+	var gets []types.TransactGetItem
+	for _, sk := range []int{3, 2, 1, 5} {
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: name, Key: key(sk)}})
+	}
+	out, err := db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []item
+	for _, response := range out.Responses {
+		got = append(got, response.Item)
+	}
+	if diff := diffItems([]item{key(3), nil, updated, nil}, got); diff != "" {
+		t.Errorf("items (-want +got):\n%s", diff)
+	}
+}
+
+func testChanges(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-changes")
+	for i := range 3 {
+		put(t, db, name, item{"pk": s("a"), "sk": n(i), "color": s("red"), "size": n(-i)})
+	}
+	// update waits until the change is done and says how many indexes there are.
+	update := func(in *dynamodb.UpdateTableInput) int {
+		t.Helper()
+		in.TableName = name
+		if _, err := db.UpdateTable(ctx, in); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			got := describe(t, db, name)
+			busy := slices.ContainsFunc(got.GlobalSecondaryIndexes, func(i types.GlobalSecondaryIndexDescription) bool {
+				return i.IndexStatus != types.IndexStatusActive
+			})
+			if !busy && got.TableStatus == types.TableStatusActive {
+				return len(got.GlobalSecondaryIndexes)
+			}
+		}
+	}
+	protect := func(on bool) *dynamodb.UpdateTableInput {
+		return &dynamodb.UpdateTableInput{DeletionProtectionEnabled: aws.Bool(on)}
+	}
+	remove := func() error {
+		_, err := db.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: name})
+		return err
+	}
+	if _, err := red(t, db, name); code(err) != "ValidationException" {
+		t.Errorf("before the index: %v", err)
+	}
+	indexes := update(&dynamodb.UpdateTableInput{
+		AttributeDefinitions: colorAndSize,
+		GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+			IndexName: aws.String("by-color"), KeySchema: keySchema("color", "size"),
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}}},
+	})
+	if got, err := red(t, db, name); got != "2 1 0" || err != nil || indexes != 1 {
+		t.Errorf("by %d indexes: %s, %v", indexes, got, err)
+	}
+	indexes = update(&dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{
+		Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("by-color")},
+	}}})
+	if _, err := red(t, db, name); code(err) != "ValidationException" || indexes != 0 {
+		t.Errorf("by %d indexes: %v", indexes, err)
+	}
+	update(protect(true))
+	if err := remove(); code(err) != "ValidationException" {
+		t.Errorf("a protected table: %v", err)
+	}
+	update(protect(false))
+	if err := remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func testTimeToLive(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-ttl")
+	described := func() string {
+		t.Helper()
+		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := out.TimeToLiveDescription
+		return fmt.Sprint(d.TimeToLiveStatus, " ", aws.ToString(d.AttributeName))
+	}
+	if got := described(); got != "DISABLED " {
+		t.Errorf("at first %s", got)
+	}
+	for _, want := range []string{"", "ValidationException"} {
+		_, err := db.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+			TableName: name, TimeToLiveSpecification: &types.TimeToLiveSpecification{Enabled: aws.Bool(true), AttributeName: aws.String("expires")},
+		})
+		if code(err) != want {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if got := described(); got != "ENABLED expires" {
+			t.Errorf("then %s", got)
+		}
+	}
+}
+
+func testTags(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	tag := func(key, value string) types.Tag { return types.Tag{Key: aws.String(key), Value: aws.String(value)} }
+	arn := describe(t, db, newItems(t, db, "go-tags", func(in *dynamodb.CreateTableInput) {
+		in.Tags = []types.Tag{tag("team", "red")}
+	})).TableArn
+	check := func(want map[string]string) {
+		t.Helper()
+		out, err := db.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, tag := range out.Tags {
+			got[*tag.Key] = *tag.Value
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("tags (-want +got):\n%s", diff)
+		}
+	}
+	check(map[string]string{"team": "red"})
+	_, err := db.TagResource(ctx, &dynamodb.TagResourceInput{ResourceArn: arn, Tags: []types.Tag{tag("team", "blue"), tag("empty", "")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(map[string]string{"team": "blue", "empty": ""})
+	_, err = db.UntagResource(ctx, &dynamodb.UntagResourceInput{ResourceArn: arn, TagKeys: []string{"empty", "nowhere"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(map[string]string{"team": "blue"})
+}
+
+func testAccount(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-account")
+	limits, err := db.DescribeLimits(ctx, &dynamodb.DescribeLimitsInput{})
+	if err != nil || aws.ToInt64(limits.TableMaxReadCapacityUnits) != 40_000 {
+		t.Errorf("limits %+v, %v", limits, err)
+	}
+	endpoints, err := db.DescribeEndpoints(ctx, &dynamodb.DescribeEndpointsInput{})
+	if err != nil || len(endpoints.Endpoints) != 1 {
+		t.Errorf("endpoints %+v, %v", endpoints, err)
+	}
+	backups, err := db.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recovery := backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription
+	if recovery.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusDisabled {
+		t.Errorf("recovery %+v", recovery)
+	}
+	insights, err := db.DescribeContributorInsights(ctx, &dynamodb.DescribeContributorInsightsInput{TableName: name})
+	if err != nil || insights.ContributorInsightsStatus != types.ContributorInsightsStatusDisabled {
+		t.Errorf("insights %+v, %v", insights, err)
+	}
+	streams, err := db.DescribeKinesisStreamingDestination(ctx, &dynamodb.DescribeKinesisStreamingDestinationInput{TableName: name})
+	if err != nil || len(streams.KinesisDataStreamDestinations) != 0 {
+		t.Errorf("streams %+v, %v", streams, err)
+	}
+	_, err = db.GetResourcePolicy(ctx, &dynamodb.GetResourcePolicyInput{ResourceArn: describe(t, db, name).TableArn})
+	if code(err) != "PolicyNotFoundException" {
+		t.Errorf("policy: %v", err)
+	}
+}
+
+func testErrors(t *testing.T, db *dynamodb.Client) {
+	ctx := t.Context()
+	name := newItems(t, db, "go-errors")
+	_, invalid := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item{"pk": s("a")}})
+	_, missing := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("go-nowhere"), Key: item{"pk": s("a")}})
+	_, refused := db.ListGlobalTables(ctx, &dynamodb.ListGlobalTablesInput{})
+	for want, err := range map[string]error{
+		"ValidationException": invalid, "ResourceNotFoundException": missing, "UnknownOperationException": refused,
+	} {
+		if code(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+	if !strings.Contains(refused.Error(), "ListGlobalTables") {
+		t.Errorf("%v does not name its operation", refused)
 	}
 }

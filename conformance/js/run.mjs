@@ -280,7 +280,7 @@ test('transactions', async () => {
   await assert.rejects(write([put(5), failing]), ({ name, CancellationReasons: reasons }) => {
     assert.equal(name, 'TransactionCanceledException')
     assert.deepEqual(reasons.map(({ Code }) => Code), ['None', 'ConditionalCheckFailed'])
-    assert.deepEqual(plain(reasons[1].Item), { pk: 'a', sk: 1, n: 11 })
+    assert.deepEqual(reasons[1].Item, { pk: { S: 'a' }, sk: { N: '1' }, n: { N: '11' } })
     return true
   })
   assert.deepEqual(await get(5), [undefined])
