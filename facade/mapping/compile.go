@@ -247,8 +247,11 @@ func (k KeySchema) isKey(name string) bool {
 
 func (c *compiler) families() {
 	t := c.spec.Target
-	if t.Table == "" {
+	switch t.Table {
+	case "":
 		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+	case SchemaTable:
+		c.fail("target.table", CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
 	}
 	for _, f := range t.Families {
 		path := joinPath("target.families", f.Name)

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // LockFile is the name of the file beside a mapping that holds its Lock.
@@ -22,7 +20,8 @@ const LockFile = "mapping.lock.json"
 type Lock struct {
 	APIVersion string `json:"apiVersion"`
 	// Hash is the SHA-256 of the mapping as Spec.YAML writes it, so that
-	// comments and layout of the file do not matter.
+	// comments and layout of the file do not matter, and of the descriptor sets
+	// that it names.
 	Hash      string       `json:"hash"`
 	Source    string       `json:"source,omitempty"` // DynamoDB table
 	Target    string       `json:"target"`           // Bigtable table
@@ -51,6 +50,10 @@ func (m *Mapping) Lock() (Lock, error) {
 	text, err := m.spec.YAML()
 	if err != nil {
 		return Lock{}, fmt.Errorf("writing the mapping: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.spec.Descriptors)) {
+		sum := sha256.Sum256(m.spec.Descriptors[name])
+		text = fmt.Appendf(text, "%s %x\n", name, sum)
 	}
 	sum := sha256.Sum256(text)
 	lock := Lock{
@@ -145,80 +148,4 @@ func (l Lock) Changes(now Lock) []string {
 		changes = append(changes, "rules or schema of the mapping are others")
 	}
 	return changes
-}
-
-// The table that says how to read the tables of an instance, and its family.
-const (
-	SchemaTable  = "_migration_schema"
-	SchemaFamily = "m"
-)
-
-// SchemaRows are the rows of SchemaTable for the mapping's table: one for the
-// table, with the mapping file itself, its hash and joiner; and one for each
-// attribute of key and schema, with its type and what it is. Their keys begin
-// with the id of the table and a '#'. Whoever finds a table can so read it.
-func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
-	lock, err := m.Lock()
-	if err != nil {
-		return nil, err
-	}
-	text, err := m.spec.YAML()
-	if err != nil {
-		return nil, err
-	}
-	row := func(key string, cells ...string) Row {
-		r := Row{Key: []byte(m.target + "#" + key)}
-		for i := 0; i < len(cells); i += 2 {
-			r.Cells = append(r.Cells, Cell{SchemaFamily, []byte(cells[i]), timeMicros, []byte(cells[i+1])})
-		}
-		return r
-	}
-	rows := []Row{row("", "hash", lock.Hash, "joiner", lock.Joiner, "mapping", string(text), "source", m.source)}
-	names := map[string]bool{}
-	for name := range m.spec.Source.Schema {
-		names[name] = true
-	}
-	for _, a := range m.key.attrs() {
-		names[a.Name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		schema := m.spec.Source.Schema[name]
-		part := ""
-		for i, a := range m.key.attrs() {
-			if a.Name == name {
-				schema, part = Schema{Type: a.Type}, [...]string{"hash", "range"}[i]
-			}
-		}
-		cells := []string{}
-		if part != "" {
-			cells = append(cells, "key", part)
-		}
-		cells = append(cells, "type", string(schema.text()))
-		rows = append(rows, row(name, cells...))
-	}
-	slices.SortFunc(rows, func(a, b Row) int { return bytes.Compare(a.Key, b.Key) })
-	return rows, nil
-}
-
-// text is the schema as the mapping file writes it, on one line of JSON.
-func (s Schema) text() []byte {
-	switch {
-	case s.Type == attr.L && s.Elem != nil:
-		return append(append([]byte(`{"L":`), s.Elem.text()...), '}')
-	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
-		dst := []byte(`{"M":{`)
-		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendPlainJSON(dst, attr.String(k)), ':')
-			dst = append(dst, s.Keys[k].text()...)
-		}
-		dst = append(dst, '}')
-		if s.Elem != nil {
-			dst = append(append(dst, `,"else":`...), s.Elem.text()...)
-		}
-		return append(dst, '}')
-	}
-	return appendPlainJSON(nil, attr.String(s.Type.String()))
 }
