@@ -75,20 +75,30 @@ func (s *Server) mutations(t *engine.Table, field string, muts []*btpb.Mutation)
 	out := make([]engine.Mutation, len(muts))
 	for i, m := range muts {
 		var err error
-		if out[i], err = s.mutation(t, element(field, i), m); err != nil {
+		if out[i], err = s.mutation(t, listed{field, i}, m); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (s *Server) mutation(t *engine.Table, field string, m *btpb.Mutation) (engine.Mutation, error) {
+// listed is an element of a repeated field, whose name is put together for an
+// error alone: there may be 100,000 that have none.
+type listed struct {
+	field string
+	n     int
+}
+
+func (l listed) name() string              { return element(l.field, l.n) }
+func (l listed) member(name string) string { return l.name() + "." + name }
+
+func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.Mutation, error) {
 	var none engine.Mutation
 	switch k := m.GetMutation().(type) {
 	case *btpb.Mutation_SetCell_:
-		return s.setCell(t, field+".set_cell", k.SetCell, m.GetTimestampOrigin())
+		return s.setCell(t, at, k.SetCell, m.GetTimestampOrigin())
 	case *btpb.Mutation_DeleteFromColumn_:
-		return s.deleteFromColumn(t, field+".delete_from_column", k.DeleteFromColumn)
+		return s.deleteFromColumn(t, at, k.DeleteFromColumn)
 	case *btpb.Mutation_DeleteFromFamily_:
 		name := k.DeleteFromFamily.GetFamilyName()
 		if _, err := family(t, name); err != nil {
@@ -98,15 +108,15 @@ func (s *Server) mutation(t *engine.Table, field string, m *btpb.Mutation) (engi
 	case *btpb.Mutation_DeleteFromRow_:
 		return engine.Mutation{Kind: engine.DeleteFromRow}, nil
 	case *btpb.Mutation_AddToCell_:
-		return s.addToCell(t, field+".add_to_cell", k.AddToCell, m.GetTimestampOrigin())
+		return s.addToCell(t, at.member("add_to_cell"), k.AddToCell, m.GetTimestampOrigin())
 	case *btpb.Mutation_MergeToCell_:
-		return s.mergeToCell(t, field+".merge_to_cell", k.MergeToCell, m.GetTimestampOrigin())
+		return s.mergeToCell(t, at.member("merge_to_cell"), k.MergeToCell, m.GetTimestampOrigin())
 	default:
-		return none, statusInvalid(field, "no mutation is set")
+		return none, statusInvalid(at.name(), "no mutation is set")
 	}
 }
 
-func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
+func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
 	out := engine.Mutation{
 		Kind:      engine.SetCell,
 		Family:    m.GetFamilyName(),
@@ -114,22 +124,23 @@ func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell
 		Timestamp: m.GetTimestampMicros(),
 		Value:     m.GetValue(),
 	}
-	if err := plainFamily(t, field+".family_name", out.Family); err != nil {
+	f, err := family(t, out.Family)
+	switch {
+	case err != nil:
 		return out, err
-	}
-	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
-		return out, err
-	}
-	if err := s.checkValue(field+".value", out.Value); err != nil {
-		return out, err
+	case f.Aggregate != engine.NoAggregate:
+		return out, plainFamily(t, at.member("set_cell.family_name"), out.Family)
+	case s.exceeds(len(out.Qualifier), maxQualifierBytes):
+		return out, s.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
+	case s.exceeds(len(out.Value), maxValueBytes):
+		return out, s.checkValue(at.member("set_cell.value"), out.Value)
 	}
 	switch ts := out.Timestamp; {
 	case ts == -1:
 		out.Timestamp = engine.ServerTimestamp
 	case ts < -1:
-		return out, statusInvalid(field+".timestamp_micros", "%d is negative; only -1, for the server's time, may be", ts)
+		return out, statusInvalid(at.member("set_cell.timestamp_micros"), "%d is negative; only -1, for the server's time, may be", ts)
 	default:
-		var err error
 		if out.Timestamp, err = granular(t, ts, origin); err != nil {
 			return out, err
 		}
@@ -137,7 +148,7 @@ func (s *Server) setCell(t *engine.Table, field string, m *btpb.Mutation_SetCell
 	return out, nil
 }
 
-func (s *Server) deleteFromColumn(t *engine.Table, field string, m *btpb.Mutation_DeleteFromColumn) (engine.Mutation, error) {
+func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_DeleteFromColumn) (engine.Mutation, error) {
 	out := engine.Mutation{
 		Kind:      engine.DeleteFromColumn,
 		Family:    m.GetFamilyName(),
@@ -148,14 +159,14 @@ func (s *Server) deleteFromColumn(t *engine.Table, field string, m *btpb.Mutatio
 	if _, err := family(t, out.Family); err != nil {
 		return out, err
 	}
-	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
-		return out, err
+	if s.exceeds(len(out.Qualifier), maxQualifierBytes) {
+		return out, s.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
 	}
 	if out.Start < 0 || out.End < 0 {
-		return out, statusInvalid(field+".time_range", "[%d, %d) has a negative bound", out.Start, out.End)
+		return out, statusInvalid(at.member("delete_from_column.time_range"), "[%d, %d) has a negative bound", out.Start, out.End)
 	}
 	if out.End != 0 && out.Start >= out.End {
-		return out, statusInvalid(field+".time_range", "[%d, %d) starts at or after its end", out.Start, out.End)
+		return out, statusInvalid(at.member("delete_from_column.time_range"), "[%d, %d) starts at or after its end", out.Start, out.End)
 	}
 	for _, bound := range []int64{out.Start, out.End} {
 		if _, err := granular(t, bound, btpb.Mutation_TIMESTAMP_ORIGIN_UNSPECIFIED); err != nil {
@@ -218,12 +229,15 @@ func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 
 // compileFilter compiles the filter in a field of a request over t.
 func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
-	o := filter.Options{Random: s.random, Ordinals: make(map[string]uint16, len(t.Families))}
+	o := filter.Options{Random: s.random}
 	if s.limits == StrictLimits {
 		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
 	}
-	for _, fam := range t.Families {
-		o.Ordinals[fam.Name] = fam.Ordinal
+	if f != nil {
+		o.Ordinals = make(map[string]uint16, len(t.Families))
+		for _, fam := range t.Families {
+			o.Ordinals[fam.Name] = fam.Ordinal
+		}
 	}
 	p, err := filter.Compile(f, o)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -73,7 +72,7 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 		return err
 	}
 	ctx := stream.Context()
-	rate := rateLimit(ctx)
+	rate := s.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
 		errs := s.mutateEntries(ctx, table, part)
@@ -99,9 +98,8 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 // is no load here to hold it back, so that it may grow by the factor that
 // official clients cap at 1.3, and again after a moment. A client that does not
 // ask is told nothing.
-func rateLimit(ctx context.Context) *btpb.RateLimitInfo {
-	md, _ := metadata.FromIncomingContext(ctx)
-	features := clientFeatures(md)
+func (s *Server) rateLimit(ctx context.Context) *btpb.RateLimitInfo {
+	features := s.clientFeatures(ctx)
 	if !features.GetMutateRowsRateLimit() && !features.GetMutateRowsRateLimit2() {
 		return nil
 	}

@@ -104,11 +104,14 @@ func allBytes(s string, ok func(byte) bool) bool {
 
 // limit refuses n above limit while limits are strict.
 func (s *Server) limit(n, limit int, field, unit string) error {
-	if s.limits == NoLimits || n <= limit {
+	if !s.exceeds(n, limit) {
 		return nil
 	}
 	return statusInvalid(field, "%d %s; the limit is %d", n, unit, limit)
 }
+
+// exceeds reports whether n is above a limit that is enforced.
+func (s *Server) exceeds(n, limit int) bool { return s.limits != NoLimits && n > limit }
 
 // element names the n-th element of a repeated field.
 func element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }

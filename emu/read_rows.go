@@ -2,6 +2,7 @@ package emu
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"strings"
 	"time"
@@ -40,8 +41,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetRowsLimit() < 0 {
 		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
-	md, _ := metadata.FromIncomingContext(ctx)
-	features := clientFeatures(md)
+	features := s.clientFeatures(ctx)
 	if req.GetReversed() && !features.GetReverseScans() {
 		return statusNoReverseScans()
 	}
@@ -51,7 +51,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	}
 	r := &rowReader{
 		program:      program,
-		out:          &rowChunks{send: stream.Send, wholeRows: wantsWholeRows(md), rowLimitBytes: s.rowLimitBytes()},
+		out:          &rowChunks{send: stream.Send, wholeRows: wantsWholeRows(ctx), rowLimitBytes: s.rowLimitBytes()},
 		limit:        req.GetRowsLimit(),
 		tellsScanned: features.GetLastScannedRowResponses(),
 	}
@@ -186,30 +186,42 @@ func (r *rowReader) tellScanned(row []byte, work int64) error {
 
 // clientFeatures decodes the header in which a client says what it can do:
 // FeatureFlags in URL-safe base64, with padding or, from some clients, without.
-// A header that cannot be read says nothing.
-func clientFeatures(md metadata.MD) *btpb.FeatureFlags {
-	flags := &btpb.FeatureFlags{}
-	for _, v := range md.Get("bigtable-features") {
+// A header that cannot be read says nothing. The answer is shared.
+func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
+	for _, v := range metadata.ValueFromIncomingContext(ctx, "bigtable-features") {
+		if last := s.features.Load(); last != nil && last.header == v {
+			return last.flags
+		}
 		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(v, "="))
 		if err != nil {
 			continue
 		}
+		flags := &btpb.FeatureFlags{}
 		if proto.Unmarshal(raw, flags) == nil {
+			s.features.Store(&toldFeatures{header: v, flags: flags})
 			return flags
 		}
 	}
-	return &btpb.FeatureFlags{}
+	return noFeatures
 }
+
+// toldFeatures is a header of clientFeatures, decoded.
+type toldFeatures struct {
+	header string
+	flags  *btpb.FeatureFlags
+}
+
+var noFeatures = &btpb.FeatureFlags{}
 
 // wantsWholeRows recognizes the official Go client, which refuses a message
 // that ends within a row: it checks after every message that none is open
 // (google-cloud-go, bigtable.go: chunkReader.Close). The protocol allows such
 // messages, and other clients read them.
-func wantsWholeRows(md metadata.MD) bool {
-	if len(md.Get("google-cloud-resource-prefix")) == 0 {
+func wantsWholeRows(ctx context.Context) bool {
+	if len(metadata.ValueFromIncomingContext(ctx, "google-cloud-resource-prefix")) == 0 {
 		return false // a caller of the stubs
 	}
-	for _, agent := range md.Get("user-agent") {
+	for _, agent := range metadata.ValueFromIncomingContext(ctx, "user-agent") {
 		if strings.Contains(agent, "grpc-go/") {
 			return true
 		}

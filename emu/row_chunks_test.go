@@ -84,7 +84,7 @@ func TestWantsWholeRows(t *testing.T) {
 		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "grpc-java-netty/1.70.0"), false},
 		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "cbt-go/v1.58.0 grpc-go/1.85.0"), true},
 	} {
-		if got := wantsWholeRows(c.md); got != c.want {
+		if got := wantsWholeRows(metadata.NewIncomingContext(t.Context(), c.md)); got != c.want {
 			t.Errorf("%v: got %v", c.md, got)
 		}
 	}
@@ -93,7 +93,7 @@ func TestWantsWholeRows(t *testing.T) {
 func TestClientFeatures_BadHeaders(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{"", "!", "////", "_w", "CAE"} {
-		got := clientFeatures(metadata.Pairs("bigtable-features", v)).GetReverseScans()
+		got := new(Server).clientFeatures(metadata.NewIncomingContext(t.Context(), metadata.Pairs("bigtable-features", v))).GetReverseScans()
 		if want := v == "CAE"; got != want {
 			t.Errorf("%q: got %v", v, got)
 		}

@@ -19,8 +19,8 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 		if len(key) == 0 {
 			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : row keys must be non-empty", i)
 		}
-		if err := s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes"); err != nil {
-			return filter.RowSet{}, err
+		if s.exceeds(len(key), maxRowKeyBytes) {
+			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes")
 		}
 		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
 	}

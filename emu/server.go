@@ -38,7 +38,8 @@ type Server struct {
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
 
-	routes atomic.Pointer[routes] // the last that were gathered; see currentRoutes
+	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
+	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 

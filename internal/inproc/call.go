@@ -40,7 +40,8 @@ var inprocPeer = peer.Peer{Addr: addr{}, LocalAddr: addr{}}
 type call struct {
 	method string
 	parent context.Context // the client's
-	ctx    context.Context // the handler's
+	own    context.Context // the call's: it ends with the client's, or by cancel
+	ctx    context.Context // the handler's: own, and what a handler may see
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -117,7 +118,7 @@ func finish(opts []grpc.CallOption, err error) {
 }
 
 // ended reports whether the client has left or the channel was closed.
-func (cl *call) ended() bool { return cl.ctx.Err() != nil }
+func (cl *call) ended() bool { return cl.own.Err() != nil }
 
 // contextStatus is what the client sees of a call whose context has ended: its
 // own reason, or that the channel was closed.

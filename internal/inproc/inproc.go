@@ -209,9 +209,8 @@ func (c *Channel) start(ctx context.Context, method string) (*call, error) {
 		return nil, status.FromContextError(err).Err()
 	}
 	cl := &call{method: method, parent: ctx}
-	own, cancel := context.WithCancel(ctx)
-	cl.cancel = cancel
-	base := context.Context(bareContext{own})
+	cl.own, cl.cancel = context.WithCancel(ctx)
+	base := context.Context(bareContext{cl.own})
 	if md, ok := metadata.FromOutgoingContext(ctx); ok {
 		base = metadata.NewIncomingContext(base, md)
 	}
@@ -251,6 +250,9 @@ func (c *Channel) handOver(m any) (proto.Message, error) {
 
 // share makes dst equal to src, sharing everything below the top level.
 func share(dst, src proto.Message) error {
+	if shareKnown(dst, src) {
+		return nil
+	}
 	d, s := dst.ProtoReflect(), src.ProtoReflect()
 	if d.Descriptor() != s.Descriptor() {
 		return status.Errorf(codes.Internal, "inproc: a %s was sent where a %s is expected", s.Descriptor().FullName(), d.Descriptor().FullName())

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -15,7 +16,7 @@ import (
 )
 
 // clientStream is the client's side of a server stream. The handler runs as a
-// coroutine inside RecvMsg.
+// coroutine inside RecvMsg, or at once if its answer is short.
 type clientStream struct {
 	ch   *Channel
 	cl   *call
@@ -28,7 +29,8 @@ type clientStream struct {
 	req     proto.Message
 	next    func() (proto.Message, bool)
 	stop    func()
-	peeked  proto.Message // read ahead by Header
+	peeked  proto.Message   // read ahead by Header
+	short   []proto.Message // what a handler sent that ran at once
 	done    bool
 	err     error // why the stream ended; io.EOF after success
 	handler error // what the handler returned
@@ -38,7 +40,7 @@ func newStream(ch *Channel, cl *call, impl any, desc *grpc.StreamDesc, opts []gr
 	s := &clientStream{ch: ch, cl: cl, impl: impl, desc: desc, opts: opts}
 	s.mu.Lock() // abandon may run at once and must find release
 	defer s.mu.Unlock()
-	s.release = context.AfterFunc(cl.ctx, s.abandon)
+	s.release = context.AfterFunc(cl.own, s.abandon)
 	return s
 }
 
@@ -128,7 +130,15 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 		return nil, s.err
 	}
 	if s.next == nil {
-		s.next, s.stop = iter.Pull(s.messages())
+		if isShort(s.req) {
+			s.run(func(m proto.Message) bool {
+				s.short = append(s.short, m)
+				return true
+			})
+			s.next, s.stop = s.nextShort, func() {}
+		} else {
+			s.next, s.stop = iter.Pull(s.run)
+		}
 	}
 	msg, ok := s.next()
 	switch {
@@ -164,22 +174,43 @@ func (s *clientStream) finishLocked(err error) {
 	}
 }
 
-// messages is what the handler sends, as a sequence.
-func (s *clientStream) messages() iter.Seq[proto.Message] {
-	return func(yield func(proto.Message) bool) {
-		defer recoverTo(&s.handler, s.cl.method)
-		ss := &serverStream{s: s, yield: yield}
-		if icept := s.ch.opts.Stream; icept != nil {
-			info := &grpc.StreamServerInfo{FullMethod: s.cl.method, IsServerStream: true}
-			s.handler = icept(s.impl, ss, info, s.desc.Handler)
-			return
-		}
-		s.handler = s.desc.Handler(s.impl, ss)
+// isShort reports whether the answer to a request is one that its client holds
+// as a whole anyway: of a read of one row, or of the statuses of a write.
+func isShort(req proto.Message) bool {
+	switch req := req.(type) {
+	case *btpb.MutateRowsRequest:
+		return true
+	case *btpb.ReadRowsRequest:
+		return len(req.GetRows().GetRowKeys()) == 1 && len(req.GetRows().GetRowRanges()) == 0
+	default:
+		return false
 	}
 }
 
-// serverStream is the handler's side. All of it runs inside the coroutine,
-// while the client's side holds its lock.
+// nextShort returns the next message of a handler that has run.
+func (s *clientStream) nextShort() (proto.Message, bool) {
+	if len(s.short) == 0 {
+		return nil, false
+	}
+	m := s.short[0]
+	s.short = s.short[1:]
+	return m, true
+}
+
+// run runs the handler; what it sends goes to yield, a sequence of messages.
+func (s *clientStream) run(yield func(proto.Message) bool) {
+	defer recoverTo(&s.handler, s.cl.method)
+	ss := &serverStream{s: s, yield: yield}
+	if icept := s.ch.opts.Stream; icept != nil {
+		info := &grpc.StreamServerInfo{FullMethod: s.cl.method, IsServerStream: true}
+		s.handler = icept(s.impl, ss, info, s.desc.Handler)
+		return
+	}
+	s.handler = s.desc.Handler(s.impl, ss)
+}
+
+// serverStream is the handler's side. All of it runs inside run, while the
+// client's side holds its lock.
 type serverStream struct {
 	s       *clientStream
 	yield   func(proto.Message) bool
