@@ -94,6 +94,9 @@ type store struct {
 	tx       transactions
 	segments segmentCuts
 
+	targets     sync.Map     // *target by table id
+	targetCount atomic.Int64 // of targets, about
+
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
 	epoch  int64         // counts the stores opened on the catalog
@@ -191,7 +194,31 @@ func (s *store) newUUID() string {
 }
 
 // tablePath returns the full name of a Bigtable table.
-func (s *store) tablePath(id string) string { return s.instance + "/tables/" + id }
+func (s *store) tablePath(id string) string { return s.target(id).path }
+
+// target is a Bigtable table as calls on it name it.
+type target struct {
+	path    string      // full name
+	headers metadata.MD // of every call; never changed
+}
+
+// maxTargets bounds the targets that are kept.
+const maxTargets = 4096
+
+// target returns the target of a table id.
+func (s *store) target(id string) *target {
+	if t, ok := s.targets.Load(id); ok {
+		return t.(*target) //nolint:forcetypeassert // nothing else is stored
+	}
+	path := s.instance + "/tables/" + id
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures, routingHeader, "table_name="+url.QueryEscape(path))}
+	if s.targetCount.Add(1) > maxTargets {
+		s.targets.Clear() // tables come and go
+		s.targetCount.Store(1)
+	}
+	s.targets.Store(id, t)
+	return t
+}
 
 // featuresHeader tells a Bigtable what its client understands: without it a
 // reversed read is refused. Its value is FeatureFlags in URL-safe base64.
@@ -210,8 +237,11 @@ var clientFeatures = func() string {
 
 // outgoing adds the headers of a call on a table.
 func (s *store) outgoing(ctx context.Context, table string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx,
-		featuresHeader, clientFeatures, routingHeader, "table_name="+url.QueryEscape(s.tablePath(table)))
+	headers := s.target(table).headers
+	if own, ok := metadata.FromOutgoingContext(ctx); ok {
+		headers = metadata.Join(own, headers)
+	}
+	return metadata.NewOutgoingContext(ctx, headers)
 }
 
 // checkAndMutate applies one of the lists to a row: yes if the filter passes

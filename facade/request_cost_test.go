@@ -1,0 +1,153 @@
+package facade
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// newSharingServer returns a server over an emulator whose messages are not
+// copied, as in use.
+func newSharingServer(tb testing.TB) *Server {
+	tb.Helper()
+	db, err := engine.Open(engine.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := New(tb.Context(), Options{
+		Conn: srv.Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// The tables of the measurements: items of 1 KB, 100 a partition, in one table
+// with an index, in the other without.
+const (
+	costIndexed = "Indexed"
+	costPlain   = "Plain"
+	costItems   = 2000
+)
+
+// loadCostTables makes both tables and fills them.
+func loadCostTables(tb testing.TB, s *Server) {
+	tb.Helper()
+	const schema = `"BillingMode":"PAY_PER_REQUEST",
+		"KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}`
+	const index = `,{"AttributeName":"GPK","AttributeType":"S"},{"AttributeName":"GSK","AttributeType":"S"}],
+		"GlobalSecondaryIndexes":[{"IndexName":"GSI","Projection":{"ProjectionType":"ALL"},
+		"KeySchema":[{"AttributeName":"GPK","KeyType":"HASH"},{"AttributeName":"GSK","KeyType":"RANGE"}]}]`
+	must(tb, s, "CreateTable", `{"TableName":"`+costIndexed+`",`+schema+index+`}`)
+	must(tb, s, "CreateTable", `{"TableName":"`+costPlain+`",`+schema+`]}`)
+	for _, table := range []string{costIndexed, costPlain} {
+		for i := 0; i < costItems; i += 25 {
+			must(tb, s, "BatchWriteItem", costBatch(table, i, 0))
+		}
+	}
+}
+
+func costKey(i int) string {
+	return fmt.Sprintf(`{"PK":{"S":"p%08d"},"SK":{"S":"s%04d"}}`, i/100, i%100)
+}
+
+// costItem is an item of 1 KB; salt changes its payload.
+func costItem(i, salt int) string {
+	return fmt.Sprintf(`{"PK":{"S":"p%08d"},"SK":{"S":"s%04d"},"GPK":{"S":"g%08d"},"GSK":{"S":"k%010d"},"N":{"N":"%d"},"V":{"S":"%s%08d"}}`,
+		i/100, i%100, i%(costItems/100), i, i, strings.Repeat("v", 1016), salt)
+}
+
+func costBatch(table string, from, salt int) string {
+	var b strings.Builder
+	for i := range 25 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`{"PutRequest":{"Item":` + costItem(from+i, salt) + `}}`)
+	}
+	return `{"RequestItems":{"` + table + `":[` + b.String() + `]}}`
+}
+
+// costRequests are the requests whose cost is looked at; n numbers them.
+var costRequests = []struct {
+	name      string
+	operation string
+	body      func(n int) string
+}{
+	{"Get", "GetItem", func(n int) string { return `{"TableName":"` + costIndexed + `","Key":` + costKey(n%costItems) + `}` }},
+	{"Put", "PutItem", func(n int) string {
+		return `{"TableName":"` + costIndexed + `","Item":` + costItem(n%costItems, n) + `}`
+	}},
+	{"Put_Conditional", "PutItem", func(n int) string {
+		return `{"TableName":"` + costIndexed + `","Item":` + costItem(n%costItems, n) + `,"ConditionExpression":"attribute_exists(PK)"}`
+	}},
+	{"Put_Plain", "PutItem", func(n int) string {
+		return `{"TableName":"` + costPlain + `","Item":` + costItem(n%costItems, n) + `}`
+	}},
+	{"Update_Spread", "UpdateItem", func(n int) string {
+		return `{"TableName":"` + costIndexed + `","Key":` + costKey(n%costItems) + `,"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}}`
+	}},
+	{"Update_Hot", "UpdateItem", func(int) string {
+		return `{"TableName":"` + costIndexed + `","Key":` + costKey(0) + `,"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}}`
+	}},
+	{"Query", "Query", func(n int) string {
+		return fmt.Sprintf(`{"TableName":"%s","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p%08d"}}}`, costIndexed, n%(costItems/100))
+	}},
+	{"Query_Index", "Query", func(n int) string {
+		return fmt.Sprintf(`{"TableName":"%s","IndexName":"GSI","KeyConditionExpression":"GPK = :p","ExpressionAttributeValues":{":p":{"S":"g%08d"}}}`, costIndexed, n%(costItems/100))
+	}},
+	{"Scan_1MB", "Scan", func(int) string { return `{"TableName":"` + costIndexed + `"}` }},
+	{"BatchWrite", "BatchWriteItem", func(n int) string { return costBatch(costIndexed, n*25%costItems, n) }},
+	{"TransactWrite", "TransactWriteItems", func(n int) string {
+		var b strings.Builder
+		for i := range 10 {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(`{"Put":{"TableName":"` + costIndexed + `","Item":` + costItem((n+i)%costItems, n) + `}}`)
+		}
+		return `{"TransactItems":[` + b.String() + `]}`
+	}},
+}
+
+// BenchmarkRequest measures requests without the SDK and without a port.
+func BenchmarkRequest(b *testing.B) {
+	for _, r := range costRequests {
+		b.Run(r.name, func(b *testing.B) {
+			s := newSharingServer(b)
+			loadCostTables(b, s)
+			bodies := make([][]byte, 256)
+			for n := range bodies {
+				bodies[n] = []byte(r.body(n * 7))
+			}
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if _, err := s.Call(b.Context(), r.operation, bodies[n%len(bodies)]); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+		})
+	}
+}
