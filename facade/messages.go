@@ -178,9 +178,10 @@ const (
 
 // I. Batches, transactions, expiry and tags.
 const (
-	msgBatchGetEmpty       = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
-	msgBatchWriteEmpty     = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
-	msgBatchGetTooMany     = "Too many items requested for the BatchGetItem call"                                                                                        // 148
+	msgBatchGetEmpty       = "The requestItems parameter is required for BatchGetItem"   // 146
+	msgBatchWriteEmpty     = "The requestItems parameter is required for BatchWriteItem" // 147
+	msgBatchGetTooMany     = "Too many items requested for the BatchGetItem call"        // 148
+	msgMapKeys             = "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: " + namePatternText + "]"
 	msgBatchWriteTooMany   = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // 149
 	msgBatchWriteSum       = "Too many items requested for the BatchWriteItem call"
 	msgBatchWriteAction    = "Each write request must hold exactly one of PutRequest and DeleteRequest"

@@ -50,17 +50,17 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 	if err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
 		bt := &tables[i]
 		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
 			return nil, err
 		}
-		seen := map[string]bool{}
 		for _, key := range bt.request.Keys {
 			if err := checkKey(bt.table.Key, key.Item); err != nil {
 				return nil, err
 			}
-			text := string(attr.AppendItemJSON(nil, key.Item))
+			text := bt.name + string(attr.AppendItemJSON(nil, key.Item))
 			if seen[text] {
 				return nil, validationError(msgDuplicateKeys)
 			}
@@ -97,9 +97,9 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	var tables []batchGetTable
 	for _, member := range sortedKeys(in.RequestItems) {
 		request := in.RequestItems[member]
-		tables = append(tables, batchGetTable{member: member, name: v.tableName(&member), request: request})
+		tables = append(tables, batchGetTable{member: member, name: v.batchTable(member, fmt.Sprintf("[%d keys]", len(request.Keys))), request: request})
 		path := "RequestItems." + member + ".member."
-		if len(request.Keys) == 0 {
+		if v.required(path+"Keys", request.Keys != nil); request.Keys != nil && len(request.Keys) == 0 {
 			v.fail(path+"Keys", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
 		}
 		if n := len(request.Keys); n > maxBatchGetKeys {

@@ -52,12 +52,13 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	if err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
 		bt := &tables[i]
 		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
 			return nil, err
 		}
-		if err := s.checkBatchWrites(ctx, bt); err != nil {
+		if err := s.checkBatchWrites(ctx, bt, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +116,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	var tables []batchWriteTable
 	for _, member := range sortedKeys(in.RequestItems) {
 		writes := in.RequestItems[member]
-		tables = append(tables, batchWriteTable{member: member, name: v.tableName(&member), writes: writes})
+		tables = append(tables, batchWriteTable{member: member, name: v.batchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
 		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {
 			v.fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), msgBatchWriteTooMany)
 		}
@@ -162,9 +163,8 @@ func (v *validator) writeRequest(w writeRequest) error {
 }
 
 // checkBatchWrites checks the writes of one table against its schema and its
-// layout, and for keys written twice.
-func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable) error {
-	seen := map[string]bool{}
+// layout, and for keys written twice: seen are those of the request so far.
+func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen map[string]bool) error {
 	for _, w := range bt.writes {
 		var err error
 		if w.PutRequest != nil {
@@ -181,7 +181,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable) erro
 			return err
 		}
 		key, _ := w.target(bt.table)
-		text := string(attr.AppendItemJSON(nil, key))
+		text := bt.name + string(attr.AppendItemJSON(nil, key))
 		if seen[text] {
 			return validationError(msgDuplicateKeys)
 		}

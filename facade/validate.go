@@ -190,11 +190,27 @@ func (v *validator) tableName(value *string) string {
 		v.required(member, false)
 		return ""
 	}
-	name := *value
-	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
-		name = m[1]
-	}
+	name := tableOfARN(*value)
 	v.name(member, name)
+	return name
+}
+
+// tableOfARN returns the name in a table's ARN; what is none it returns as it
+// is.
+func tableOfARN(given string) string {
+	if m := tableARNPattern.FindStringSubmatch(given); m != nil && len(given) <= maxTableARNChars {
+		return m[1]
+	}
+	return given
+}
+
+// batchTable checks a name in RequestItems, which may be a table's ARN, and
+// returns the table's; value stands for what the request wants of it.
+func (v *validator) batchTable(given, value string) string {
+	name := tableOfARN(given)
+	if n := utf8.RuneCountInString(name); n < minTableNameChars || n > maxTableNameChars || !namePattern.MatchString(name) {
+		v.fail("RequestItems", "'{"+given+"="+value+"}'", msgMapKeys)
+	}
 	return name
 }
 
@@ -221,10 +237,7 @@ func (v *validator) controlTableName(value *string) (string, error) {
 	if value == nil {
 		return "", validationError(fmt.Sprintf(msgParameterRequired, "TableName"))
 	}
-	name := *value
-	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
-		name = m[1]
-	}
+	name := tableOfARN(*value)
 	n := utf8.RuneCountInString(name)
 	wrongLength := n > 0 && (n < minTableNameChars || n > maxTableNameChars)
 	if wrongLength && v.operation != "CreateTable" { // which says it by the constraint

@@ -372,6 +372,28 @@ func TestServe_Limits(t *testing.T) {
 	}
 }
 
+// TestServe_Headers: headers that are too long for DynamoDB.
+func TestServe_Headers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+	for size, want := range map[int]int{15 << 10: http.StatusOK, 20 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.env["AWS_ENDPOINT_URL_DYNAMODB"], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Long", strings.Repeat("a", size))
+		request.Close = true
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("a header of %d bytes: %s, want %d", size, answer.Status, want)
+		}
+	}
+}
+
 // TestServe_Warnings: a door open to other machines is warned of; a shut one
 // is not announced.
 func TestServe_Warnings(t *testing.T) {

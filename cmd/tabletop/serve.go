@@ -28,6 +28,9 @@ import (
 const (
 	// maxMessageBytes is the largest message a Bigtable takes or gives.
 	maxMessageBytes = 256 << 20
+	// maxDynamoDBHeaderBytes is the largest request line with its headers that
+	// DynamoDB takes. Package net/http lets up to 4 KB more pass.
+	maxDynamoDBHeaderBytes = 16 << 10
 	// stopTimeout bounds how long a clean stop waits for requests in flight.
 	stopTimeout = 5 * time.Second
 )
@@ -310,6 +313,7 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	web := &http.Server{
 		Handler:           f,
 		ReadHeaderTimeout: time.Minute,
+		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
 	s.closers = append(s.closers, func() error {
