@@ -91,6 +91,10 @@ var (
 	errTokenRunning  = errors.New("the request with this token is still running")
 )
 
+// errRecordGone: a transaction took so long that others have finished it and
+// removed its record. It may have been committed.
+var errRecordGone = errors.New("the record of the transaction is gone")
+
 // errSnapshot: an item changed under every attempt to read it with others.
 var errSnapshot = errors.New("item is being written")
 
@@ -216,13 +220,15 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 	return r
 }
 
-// record writes the record of a transaction that begins.
+// record writes the record of a transaction that begins. If there is one it is
+// this, delivered twice, and may be decided.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
 	now := s.nowMicros()
-	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(r.state)),
 		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
 	})
+	return err
 }
 
 // readTransaction reads a record; its state is 0 if there is none.
@@ -235,8 +241,7 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 }
 
 // decide makes a record committed or aborted that is pending or reading, as r
-// says. It reports false when
-// someone else has decided.
+// says. It reports false when someone else has decided. Errors: errRecordGone.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
 	ok, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
@@ -247,7 +252,15 @@ func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (b
 		return ok, err
 	}
 	// Nobody else commits it: it may be this request, delivered twice.
+	return s.isCommitted(ctx, r)
+}
+
+// isCommitted reads how a decided transaction stands. Errors: errRecordGone.
+func (s *store) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
 	now, err := s.readTransaction(ctx, r.id)
+	if err == nil && now.state == 0 {
+		err = errRecordGone
+	}
 	return err == nil && now.state == transactionCommitted, err
 }
 
@@ -730,13 +743,17 @@ func (s *store) decided(ctx context.Context, r *transactionRecord, cause error) 
 	if err == nil && aborted {
 		return false, nil
 	}
-	var now transactionRecord
 	if err == nil {
-		if now, err = s.readTransaction(ctx, r.id); err == nil {
-			return now.state == transactionCommitted, nil
+		if committed, err = s.isCommitted(ctx, r); err == nil {
+			return committed, nil
 		}
 	}
-	s.leave(r.id)
+	if errors.Is(err, errRecordGone) {
+		// Intents that came after it, if any, are of an aborted one.
+		s.abandon(ctx, r)
+	} else {
+		s.leave(r.id)
+	}
 	return false, fmt.Errorf("it is not known whether the transaction is committed: %w", errors.Join(cause, err))
 }
 
@@ -771,6 +788,11 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 	if err := s.settleItems(ctx, r); err != nil {
 		return err
 	}
+	return s.removeRecord(ctx, r)
+}
+
+// removeRecord removes the record of a transaction of which no intent is left.
+func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
 	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
 }
 
@@ -803,7 +825,8 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 
 // recoverTransactions finishes the transactions of which there is a record:
 // those of which the time is over, or with force all. A pending one is
-// aborted. The record of one that its owner may still be at is left.
+// aborted. The record of one that its owner may still be at is left: the owner
+// may have to learn from it how it was decided.
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
@@ -841,7 +864,7 @@ func (s *store) recoverTransaction(ctx context.Context, r *transactionRecord, fo
 			}
 		}
 	}
-	if r.state == transactionAborted && !s.expired(r) {
+	if !s.expired(r) {
 		return s.settleItems(ctx, r)
 	}
 	return s.finish(ctx, r)
@@ -859,6 +882,9 @@ func (s *store) settleTransactions(ctx context.Context) error {
 		r, err := s.readTransaction(ctx, id)
 		if err == nil {
 			err = s.recoverTransaction(ctx, &r, true)
+		}
+		if err == nil && r.state != 0 {
+			err = s.removeRecord(ctx, &r)
 		}
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -203,14 +204,24 @@ func TestTransact_Model(t *testing.T) {
 	}
 }
 
-// lostConn fails all writes from the nth on. With late the first of them
-// happens all the same: its answer is lost.
+// fate is what becomes of the last write of a process that ends.
+type fate string
+
+const (
+	fateNever fate = "never" // it does not happen
+	fateDone  fate = "done"  // its answer is lost
+	fateLater fate = "later" // it happens when others have gone on
+	fateAgain fate = "again" // it happens, and once more when others have gone on
+)
+
+// lostConn fails all writes from the nth on.
 type lostConn struct {
 	grpc.ClientConnInterface
-	mu   sync.Mutex
-	left int // writes until the end; negative: it never comes
-	late bool
-	lost bool
+	mu    sync.Mutex
+	left  int // writes until the end; negative: it never comes
+	fate  fate
+	lost  bool
+	onWay func(context.Context) error // the write that happens when others have gone on
 }
 
 func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
@@ -222,15 +233,31 @@ func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opt
 		c.lost = true
 	}
 	c.mu.Unlock()
-	if lost || last {
-		if last && !lost && c.late {
+	if !lost && !last {
+		return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	}
+	if last && !lost {
+		if c.fate == fateDone || c.fate == fateAgain {
 			if err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...); err != nil {
 				return err
 			}
 		}
-		return status.Error(codes.Unavailable, "the process has ended")
+		if c.fate == fateLater || c.fate == fateAgain {
+			sent, answer := proto.Clone(req.(proto.Message)), proto.Clone(resp.(proto.Message))
+			c.onWay = func(ctx context.Context) error {
+				return c.ClientConnInterface.Invoke(ctx, method, sent, answer, opts...)
+			}
+		}
 	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	return status.Error(codes.Unavailable, "the process has ended")
+}
+
+// arrive lets the write happen that was on its way. It may fail, as one on a
+// table that is gone does; there is nobody to be told.
+func (c *lostConn) arrive(ctx context.Context) {
+	if c.onWay != nil {
+		_ = c.onWay(ctx)
+	}
 }
 
 // crashSteps are the writes of crashTransaction, and one more.
@@ -251,10 +278,10 @@ func TestTransact_Crash(t *testing.T) {
 			}
 			for _, next := range nexts {
 				for step := range crashSteps {
-					for _, late := range []bool{false, true} {
-						t.Run(fmt.Sprintf("%s/%d/%v", next, step, late), func(t *testing.T) {
+					for _, last := range []fate{fateNever, fateDone, fateLater, fateAgain} {
+						t.Run(fmt.Sprintf("%s/%d/%s", next, step, last), func(t *testing.T) {
 							t.Parallel()
-							crashTransaction(t, conn, next, step, late)
+							crashTransaction(t, conn, next, step, last)
 						})
 					}
 				}
@@ -263,14 +290,14 @@ func TestTransact_Crash(t *testing.T) {
 	}
 }
 
-func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, step int, late bool) {
+func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, step int, last fate) {
 	t.Helper()
 	ctx := t.Context()
-	lost := &lostConn{ClientConnInterface: conn, left: -1, late: late}
+	lost := &lostConn{ClientConnInterface: conn, left: -1, fate: last}
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
 	o := testOptions(lost)
 	o.Now = now.Now
-	o.Instance = fmt.Sprintf("%s-%d-%v", next, step, late)
+	o.Instance = fmt.Sprintf("%s-%d-%s", next, step, last)
 	s := openStore(t, o)
 	spec := indexedTable("crash")
 	spec.Indexes = spec.Indexes[:1]
@@ -338,6 +365,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 			t.Fatalf("snapshot: %v, %v", ok, err)
 		}
 	}
+	lost.arrive(ctx)
 	var items []attr.Item
 	got := model{}
 	for _, key := range keys {
@@ -385,24 +413,169 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 	}
 }
 
-// hookConn calls hook before a transaction is committed.
+// againConn delivers the write copied once more, after the write at, and fails
+// all later ones.
+type againConn struct {
+	grpc.ClientConnInterface
+	copied, at int
+	writes     int
+	send       func(context.Context) error
+}
+
+func (c *againConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	n := c.writes
+	c.writes++
+	if c.at >= 0 && n > c.at {
+		return status.Error(codes.Unavailable, "the process has ended")
+	}
+	if n == c.copied {
+		sent, answer := proto.Clone(req.(proto.Message)), proto.Clone(resp.(proto.Message))
+		c.send = func(ctx context.Context) error { return c.ClientConnInterface.Invoke(ctx, method, sent, answer, opts...) }
+	}
+	if err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...); err != nil || n != c.at {
+		return err
+	}
+	return c.send(ctx)
+}
+
+// A write of a transaction arrives twice, the second time after any later one,
+// and then its process ends: all happens or nothing, and what was answered holds.
+func TestTransact_ArrivesAgain(t *testing.T) {
+	t.Parallel()
+	conn := backends["emu"](t)
+	for copied := range crashSteps - 1 {
+		t.Run(strconv.Itoa(copied), func(t *testing.T) {
+			t.Parallel()
+			for at := copied; at < crashSteps-1; at++ {
+				ctx := t.Context()
+				c := &againConn{ClientConnInterface: conn, copied: -1, at: -1}
+				now := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+				o := testOptions(c)
+				o.Now, o.Instance = now.Now, fmt.Sprintf("again-%d-%d", copied, at)
+				s := openStore(t, o)
+				spec := indexedTable("again")
+				spec.Indexes = spec.Indexes[:1]
+				def := newTable(t, s, spec)
+				for _, item := range []attr.Item{account("a", 100), account("gone", 1)} {
+					if err := put(ctx, s, def, item); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.copied, c.at = c.writes+copied, c.writes+at
+				changes := append(transfer(def, "a", "b", 30),
+					replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
+					checkOnly(def, keyAttrs(def, account("none", 0)), func(attr.Item) error { return nil }))
+				ok, _, _ := s.transact(ctx, transactionRequest{token: "token"}, changes)
+				c.copied, c.at = -1, -1
+				now.Advance(transactionTimeout)
+				s = openStore(t, o)
+				if err := s.recoverTransactions(ctx, false); err != nil {
+					t.Error(err)
+				}
+				item, err := s.getItem(ctx, def, keyAttrs(def, account("a", 0)))
+				if err != nil {
+					t.Error(err)
+				}
+				after := []attr.Item{account("a", 70), account("b", 30)}
+				if sumOf(item) == 100 && !ok {
+					after = []attr.Item{account("a", 100), account("gone", 1)}
+				}
+				want := model{}
+				for _, item := range after {
+					want[keyText(keyAttrs(def, item))] = item
+				}
+				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+				if d := diffItems(want.sorted(def.Key, func(attr.Item) bool { return true }), got); d != "" || err != nil {
+					t.Errorf("write %d again after write %d: %v (-want +got):\n%s", copied, at, err, d)
+				}
+				checkNoIntents(t, s, def.BigtableTable)
+				if err := checkIndexes(ctx, s, def, want); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A process is not told that its transaction was canceled when it was
+// committed, though others have finished it before the process knew.
+func TestTransact_FinishedByOthers(t *testing.T) {
+	t.Parallel()
+	for _, expired := range []bool{false, true} {
+		for _, answer := range []error{nil, status.Error(codes.Unavailable, "lost")} {
+			t.Run(fmt.Sprintf("%v/%v", expired, answer), func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				c := &hookConn{ClientConnInterface: backends["emu"](t)}
+				now := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+				o := testOptions(c)
+				o.Now = now.Now
+				s := openStore(t, o)
+				def := newTable(t, s, indexedTable("finished"))
+				if err := put(ctx, s, def, account("a", 50)); err != nil {
+					t.Fatal(err)
+				}
+				c.committed = func() error {
+					if expired {
+						now.Advance(transactionTimeout)
+					}
+					openStore(t, o)
+					return answer
+				}
+				changes := transfer(def, "a", "b", 20)
+				ok, _, err := s.transact(ctx, transactionRequest{}, changes)
+				if !ok && err == nil {
+					t.Errorf("the transaction was canceled: %v, %v", changes[0].err, changes[1].err)
+				}
+				if ok == expired {
+					t.Errorf("transact: %v, %v", ok, err)
+				}
+				now.Advance(transactionTimeout)
+				if err := s.recoverTransactions(ctx, false); err != nil {
+					t.Error(err)
+				}
+				want := model{}
+				for _, item := range []attr.Item{account("a", 30), account("b", 20)} {
+					want[keyText(keyAttrs(def, item))] = item
+				}
+				checkNoIntents(t, s, def.BigtableTable)
+				if err := checkIndexes(ctx, s, def, want); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// hookConn calls hook before a transaction is committed, and committed after:
+// an error takes the place of the answer, and without one the request is
+// delivered again.
 type hookConn struct {
 	grpc.ClientConnInterface
-	mu   sync.Mutex
-	hook func()
+	mu        sync.Mutex
+	hook      func()
+	committed func() error
 }
 
 func (c *hookConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	if r, ok := req.(*btpb.CheckAndMutateRowRequest); ok && strings.HasPrefix(string(r.GetRowKey()), transactionRowPrefix) {
-		c.mu.Lock()
-		hook := c.hook
-		c.hook = nil
-		c.mu.Unlock()
-		if hook != nil {
-			hook()
+	r, ok := req.(*btpb.CheckAndMutateRowRequest)
+	if !ok || !strings.HasPrefix(string(r.GetRowKey()), transactionRowPrefix) || len(r.GetTrueMutations()) == 0 { // not a decision
+		return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	}
+	c.mu.Lock()
+	hook, committed := c.hook, c.committed
+	c.hook, c.committed = nil, nil
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	if err == nil && committed != nil {
+		if err = committed(); err == nil {
+			err = c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 		}
 	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	return err
 }
 
 // While a transaction runs its items read as before, and nobody writes them;
