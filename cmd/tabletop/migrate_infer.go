@@ -72,7 +72,7 @@ func (c *planCommand) Validate() error { return errors.Join(c.validateInput(), c
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, and the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy).`
+	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes with the row key of one, the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy), and what else changes.`
 }
 
 // Run prints the plan.

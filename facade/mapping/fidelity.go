@@ -225,6 +225,9 @@ func (m *Mapping) Notes() []string {
 	if l.ttl != nil {
 		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
 	}
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == TTLAttribute {
+		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB door does, or who reads them", ttl.Attribute))
+	}
 	for i := range m.spec.Source.GSIs {
 		g := &m.spec.Source.GSIs[i]
 		switch g.As {
@@ -234,5 +237,6 @@ func (m *Mapping) Notes() []string {
 			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay", g.Name))
 		}
 	}
+	notes = append(notes, "streams, capacity, access policies and backups of the DynamoDB table are not mapped")
 	return notes
 }
