@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +33,21 @@ const rootPath = "Item"
 // Reading is strict: member names match case by case and occur once, a value
 // has exactly one type tag, binaries are standard padded base64, NULL is true,
 // sets hold a member and none twice, text is UTF-8.
-func UnmarshalItem(data []byte) (Item, error) { return unmarshal(data, DecodeItem) }
+func UnmarshalItem(data []byte) (Item, error) {
+	if m, ok := scan(data, func(s *scanner) (map[string]Value, bool) { return s.members(1) }); ok {
+		return m, nil
+	}
+	return unmarshal(data, DecodeItem)
+}
 
 // UnmarshalValue reads one value, `{"S": "…"}`, from data, which holds nothing
 // else, as strictly as UnmarshalItem. Errors are of type *Error.
-func UnmarshalValue(data []byte) (Value, error) { return unmarshal(data, DecodeValue) }
+func UnmarshalValue(data []byte) (Value, error) {
+	if v, ok := scan(data, func(s *scanner) (Value, bool) { return s.value(1) }); ok {
+		return v, nil
+	}
+	return unmarshal(data, DecodeValue)
+}
 
 func unmarshal[T any](data []byte, decode func(*jsontext.Decoder) (T, error)) (T, error) {
 	var zero T
@@ -474,8 +483,14 @@ func AppendItemJSON(dst []byte, item Item) []byte {
 }
 
 func appendMembers(dst []byte, m map[string]Value) []byte {
+	var few [24]string // enough for most items, and off the heap
+	names := few[:0]
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
 	dst = append(dst, '{')
-	for i, name := range slices.Sorted(maps.Keys(m)) {
+	for i, name := range names {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -498,8 +513,22 @@ func appendMember(dst []byte, t Type, s string) []byte {
 // appendText appends a JSON string. Text is UTF-8 by construction; what is not
 // becomes U+FFFD, and the error that says so has no one to go to.
 func appendText(dst []byte, s string) []byte {
+	if isPlain(s) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
 	dst, _ = jsontext.AppendQuote(dst, s)
 	return dst
+}
+
+// isPlain reports whether a string is its own JSON: of ASCII characters that
+// have no escapes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // String returns the canonical JSON of v, for messages and debugging.

@@ -320,11 +320,16 @@ func FuzzUnmarshalItem(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":{"S":"x"}}`, `{"a":{"NS":["1","2.50"]},"b":{"L":[{"NULL":true},{"M":{"k":{"B":"AA=="}}}]}}`,
 		`{"a":{"BS":["AA=="]},"z":{"BOOL":false}}`, `{"a":` + nested(32) + `}`, `{"a":{"SS":["a","a"]}}`, `{"a":{}}`, "{\"a\":{\"S\":\"\xff\"}}",
+		" {\t\"a\" : { \"L\" : [ ] , \n} } ", `{"a":{"S":"\u00e9\\\"é"},"\u0061":{"S":"x"}}`, `{"a":{"S":"\ud800"}}`, `{"a":{"NULL":true},"a":{"NULL":true}}`,
+		`{"a":{"SS":["a",]}}`, `{"a":{"M":{}}}x`, "{\"a\":{\"S\":\"\x01\"}}", `{"a":{"S":"\`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		item, err := UnmarshalItem(bytes.Clone(data))
+		if decoded, decodeErr := unmarshal(data, DecodeItem); (err == nil) != (decodeErr == nil) || err == nil && !EqualItems(item, decoded) {
+			t.Fatalf("scanned as %v, %v; decoded as %v, %v", item, err, decoded, decodeErr)
+		}
 		if err != nil {
 			var e *Error
 			if !errors.As(err, &e) || e.Error() == "" {
