@@ -41,6 +41,11 @@ func decodeRequest(body []byte, in any) error {
 }
 
 func encodeResponse(out any) ([]byte, error) {
+	if items, ok := out.(itemsAnswer); ok {
+		var w answerWriter
+		items.writeJSON(&w)
+		return w.end()
+	}
 	return json.Marshal(out, responseOptions)
 }
 
