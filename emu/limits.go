@@ -67,6 +67,10 @@ const (
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
+	// streamWorkers is the number of goroutines that answer calls from a wire
+	// one after the other. Their stacks have grown already, which is a tenth of
+	// a small call's time; calls beyond them get goroutines of their own.
+	streamWorkers = 16
 	// maxMessageBytes bounds a response of ReadRows with several rows,
 	// including the protocol's overhead.
 	maxMessageBytes = 1<<20 - 1

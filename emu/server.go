@@ -90,6 +90,7 @@ func New(o Options) (*Server, error) {
 		grpc.StreamInterceptor(o.StreamInterceptor),
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
 		grpc.MaxSendMsgSize(maxReceiveBytes),
+		grpc.NumStreamWorkers(streamWorkers),
 		// Official clients ping idle channels every 30 seconds; grpc's default
 		// policy would end their connections for it.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
