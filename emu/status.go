@@ -179,6 +179,8 @@ func toStatus(err error) error {
 		code = codes.InvalidArgument
 	case errors.Is(err, engine.ErrNotCounter), errors.Is(err, engine.ErrValueTooLarge):
 		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrNoSpace):
+		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
 	case errors.Is(err, engine.ErrClosed):
 		code = codes.Unavailable
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -70,7 +72,7 @@ const logBlock = 32 << 10
 
 // TestDamage flips a byte here and there in the files of a store, one at a
 // time. What is read then is what was written, or an error that names the file
-// by its number: no row goes missing unsaid, and nothing panics. The one
+// and says what can be done: no row goes missing unsaid, and nothing panics. The one
 // exception is the last block of the log, whose damage looks like the end that
 // a crash leaves: what was written before it is there.
 func TestDamage(t *testing.T) {
@@ -108,8 +110,8 @@ func TestDamage(t *testing.T) {
 						// a crash leaves.
 					case err == nil && got != want:
 						t.Errorf("%s, byte %d of %d: %d bytes are read of %d, without an error", name, at, size, len(got), len(want))
-					case err != nil && !strings.Contains(err.Error(), strings.TrimSuffix(fs.PathBase(name), suffix)):
-						t.Errorf("%s, byte %d of %d: the error does not name the file: %v", name, at, size, err)
+					case err != nil && (!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "load the data again")):
+						t.Errorf("%s, byte %d of %d: the error does not name the file, or what to do: %v", name, at, size, err)
 					case err != nil:
 						told++
 					}
@@ -182,5 +184,116 @@ func TestFaults_Named(t *testing.T) {
 				t.Errorf("after the failure:\n%swant:\n%s", got, want)
 			}
 		})
+	}
+}
+
+// TestFaults_Files lets the disk be full, or a sync fail, under the files that
+// memory buffers are written to, and under the list of those files: the writers
+// that wait for room get an error that says what happened and to which file,
+// nothing is tried again and again, and what was acknowledged is there when the
+// store is opened with room again, whether it was closed or crashed.
+func TestFaults_Files(t *testing.T) {
+	t.Parallel()
+	syncs := []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}
+	for _, c := range []struct {
+		name  string
+		errno syscall.Errno
+		file  string // in its name
+		kinds []errorfs.OpKind
+	}{
+		{"table, created on a full disk", syscall.ENOSPC, ".sst", []errorfs.OpKind{errorfs.OpCreate}},
+		{"table, disk full", syscall.ENOSPC, ".sst", []errorfs.OpKind{errorfs.OpFileWrite}},
+		{"table, sync", syscall.EIO, ".sst", syncs},
+		{"list, disk full", syscall.ENOSPC, "MANIFEST", []errorfs.OpKind{errorfs.OpFileWrite}},
+		{"list, sync", syscall.EIO, "MANIFEST", syncs},
+		{"all, disk full", syscall.ENOSPC, "data", []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpCreate}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			mem := vfs.NewCrashableMem()
+			var failing atomic.Bool
+			var struck atomic.Int32
+			fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if !failing.Load() || !strings.Contains(op.Path, c.file) || !slices.Contains(c.kinds, op.Kind) {
+					return nil
+				}
+				struck.Add(1)
+				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // as os does
+			}))
+			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 64 << 10}
+			d := openTest(t, o)
+			createTest(t, d, "f")
+			failing.Store(true)
+			const writers, rows = 4, 500 // eight times what two buffers hold
+			var acknowledged [writers]int
+			var errs [writers]error
+			var wg sync.WaitGroup
+			for w := range writers {
+				wg.Go(func() {
+					for i := range rows {
+						if errs[w] = d.Mutate(t.Context(), "t", fmt.Appendf(nil, "%d-%03d", w, i), []Mutation{
+							set("f", "q", 0, strings.Repeat("v", 512)),
+						}); errs[w] != nil {
+							return
+						}
+						acknowledged[w]++
+					}
+				})
+			}
+			wg.Wait()
+			for _, err := range append(errs[:], d.Compact(t.Context()), d.DropRows(t.Context(), "t", Span{})) {
+				if !errors.Is(err, c.errno) || !strings.Contains(err.Error(), c.file) || errors.Is(err, ErrNoSpace) != (c.errno == syscall.ENOSPC) {
+					t.Errorf("got %v, want an error that is %v and names the file", err, c.errno)
+				}
+			}
+			if n := struck.Load(); n > 5 {
+				t.Errorf("what failed was tried %d times", n)
+			}
+			crash := mem.CrashClone(vfs.CrashCloneCfg{})
+			failing.Store(false)
+			_ = d.Close() // may tell of the failure
+			for name, fs := range map[string]vfs.FS{"crash": crash, "close": mem} {
+				again := o
+				again.FS = fs
+				got, err := reread(t, again)
+				if err != nil {
+					t.Fatalf("after the %s: %v", name, err)
+				}
+				for w, n := range acknowledged {
+					for i := range n {
+						if row := fmt.Sprintf("\"%d-%03d\" f", w, i); !strings.Contains(got, row) {
+							t.Fatalf("after the %s: row %s was acknowledged and is not there", name, row)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestClose_Log damages and truncates the log of a store that was closed: all
+// is in table files by then, whose damage is always found.
+func TestClose_Log(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
+	d := openTest(t, o)
+	createTest(t, d, "f")
+	mustMutate(t, d, "r", set("f", "q", 0, "v"))
+	want := mustDump(t, d)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range storeFiles(t, fs, ".log") {
+		f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := reread(t, o); err != nil || got != want {
+		t.Errorf("with its log lost: %v\n%swant:\n%s", err, got, want)
 	}
 }

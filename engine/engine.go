@@ -33,6 +33,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -287,6 +288,10 @@ type DB struct {
 	// write: it refuses everything from then on.
 	failure atomic.Pointer[error]
 
+	// opened tells that Pebble has the store: from then on errors of its files
+	// are failures.
+	opened atomic.Bool
+
 	// closed is set once; afterwards no call begins and open scans stop. The
 	// Pebble store goes when the calls under way and the open scans are done.
 	closed   atomic.Bool
@@ -327,6 +332,7 @@ func Open(o Options) (*DB, error) {
 		L0StopWritesThreshold: 40,
 		Logger:                storeLogger{d},
 	}
+	po.EventListener = &pebble.EventListener{DataCorruption: func(info pebble.DataCorruptionInfo) { d.fail(damaged(info)) }}
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = blockBytes
 		po.Levels[i].IndexBlockSize = blockBytes
@@ -354,7 +360,7 @@ func Open(o Options) (*DB, error) {
 			}
 		}
 	}
-	po.FS = guardFS{po.FS, d}
+	po.FS = guardFS{po.FS, d, vfs.NewMem()}
 	if err := checkDir(dir, po.FS); err != nil {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
 	}
@@ -365,6 +371,7 @@ func Open(o Options) (*DB, error) {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), openError(err, dir, po.FS)))
 	}
 	d.pebble = p
+	d.opened.Store(true)
 	c, err := d.loadCatalog()
 	if err == nil {
 		// Those of a DB that was not closed.
@@ -372,7 +379,7 @@ func Open(o Options) (*DB, error) {
 	}
 	if err != nil {
 		_ = p.Close()
-		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
+		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), damage(err)))
 	}
 	d.catalog.Store(c)
 	return d, nil
@@ -438,7 +445,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 	var logs []string
 	for _, name := range names {
 		if isLog(name) {
-			logs = append(logs, name)
+			logs = append(logs, fs.PathJoin(dir, name))
 		}
 		var format uint64
 		if n, _ := fmt.Sscanf(name, "marker.format-version.%d.%d", new(uint64), &format); n == 2 &&
@@ -448,9 +455,10 @@ func openError(err error, dir string, fs vfs.FS) error {
 		}
 	}
 	if strings.Contains(err.Error(), "replaying WAL") {
-		return fmt.Errorf("write-ahead log %s: %w", strings.Join(logs, " or "), err)
+		slices.Sort(logs)
+		return fmt.Errorf("write-ahead log %s is damaged; %s: %w", strings.Join(logs, " or "), cure, err)
 	}
-	return err
+	return damage(err)
 }
 
 // abandon frees what a failed Open holds and returns err.
@@ -479,7 +487,7 @@ func (d *DB) Compact(ctx context.Context) error {
 		err = d.pebble.Compact(ctx, lower, upper, true)
 	}
 	if err != nil {
-		return fmt.Errorf("engine: compact: %w", err)
+		return fmt.Errorf("engine: compact: %w", damage(err))
 	}
 	return d.failed()
 }
@@ -508,6 +516,21 @@ func (d *DB) fail(err error) {
 		d.logger.Error(err.Error())
 	}
 }
+
+// damage is err, or what is to be known if it is that of a damaged table file.
+func damage(err error) error {
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return damaged(*info)
+	}
+	return err
+}
+
+func damaged(info pebble.DataCorruptionInfo) error {
+	return fmt.Errorf("table file %s is damaged; %s: %w", info.Path, cure, info.Details)
+}
+
+// cure says what can be done about damage.
+const cure = "put the directory back from a copy, or remove it and load the data again"
 
 // failed returns the error of a store that can no longer be trusted.
 func (d *DB) failed() error {
@@ -580,7 +603,13 @@ func (d *DB) scansDone() bool {
 		return false
 	}
 	d.releaseOnce.Do(func() {
-		if err := errors.Join(d.fs.RemoveAll(d.snapshotDir), d.pebble.Close()); err != nil {
+		err := d.fs.RemoveAll(d.snapshotDir)
+		if !d.options.DisableWAL && d.failed() == nil {
+			// Table files have checksums throughout; the end of a log has none
+			// that could tell damage from what a crash leaves.
+			err = errors.Join(err, d.pebble.Flush(), d.failed())
+		}
+		if err = errors.Join(err, d.pebble.Close()); err != nil {
 			d.releaseErr = fmt.Errorf("engine: close: %w", err)
 		}
 		if d.mem != nil {

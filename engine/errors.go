@@ -37,6 +37,10 @@ var (
 	// ErrFormatVersion is returned by Open for a store that a newer version of
 	// the program has written.
 	ErrFormatVersion = errors.New("unsupported format version")
+	// ErrNoSpace is returned by all calls once a file of the store could not be
+	// written because the disk is full. What was acknowledged is there when the
+	// store is opened again.
+	ErrNoSpace = errors.New("the disk is full")
 	// ErrLocked is returned by Open for a directory that another store has
 	// open, in this process or another.
 	ErrLocked = errors.New("data directory is in use")

@@ -117,7 +117,7 @@ func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (
 	s.nextSpan = 1
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {
-		return nil, fmt.Errorf("engine: read row: %w", err)
+		return nil, fmt.Errorf("engine: read row: %w", damage(err))
 	}
 	s.it = it
 	if !it.First() || !s.startRow() {
@@ -141,7 +141,7 @@ func (s *Scan) open(table string) (err error) {
 	s.begin()
 	it, err := s.d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {
-		return fmt.Errorf("engine: scan of table %q: %w", s.t.def.Name, err)
+		return fmt.Errorf("engine: scan of table %q: %w", s.t.def.Name, damage(err))
 	}
 	s.it = it
 	return nil
@@ -182,7 +182,7 @@ func iterError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("engine: read: %w", err)
+	return fmt.Errorf("engine: read: %w", damage(err))
 }
 
 // alive tells whether the scan may move on, and otherwise why not in s.err.
