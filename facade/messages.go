@@ -72,6 +72,9 @@ const (
 	msgThroughputMissing       = msgInvalidParameterPrefix + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"               // 24
 	msgIndexThroughputOnDemand = msgInvalidParameterPrefix + "ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST"               // 25
 	msgIndexThroughputMissing  = msgInvalidParameterPrefix + "ProvisionedThroughput must be specified for index: %s"
+	msgOnDemandProvisioned     = msgInvalidParameterPrefix + "OnDemandThroughput should not be specified when BillingMode is PROVISIONED"                                                       // ours
+	msgStreamEnabled           = "Table already has an enabled stream: TableName: %s"                                                                                                           // ours
+	msgStreamDisabled          = "Table has no enabled stream: TableName: %s"                                                                                                                   // ours
 	msgUnitsOutOfBounds        = "Given value %d for %s is out of bounds"                                                                                                                       // 26
 	msgIndexListEmpty          = msgInvalidParameterPrefix + "List of %s is empty"                                                                                                              // 27
 	msgLocalWithoutRange       = msgInvalidParameterPrefix + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"                               // 28

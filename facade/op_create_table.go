@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,8 +27,8 @@ type createTableInput struct {
 	Tags                      []tag
 	TableClass                *string
 	DeletionProtectionEnabled *flag
-	WarmThroughput            jsontext.Value
-	OnDemandThroughput        jsontext.Value
+	WarmThroughput            *warmThroughput
+	OnDemandThroughput        *onDemandThroughput
 
 	ResourcePolicy                     jsontext.Value
 	GlobalTableSourceArn               jsontext.Value
@@ -45,12 +46,8 @@ type tableOutput struct {
 	TableDescription *tableDescription
 }
 
-// Names of the members that the catalog keeps as JSON text.
-const (
-	extraSSE            = "SSESpecification"
-	extraWarmThroughput = "WarmThroughput"
-	extraOnDemand       = "OnDemandThroughput"
-)
+// extraSSE is the name of a member that the catalog keeps as JSON text.
+const extraSSE = "SSESpecification"
 
 // createTable creates a table with its indexes, ready for use.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
@@ -65,6 +62,8 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	throughput := throughputSettings{in.OnDemandThroughput, in.WarmThroughput}
+	v.throughputSettings("", throughput)
 	v.tableClass(in.TableClass)
 	for i, ix := range in.LocalSecondaryIndexes {
 		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
@@ -73,6 +72,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+		v.throughputSettings(path+".", throughputSettings{ix.OnDemandThroughput, ix.WarmThroughput})
 	}
 	if err := v.constrained(); err != nil {
 		return nil, err
@@ -87,10 +87,13 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
+	if err := t.Throughput.set(throughput, t.BillingMode); err != nil {
+		return nil, err
+	}
 	if err := in.schema(t); err != nil {
 		return nil, err
 	}
-	if err := setStream(t, in.StreamSpecification); err != nil {
+	if err := setStream(t, in.StreamSpecification, s.opts.Now()); err != nil {
 		return nil, err
 	}
 	if in.TableClass != nil {
@@ -100,8 +103,6 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		return nil, err
 	}
 	setExtra(t, extraSSE, in.SSESpecification)
-	setExtra(t, extraWarmThroughput, in.WarmThroughput)
-	setExtra(t, extraOnDemand, in.OnDemandThroughput)
 	t.Transition = after(s.opts.Now(), statusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.createTable(ctx, t)
 	if errors.Is(err, errTableExists) {
@@ -220,9 +221,12 @@ func definitionsOf(defs []attributeDefinition) []mapping.KeyAttr {
 	return out
 }
 
+// streamLabelLayout is the time of a stream's beginning as its label.
+const streamLabelLayout = "2006-01-02T15:04:05.000"
+
 // setStream records a stream setting. The settings are kept and described;
 // the operations that read streams are refused by name.
-func setStream(t *tableDef, in *streamSpecification) error {
+func setStream(t *tableDef, in *streamSpecification, now time.Time) error {
 	if in == nil {
 		return nil
 	}
@@ -237,7 +241,7 @@ func setStream(t *tableDef, in *streamSpecification) error {
 	if in.StreamViewType == nil || !slices.Contains(views, *in.StreamViewType) {
 		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(views, ", ") + " when StreamEnabled is true")
 	}
-	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
+	t.StreamEnabled, t.StreamView, t.StreamLabel = true, *in.StreamViewType, now.UTC().Format(streamLabelLayout)
 	return nil
 }
 

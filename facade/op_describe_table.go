@@ -29,10 +29,10 @@ type tableDescription struct {
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
 	KeySchema                 []keySchemaElement
-	LatestStreamArn           string             `json:",omitzero"`
-	LatestStreamLabel         string             `json:",omitzero"`
-	LocalSecondaryIndexes     []indexDescription `json:",omitzero"`
-	OnDemandThroughput        jsontext.Value     `json:",omitzero"`
+	LatestStreamArn           string              `json:",omitzero"`
+	LatestStreamLabel         string              `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription  `json:",omitzero"`
+	OnDemandThroughput        *onDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
 	SSEDescription            *sseDescription      `json:",omitzero"`
 	StreamSpecification       *streamSpecification `json:",omitzero"`
@@ -42,7 +42,7 @@ type tableDescription struct {
 	TableName                 string
 	TableSizeBytes            int64
 	TableStatus               string
-	WarmThroughput            jsontext.Value `json:",omitzero"`
+	WarmThroughput            *warmThroughputDescription `json:",omitzero"`
 }
 
 type billingModeSummary struct {
@@ -72,7 +72,9 @@ type indexDescription struct {
 	ItemCount             int64
 	KeySchema             []keySchemaElement
 	Projection            projection
-	ProvisionedThroughput *throughputDescription `json:",omitzero"`
+	OnDemandThroughput    *onDemandThroughput        `json:",omitzero"`
+	ProvisionedThroughput *throughputDescription     `json:",omitzero"`
+	WarmThroughput        *warmThroughputDescription `json:",omitzero"`
 }
 
 // describeTable describes a table.
@@ -118,26 +120,27 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 		CreationDateTime:          epochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
 		KeySchema:                 keySchemaElements(indexKeyOf(t.Key)),
-		OnDemandThroughput:        extra(t, extraOnDemand),
+		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
 		TableArn:                  arn,
 		TableID:                   t.ID,
 		TableName:                 t.Name,
 		TableStatus:               t.Status,
-		WarmThroughput:            extra(t, extraWarmThroughput),
+		WarmThroughput:            t.Throughput.describeWarm(),
 	}
 	for _, a := range t.Attributes {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
 	}
-	if t.BillingMode == billingOnDemand {
-		d.BillingModeSummary = &billingModeSummary{BillingMode: billingOnDemand, LastUpdateToPayPerRequestDateTime: d.CreationDateTime}
-	}
+	d.BillingModeSummary = t.describeBilling()
 	if t.Class != "" {
 		d.TableClassSummary = &tableClassSummary{t.Class}
 	}
 	if t.StreamEnabled {
 		enabled, view := flag(true), t.StreamView
 		d.StreamSpecification = &streamSpecification{StreamEnabled: &enabled, StreamViewType: &view}
+	}
+	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
+		d.LatestStreamArn = arn + "/stream/" + t.StreamLabel
 	}
 	d.SSEDescription = describeSSE(extra(t, extraSSE))
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
@@ -165,6 +168,7 @@ func describeIndex(tableARN string, ix *indexDef) indexDescription {
 	}
 	d.IndexStatus = ix.Status
 	d.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
+	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, ix.Throughput.describeWarm()
 	if ix.Status == statusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,8 +24,8 @@ type updateTableInput struct {
 	SSESpecification            jsontext.Value
 	TableClass                  *string
 	DeletionProtectionEnabled   *flag
-	OnDemandThroughput          jsontext.Value
-	WarmThroughput              jsontext.Value
+	OnDemandThroughput          *onDemandThroughput
+	WarmThroughput              *warmThroughput
 
 	ReplicaUpdates                     jsontext.Value
 	MultiRegionConsistency             jsontext.Value
@@ -40,8 +41,8 @@ type globalSecondaryIndexUpdate struct {
 	Update *struct {
 		IndexName             *string
 		ProvisionedThroughput *provisionedThroughput
-		OnDemandThroughput    jsontext.Value
-		WarmThroughput        jsontext.Value
+		OnDemandThroughput    *onDemandThroughput
+		WarmThroughput        *warmThroughput
 	}
 	Delete *struct{ IndexName *string }
 }
@@ -72,6 +73,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.attributeDefinitions(in.AttributeDefinitions)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	v.throughputSettings("", throughputSettings{in.OnDemandThroughput, in.WarmThroughput})
 	v.tableClass(in.TableClass)
 	for i, u := range in.GlobalSecondaryIndexUpdates {
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
@@ -92,7 +94,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}
 	updated, err := s.store.updateTable(ctx, name, func(t *tableDef) error {
 		t.Transition = after(s.opts.Now(), statusUpdating, s.opts.StatusDelays.Update)
-		return in.apply(t)
+		return in.apply(t, s.opts.Now())
 	})
 	if err != nil {
 		return nil, controlError(err, name)
@@ -105,9 +107,11 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	case u.Create != nil:
 		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
 		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
+		v.throughputSettings(member+".Create.", throughputSettings{u.Create.OnDemandThroughput, u.Create.WarmThroughput})
 	case u.Update != nil:
 		v.required(member+".Update.IndexName", u.Update.IndexName != nil)
 		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
+		v.throughputSettings(member+".Update.", throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput})
 	case u.Delete != nil:
 		v.required(member+".Delete.IndexName", u.Delete.IndexName != nil)
 	}
@@ -117,7 +121,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 func (in *updateTableInput) check() error {
 	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
 		in.StreamSpecification == nil && !isGiven(in.SSESpecification) && in.TableClass == nil &&
-		in.DeletionProtectionEnabled == nil && !isGiven(in.OnDemandThroughput) && !isGiven(in.WarmThroughput) {
+		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
 		return validationError(msgUpdateTableNothing)
 	}
 	if is(in.BillingMode, billingProvisioned) && in.ProvisionedThroughput == nil {
@@ -159,16 +163,10 @@ func (in *updateTableInput) check() error {
 }
 
 // apply changes a copy of the table's definition.
-func (in *updateTableInput) apply(t *tableDef) error {
+func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 	wasProvisioned := t.BillingMode != billingOnDemand
 	if in.BillingMode != nil {
-		t.BillingMode = *in.BillingMode
-		if t.BillingMode == billingOnDemand {
-			t.ReadUnits, t.WriteUnits = 0, 0
-			for i := range t.Indexes {
-				t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = 0, 0
-			}
-		}
+		t.setBilling(*in.BillingMode, now)
 	}
 	given := in.ProvisionedThroughput
 	switch {
@@ -180,22 +178,36 @@ func (in *updateTableInput) apply(t *tableDef) error {
 		}
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
+	if err := t.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, t.BillingMode); err != nil {
+		return err
+	}
 	if in.TableClass != nil {
 		t.Class = *in.TableClass
 	}
 	if in.DeletionProtectionEnabled != nil {
 		t.DeletionProtection = in.DeletionProtectionEnabled.isTrue()
 	}
-	if err := setStream(t, in.StreamSpecification); err != nil {
+	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled.isTrue() == t.StreamEnabled {
+		if t.StreamEnabled {
+			return validationError(fmt.Sprintf(msgStreamEnabled, t.Name))
+		}
+		return validationError(fmt.Sprintf(msgStreamDisabled, t.Name))
+	}
+	if err := setStream(t, in.StreamSpecification, now); err != nil {
 		return err
 	}
 	t.Extra = maps.Clone(t.Extra)
 	setExtra(t, extraSSE, in.SSESpecification)
-	setExtra(t, extraWarmThroughput, in.WarmThroughput)
-	setExtra(t, extraOnDemand, in.OnDemandThroughput)
 	for _, u := range in.GlobalSecondaryIndexUpdates {
 		if err := in.applyIndex(t, u); err != nil {
 			return err
+		}
+	}
+	if t.BillingMode != billingOnDemand {
+		for i := range t.Indexes {
+			if ix := &t.Indexes[i]; ix.Global && ix.ReadUnits == 0 {
+				return validationError(fmt.Sprintf(msgIndexThroughputMissing, ix.Name))
+			}
 		}
 	}
 	pruneDefinitions(t)
@@ -226,7 +238,7 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 			}
 			t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
 		}
-		return nil
+		return t.Indexes[i].Throughput.set(throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput}, t.BillingMode)
 	}
 	if t.index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)

@@ -48,6 +48,12 @@ type tableDef struct {
 	DeletionProtection bool       `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
 	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
+	// StreamLabel is that of the newest stream, "" for none.
+	StreamLabel string `json:"streamLabel,omitempty"`
+	// OnDemandSince is when the billing mode last became on demand; the zero
+	// time: it has always been what it is.
+	OnDemandSince time.Time          `json:"onDemandSince,omitzero"`
+	Throughput    throughputSettings `json:"throughput,omitzero"`
 	// TTLAttribute is the attribute that items expire by, "" for none.
 	TTLAttribute string `json:"ttlAttribute,omitempty"`
 	// TTLChanged is when TTLAttribute last changed; the zero time: never.
@@ -69,13 +75,14 @@ type tableDef struct {
 
 // indexDef is a secondary index of a table.
 type indexDef struct {
-	Name       string   `json:"name"`
-	Global     bool     `json:"global"`
-	Key        indexKey `json:"key"`
-	Projection string   `json:"projection"`       // projectAll, …
-	NonKey     []string `json:"nonKey,omitempty"` // of projectInclude
-	ReadUnits  int64    `json:"readUnits,omitempty"`
-	WriteUnits int64    `json:"writeUnits,omitempty"`
+	Name       string             `json:"name"`
+	Global     bool               `json:"global"`
+	Key        indexKey           `json:"key"`
+	Projection string             `json:"projection"`       // projectAll, …
+	NonKey     []string           `json:"nonKey,omitempty"` // of projectInclude
+	ReadUnits  int64              `json:"readUnits,omitempty"`
+	WriteUnits int64              `json:"writeUnits,omitempty"`
+	Throughput throughputSettings `json:"throughput,omitzero"`
 	// Set by the store.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`

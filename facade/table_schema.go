@@ -44,6 +44,8 @@ type globalSecondaryIndex struct {
 	KeySchema             []keySchemaElement
 	Projection            *projection
 	ProvisionedThroughput *provisionedThroughput
+	OnDemandThroughput    *onDemandThroughput
+	WarmThroughput        *warmThroughput
 }
 
 // The billing modes.
@@ -318,7 +320,7 @@ func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]att
 		}
 		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	return ix, nil
+	return ix, ix.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, billing)
 }
 
 func checkUnits(t *provisionedThroughput) error {

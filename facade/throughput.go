@@ -1,0 +1,144 @@
+package facade
+
+import (
+	"fmt"
+	"time"
+)
+
+// Settings of throughput are checked, kept and described. Nothing is throttled
+// by them.
+
+// onDemandThroughput bounds what is used of an on-demand table or index. In a
+// request -1 takes a bound away.
+type onDemandThroughput struct {
+	MaxReadRequestUnits  *int64 `json:",omitzero"`
+	MaxWriteRequestUnits *int64 `json:",omitzero"`
+}
+
+// warmThroughput is what a table or an index can do at once.
+type warmThroughput struct {
+	ReadUnitsPerSecond  *int64 `json:",omitzero"`
+	WriteUnitsPerSecond *int64 `json:",omitzero"`
+}
+
+type warmThroughputDescription struct {
+	ReadUnitsPerSecond  *int64 `json:",omitzero"`
+	Status              string
+	WriteUnitsPerSecond *int64 `json:",omitzero"`
+}
+
+// throughputSettings are those beside the provisioned ones: of a request, or of
+// a table or index.
+type throughputSettings struct {
+	OnDemand *onDemandThroughput `json:"onDemandThroughput,omitempty"`
+	Warm     *warmThroughput     `json:"warmThroughput,omitempty"`
+}
+
+func (v *validator) throughputSettings(member string, given throughputSettings) {
+	if o := given.OnDemand; o != nil {
+		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, noUnitsBound)
+		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, noUnitsBound)
+	}
+	if w := given.Warm; w != nil {
+		v.unitsAtLeast(member+"WarmThroughput.ReadUnitsPerSecond", w.ReadUnitsPerSecond, 1)
+		v.unitsAtLeast(member+"WarmThroughput.WriteUnitsPerSecond", w.WriteUnitsPerSecond, 1)
+	}
+}
+
+// noUnitsBound is -1 in a request: without a bound.
+const noUnitsBound = -1
+
+func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
+	if units != nil && *units < least {
+		v.fail(member, fmt.Sprintf("'%d'", *units), fmt.Sprintf(msgMemberMinValue, least))
+	}
+}
+
+// set changes the settings of a table or an index with a billing mode to what
+// is given; what is not given stays.
+func (s *throughputSettings) set(given throughputSettings, billing string) error {
+	if o := given.OnDemand; o != nil {
+		if billing != billingOnDemand {
+			return validationError(msgOnDemandProvisioned)
+		}
+		var bounds onDemandThroughput
+		if s.OnDemand != nil {
+			bounds = *s.OnDemand
+		}
+		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
+		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
+		if s.OnDemand = &bounds; bounds == (onDemandThroughput{}) {
+			s.OnDemand = nil
+		}
+	}
+	if w := given.Warm; w != nil {
+		var warm warmThroughput
+		if s.Warm != nil {
+			warm = *s.Warm
+		}
+		setUnits(&warm.ReadUnitsPerSecond, w.ReadUnitsPerSecond)
+		setUnits(&warm.WriteUnitsPerSecond, w.WriteUnitsPerSecond)
+		s.Warm = &warm
+	}
+	return nil
+}
+
+func setUnits(units **int64, given *int64) {
+	switch {
+	case given == nil:
+	case *given == noUnitsBound:
+		*units = nil
+	default:
+		*units = given
+	}
+}
+
+func (s *throughputSettings) describeWarm() *warmThroughputDescription {
+	if s.Warm == nil {
+		return nil
+	}
+	return &warmThroughputDescription{
+		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: statusActive,
+	}
+}
+
+// setBilling changes the billing mode of a table. On demand nothing is
+// provisioned, and the other way around nothing is bounded.
+func (t *tableDef) setBilling(mode string, now time.Time) {
+	if t.BillingMode == mode {
+		return
+	}
+	if t.OnDemandSince.IsZero() {
+		t.OnDemandSince = t.Created // as which it began, if it does not begin now
+	}
+	if t.BillingMode = mode; mode == billingOnDemand {
+		t.OnDemandSince = now
+		t.ReadUnits, t.WriteUnits = 0, 0
+	} else {
+		t.Throughput.OnDemand = nil
+	}
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; mode == billingOnDemand {
+			ix.ReadUnits, ix.WriteUnits = 0, 0
+		} else {
+			ix.Throughput.OnDemand = nil
+		}
+	}
+}
+
+// describeBilling describes the billing mode of a table that is or was on
+// demand.
+func (t *tableDef) describeBilling() *billingModeSummary {
+	since := t.OnDemandSince
+	if since.IsZero() {
+		if t.BillingMode != billingOnDemand {
+			return nil
+		}
+		since = t.Created
+	}
+	mode := t.BillingMode
+	if mode == "" {
+		mode = billingProvisioned
+	}
+	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: epochSeconds(since.UnixMilli())}
+}
