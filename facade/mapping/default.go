@@ -115,8 +115,10 @@ func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) 
 	return row, nil
 }
 
-func (l *defaultLayout) parseRow(row []byte) (attr.Item, bool) {
-	key := attr.Item{}
+// parseRow returns the key attributes that a row key stands for, in an item
+// with room for others.
+func (l *defaultLayout) parseRow(row []byte, others int) (attr.Item, bool) {
+	key := make(attr.Item, 2+others)
 	hash := row
 	var ok bool
 	if l.key.Range.Name != "" {
@@ -180,47 +182,53 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 }
 
 func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
-	item, ok := l.parseRow(row.Key)
+	item, err := l.item(row)
+	if err != nil || item == nil {
+		return nil, err
+	}
+	return []attr.Item{item}, nil
+}
+
+// item returns the item of a row, or nil.
+func (l *defaultLayout) item(row Row) (attr.Item, error) {
+	item, ok := l.parseRow(row.Key, len(row.Cells))
 	if !ok {
 		return nil, nil
 	}
 	found := false
-	err := columns(row.Cells, func(c column) error {
-		if c.family != FamilyItem {
-			return nil
+	for i, c := range row.Cells {
+		if c.Family != FamilyItem || i > 0 && row.Cells[i-1].Family == FamilyItem && bytes.Equal(row.Cells[i-1].Qualifier, c.Qualifier) {
+			continue // another family, or an older version
 		}
 		found = true
-		value := c.versions[0].Value
-		name := string(c.qual)
 		switch {
-		case name == "" && len(value) == 0:
-			return nil
-		case !utf8.Valid(c.qual) || l.key.isKey(name):
-			return nil
+		case len(c.Qualifier) == 0 && len(c.Value) == 0:
+			continue
+		case !utf8.Valid(c.Qualifier) || l.key.isKey(string(c.Qualifier)):
+			continue
 		}
-		if name != "" {
-			v, err := parseTagged(value)
+		if len(c.Qualifier) > 0 {
+			v, err := parseTagged(c.Value)
 			if err != nil {
-				return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: string(c.Qualifier), What: err.Error()}
 			}
-			item[name] = v
-			return nil
+			item[string(c.Qualifier)] = v
+			continue
 		}
-		whole, err := parseWhole(value)
+		whole, err := parseWhole(c.Value)
 		if err != nil {
-			return &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
+			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}
 		for k, v := range whole {
 			if !l.key.isKey(k) {
 				item[k] = v
 			}
 		}
-		return nil
-	})
-	if err != nil || !found {
-		return nil, err
 	}
-	return []attr.Item{item}, nil
+	if !found {
+		return nil, nil
+	}
+	return item, nil
 }
 
 func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
@@ -231,11 +239,7 @@ func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	if !bytes.Equal(want, row.Key) {
 		return nil, nil
 	}
-	items, err := l.items(row)
-	if err != nil || len(items) == 0 {
-		return nil, err
-	}
-	return items[0], nil
+	return l.item(row)
 }
 
 func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {

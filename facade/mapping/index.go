@@ -1,7 +1,6 @@
 package mapping
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -195,7 +194,7 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 	default:
 		row = append(appendOC(row, sortKey), 0, 1)
 	}
-	if loc.Row = append(bytes.Clone(row), base...); len(loc.Row) > MaxRowKeyBytes {
+	if loc.Row = append(row[:len(row):len(row)], base...); len(loc.Row) > MaxRowKeyBytes {
 		loc.Row = tailHash(row, base)
 	}
 	if len(loc.Row) > MaxRowKeyBytes {

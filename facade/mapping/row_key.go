@@ -617,6 +617,7 @@ func unescape(seg []byte) ([]byte, bool) {
 
 // appendOC appends seg with 00 as 00 FF.
 func appendOC(dst, seg []byte) []byte {
+	dst = slices.Grow(dst, len(seg)+2) // the delimiter follows
 	for _, c := range seg {
 		dst = append(dst, c)
 		if c == 0 {
@@ -627,8 +628,14 @@ func appendOC(dst, seg []byte) []byte {
 }
 
 // cutOC takes the first segment off an oc key. more says that a delimiter
-// followed it.
+// followed it. The segment may be a part of key.
 func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
+	switch i := bytes.IndexByte(key, 0); {
+	case i < 0:
+		return key[:len(key):len(key)], nil, false, true
+	case i+1 < len(key) && key[i+1] == 1:
+		return key[:i:i], key[i+2:], true, true
+	}
 	seg = make([]byte, 0, len(key))
 	for i := 0; i < len(key); i++ {
 		seg = append(seg, key[i])
