@@ -299,7 +299,7 @@ func codecs(t *testing.T, b *strings.Builder) {
 		if domain == "" {
 			domain = "any value"
 		}
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", name, attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(valueText(out), `"`)+"`"), domain)
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", name, attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"), domain)
 	}
 	for name := range codecNames {
 		if !seen[name] {

@@ -25,7 +25,7 @@ import (
 // object or array) stands as it is, other printable text is quoted, the rest
 // is hex.
 func FormatRow(dst []byte, row Row) []byte {
-	return formatRow(dst, row, func(c Cell) string { return valueText(c.Value) })
+	return FormatRowFunc(dst, row, func(c Cell) string { return ValueText(c.Value) })
 }
 
 // FormatRow is the function FormatRow with protobufs decoded: the name of the
@@ -41,7 +41,7 @@ func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
 			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
 		}
 	}
-	return formatRow(dst, row, func(c Cell) string {
+	return FormatRowFunc(dst, row, func(c Cell) string {
 		for _, p := range puts {
 			if p.family == c.Family && p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
 				if v, err := p.codec.decode(c.Value, l.schema[p.attr]); err == nil {
@@ -49,11 +49,12 @@ func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
 				}
 			}
 		}
-		return valueText(c.Value)
+		return ValueText(c.Value)
 	})
 }
 
-func formatRow(dst []byte, row Row, text func(c Cell) string) []byte {
+// FormatRowFunc is FormatRow with the values written by text, on one line each.
+func FormatRowFunc(dst []byte, row Row, text func(c Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
 	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == FamilyState })
@@ -78,7 +79,8 @@ func plainText(b []byte) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-func valueText(b []byte) string {
+// ValueText is the canonical text of a value, as FormatRow has it.
+func ValueText(b []byte) string {
 	printable := utf8.Valid(b)
 	for _, r := range string(b) {
 		printable = printable && (unicode.IsPrint(r) || r == '\n' || r == '\t' || r == '\r')
