@@ -56,6 +56,12 @@ CRASHES ?= 1
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
 	$(GO) test ./engine ./emu ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Kill' -count=$(CRASHES) -timeout=60m
 
+SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
+
+.PHONY: soak
+soak: ## 500 clients on both doors for 30 minutes, with faults, under the race detector (SOAK= for other flags)
+	CGO_ENABLED=1 $(GO) test -race ./internal/soak -count=1 -timeout=24h -v $(SOAK)
+
 MILLION ?= 1000000
 
 .PHONY: million

@@ -167,13 +167,13 @@ func (c *bigtableClient) call(ctx context.Context, rng *rand.Rand) time.Duration
 	c.mu.Lock()
 	c.calls[kind]++
 	c.mu.Unlock()
-	switch code := status.Code(err); code {
-	case codes.OK:
+	switch code := status.Code(err); {
+	case code == codes.OK:
 		done()
-	case lostAnswer:
+	case code == lostAnswer:
 		c.saw(code.String())
 		done()
-	case refusedCall:
+	case code == refusedCall:
 		c.saw(code.String())
 	default:
 		c.t.Errorf("%s: %s: %v", c.name, kind, err)
