@@ -178,6 +178,9 @@ func (e *Env) Now() time.Time { return e.config.clock.Now() }
 // and a minute has passed.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.tb.Helper()
+	if d < 0 {
+		e.tb.Fatalf("testkit: Advance(%v): time moves forward", d)
+	}
 	now := e.config.clock.Advance(d)
 	// No fault is meant for what the environment does by itself.
 	if err := e.dynamo.reap(probe(e.ctx)); err != nil {

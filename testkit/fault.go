@@ -122,6 +122,9 @@ func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 // environment's clock: it is advanced by d before the request is served, and
 // nobody waits. A call whose deadline is less than d away fails with
 // DeadlineExceeded at that moment, unserved. Garbage is not collected by it.
+//
+// Official clients retry reads that exceeded a deadline of one attempt until
+// their context ends, in real time: give the latency an end with [Times].
 func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if d < 0 {

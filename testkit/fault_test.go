@@ -485,6 +485,7 @@ func TestFaults_Misuse(t *testing.T) {
 		`no RPC is named "sink"`:             func(e *testkit.Env) { e.Fail("sink", unavailable) },
 		"the error is nil":                   func(e *testkit.Env) { e.Fail("MutateRow", nil) },
 		"negative":                           func(e *testkit.Env) { e.Latency("MutateRow", -1) },
+		"time moves forward":                 func(e *testkit.Env) { e.Advance(-1) },
 		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
 		"Applied is an option of Fail":       func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
 	} {
