@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -112,12 +111,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		return nil, err
 	}
 	if keys > maxBatchGetKeys {
-		if !v.current {
-			return nil, validationError(msgBatchGetTooMany)
-		}
-		most := slices.MaxFunc(tables, func(a, b batchGetTable) int { return cmp.Compare(len(a.request.Keys), len(b.request.Keys)) })
-		v.fail("RequestItems."+most.member+".member.Keys", fmt.Sprintf("'[%d keys]'", keys), fmt.Sprintf(msgMemberMaxLength, maxBatchGetKeys))
-		return nil, v.constrained()
+		return nil, validationError(msgBatchGetTooMany)
 	}
 	for i := range tables {
 		request := &tables[i].request
