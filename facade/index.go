@@ -257,6 +257,11 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 	return placed, ok, outsideMapping(err)
 }
 
+// outboxCell returns the mutation that puts the outbox cell into an item's row.
+func (c indexChange) outboxCell(l *layout, key attr.Item, p slot, order int64) *btpb.Mutation {
+	return setCell(mapping.FamilyState, p.outbox, order, c.outbox(l, key))
+}
+
 // outbox returns the value of the outbox cell: the item's key, and the index
 // rows that the item leaves.
 func (c indexChange) outbox(l *layout, key attr.Item) []byte {
@@ -335,27 +340,9 @@ const applyTimeout = time.Minute
 func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, change indexChange) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	var ahead int64 // order of a later write that was met
-	for _, put := range change.puts {
-		done, err := s.putEntry(ctx, put, order)
-		if s.indexGone(ctx, l, put.index.table, err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !done {
-			at, err := s.entryOrder(ctx, put)
-			if err != nil {
-				return err
-			}
-			ahead = max(ahead, at)
-		}
-	}
-	for _, r := range change.stale {
-		if err := s.leaveEntry(ctx, l, r, order); err != nil && !s.indexGone(ctx, l, r.table, err) {
-			return err
-		}
+	ahead, err := s.enter(ctx, l, order, change)
+	if err != nil {
+		return err
 	}
 	if ahead > order {
 		return s.overtake(ctx, l, p, order, ahead)
@@ -363,6 +350,34 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
+}
+
+// enter writes the index rows of a committed write of the given order. A row
+// that carries a later write stays as it is: ahead is the latest of their
+// orders.
+func (s *store) enter(ctx context.Context, l *layout, order int64, change indexChange) (ahead int64, err error) {
+	for _, put := range change.puts {
+		done, err := s.putEntry(ctx, put, order)
+		if s.indexGone(ctx, l, put.index.table, err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if !done {
+			at, err := s.entryOrder(ctx, put)
+			if err != nil {
+				return 0, err
+			}
+			ahead = max(ahead, at)
+		}
+	}
+	for _, r := range change.stale {
+		if err := s.leaveEntry(ctx, l, r, order); err != nil && !s.indexGone(ctx, l, r.table, err) {
+			return 0, err
+		}
+	}
+	return ahead, nil
 }
 
 // indexGone reports whether err is that of an index which another process has

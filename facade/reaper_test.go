@@ -256,7 +256,7 @@ func TestSDK_Transactions(t *testing.T) {
 	}
 	r := transactionRecord{
 		id: string(s.store.newToken()), state: transactionPending, deadline: s.store.nowMicros() + transactionTimeout.Microseconds(),
-		items: []transactionItem{{def.Name, def.ID, appendKey(nil, def.Key, key)}},
+		items: []transactionItem{{table: def.Name, tableID: def.ID, key: appendKey(nil, def.Key, key)}},
 	}
 	if err := s.store.record(ctx, &r); err != nil {
 		t.Fatal(err)

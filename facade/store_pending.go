@@ -24,8 +24,11 @@ import (
 // reads a short list, not the tables, and a row that is written often is
 // marked once.
 const (
-	// maxIdleMarks is how many marks without a write under way are kept.
-	maxIdleMarks = 64
+	// maxIdleMarks is how many marks without a write under way are kept: a row
+	// that is written again needs no other, and a start after a crash looks at
+	// so many rows. Beyond that they go, markBatch at a time.
+	maxIdleMarks = 4096
+	markBatch    = 64
 
 	// markLease is how long a mark belongs to the process that wrote it: a
 	// start in that time works it off and leaves it.
@@ -120,7 +123,7 @@ func (s *store) unmark(m *pendingMark, clean bool) {
 	full := w.idle > maxIdleMarks
 	w.mu.Unlock()
 	if full {
-		if err := s.flushMarks(s.life, maxIdleMarks); err != nil {
+		if err := s.flushMarks(s.life, maxIdleMarks-markBatch); err != nil {
 			s.o.Logger.Warn("removing marks of finished writes", "error", err)
 		}
 	}
@@ -151,7 +154,7 @@ func (s *store) postpone(m *pendingMark, order int64) bool {
 	return true
 }
 
-// flushMarks removes the idle marks when there are more than keep. A mark
+// flushMarks removes idle marks until there are no more than keep. A mark
 // that is not removed does no harm: the next start finds nothing to do there.
 func (s *store) flushMarks(ctx context.Context, keep int) error {
 	w := &s.pending
@@ -162,12 +165,15 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 	}
 	var keys [][]byte
 	for id, m := range w.marks {
+		if w.idle <= keep {
+			break
+		}
 		if m.users == 0 && !m.dirty {
 			keys = append(keys, m.key)
 			delete(w.marks, id)
+			w.idle--
 		}
 	}
-	w.idle = 0
 	w.mu.Unlock()
 	return s.deleteRows(ctx, s.o.catalog, keys)
 }

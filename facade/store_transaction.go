@@ -142,6 +142,7 @@ type transactionItem struct {
 	table   string // DynamoDB table
 	tableID string
 	key     []byte // by appendKey
+	settled bool   // nothing is left to do; not part of the record
 }
 
 // transactionRecord is a transaction as its record says.
@@ -199,7 +200,7 @@ func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
 			break
 		}
 		if key, rest, ok = cutBytes(rest); ok {
-			r.items = append(r.items, transactionItem{string(table), string(tableID), key})
+			r.items = append(r.items, transactionItem{table: string(table), tableID: string(tableID), key: key})
 		}
 	}
 	if !ok {
@@ -215,7 +216,7 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 		deadline: s.nowMicros() + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
-		r.items = append(r.items, transactionItem{ch.table.Name, ch.table.ID, appendKey(nil, ch.table.Key, ch.key)})
+		r.items = append(r.items, transactionItem{table: ch.table.Name, tableID: ch.table.ID, key: appendKey(nil, ch.table.Key, ch.key)})
 	}
 	return r
 }
@@ -397,8 +398,20 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	if err != nil {
 		return false, err
 	}
-	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, release), nil)
-	if err != nil || !done || change.empty() {
+	muts = append(muts, release)
+	var ahead int64
+	if s.o.IndexLag == 0 {
+		// The intent stands for the outbox: until it goes, anyone who meets it
+		// does all of this again.
+		if ahead, err = s.enter(ctx, l, in.order, change); err != nil {
+			return false, err
+		}
+	}
+	if change.empty() || s.o.IndexLag == 0 && ahead <= in.order {
+		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+	}
+	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(l, key, p, in.order)), nil)
+	if err != nil || !done {
 		return done, err
 	}
 	if s.o.IndexLag > 0 {
@@ -494,6 +507,7 @@ type itemChange struct {
 
 	write *itemWrite
 	st    *itemState // as read by evaluate
+	held  *itemState // as placeIntent left it
 }
 
 // transactionRequest makes a repeated request recognizable.
@@ -558,6 +572,7 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 		return false, false, err
 	}
 	r.state = transactionCommitted
+	s.settleHeld(ctx, &r, ordered)
 	if err := s.finish(ctx, &r); err != nil {
 		s.leave(r.id)
 		return true, false, fmt.Errorf("the transaction is committed, not all its items are written yet: %w", err)
@@ -727,11 +742,44 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	if pw.st.state != nil {
 		state = append(state, pw.st.state.Value...)
 	}
-	return w.commit(ctx, pw.st, []*btpb.Mutation{
+	held := pw.st
+	held.state = &mapping.Cell{Timestamp: pw.st.order(), Value: state}
+	held.intent = &mapping.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
+	done, err := w.commit(ctx, pw.st, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.state, 0, 0),
-		setCell(mapping.FamilyState, p.state, pw.st.order(), state),
-		setCell(mapping.FamilyState, p.intent, in.order, in.value(w.l, ch.key)),
+		setCell(mapping.FamilyState, p.state, held.state.Timestamp, state),
+		setCell(mapping.FamilyState, p.intent, in.order, held.intent.Value),
 	})
+	if done {
+		ch.held = &held
+	}
+	return done, err
+}
+
+// settleHeld carries out the intents of a committed transaction on the items as
+// its own process left them, without reading them again. What cannot be, since
+// an item or its table has changed all the same, is left to finish, which looks
+// first.
+func (s *store) settleHeld(ctx context.Context, r *transactionRecord, ordered []*itemChange) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	for i, ch := range ordered {
+		var err error
+		if r.items[i].settled, err = s.settleHeldItem(ctx, ch); err != nil {
+			return
+		}
+	}
+}
+
+func (s *store) settleHeldItem(ctx context.Context, ch *itemChange) (bool, error) {
+	schema := s.latchOf(ch.table.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := s.current(ctx, ch.table)
+	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == statusDeleting {
+		return false, err
+	}
+	return s.settleIntent(ctx, c.layout, ch.write.slots, ch.key, *ch.held, true)
 }
 
 // decided finds out how a transaction stands after an attempt to commit it
@@ -799,6 +847,9 @@ func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
 // settleItems settles all items and the token of a transaction.
 func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 	for _, it := range r.items {
+		if it.settled {
+			continue
+		}
 		c, err := s.lookup(ctx, it.table)
 		if errors.Is(err, errTableNotFound) {
 			continue

@@ -499,6 +499,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 		done, err = w.commit(ctx, pw.st, muts)
 		return old, updated, done, err
 	}
+	muts = append(muts, change.outboxCell(w.l, w.key, pw.st.slot, order))
 	mark, err := w.s.mark(ctx, w.l.name, pw.st.slot.row)
 	if err != nil {
 		return old, nil, false, err
@@ -521,8 +522,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 }
 
 // replacement returns the mutations that put an item, nil for none, in the
-// place of the one that was read, with the outbox cell of what that changes
-// in the indexes.
+// place of the one that was read, and what that changes in the indexes.
 func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64) ([]*btpb.Mutation, indexChange, error) {
 	change, err := l.indexChange(st.item, updated, order, st.order() == adoptedOrder)
 	if err != nil {
@@ -542,11 +542,7 @@ func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr
 		}
 	}
 	muts = append(muts, sets...)
-	muts = append(muts, s.setState(st.slot, updated != nil, order)...)
-	if !change.empty() {
-		muts = append(muts, setCell(mapping.FamilyState, st.slot.outbox, order, change.outbox(l, key)))
-	}
-	return muts, change, nil
+	return append(muts, s.setState(st.slot, updated != nil, order)...), change, nil
 }
 
 // checkVacant refuses to write over the cells of another item: rules of a
