@@ -14,7 +14,7 @@ import (
 // The benchmarks named after what a caller does have two parts: "engine", and
 // "pebble", which does the least that the same store could do for it: the same
 // keys and options, read and written directly. What lies between them is the
-// price of the data model.
+// price of the data model. internal/benchcompare runs those named Compare.
 
 // benchRows is the size of the table that benchmarks read: three cells of
 // some 340 bytes a row, which is beyond what the memtable holds.
@@ -132,40 +132,39 @@ func wantCells(b *testing.B, got, want int) {
 	}
 }
 
-func BenchmarkMutate(b *testing.B) {
-	for _, store := range []string{"memory", "disk"} {
-		b.Run(store, func(b *testing.B) {
-			o := Options{}
-			if store == "disk" {
-				o.Dir, o.NoSync = b.TempDir(), true
+// BenchmarkCompareWrite writes rows of three cells in memory, and
+// BenchmarkWriteDisk to a disk that is not waited for.
+func BenchmarkCompareWrite(b *testing.B) { benchWrite(b, Options{}) }
+
+func BenchmarkWriteDisk(b *testing.B) { benchWrite(b, Options{Dir: b.TempDir(), NoSync: true}) }
+
+func benchWrite(b *testing.B, o Options) {
+	b.Helper()
+	d := openTest(b, o)
+	createTest(b, d, "f")
+	muts, keys := benchMutations(1), benchKeys(benchRows)
+	benchBoth(b, func(b *testing.B, i int) {
+		b.Helper()
+		if err := d.Mutate(b.Context(), "t", keys[i%benchRows], muts); err != nil {
+			b.Fatal(err)
+		}
+	}, func(b *testing.B, i int) {
+		b.Helper()
+		batch := d.pebble.NewBatch()
+		prefix := appendRowPrefix(nil, 1, keys[i%benchRows])
+		for c := range muts {
+			key := appendTimestamp(appendEscaped(appendOrdinal(bytes.Clone(prefix), 0), muts[c].Qualifier), muts[c].Timestamp)
+			if err := batch.Set(key, muts[c].Value, nil); err != nil {
+				b.Fatal(err)
 			}
-			d := openTest(b, o)
-			createTest(b, d, "f")
-			muts, keys := benchMutations(1), benchKeys(benchRows)
-			benchBoth(b, func(b *testing.B, i int) {
-				b.Helper()
-				if err := d.Mutate(b.Context(), "t", keys[i%benchRows], muts); err != nil {
-					b.Fatal(err)
-				}
-			}, func(b *testing.B, i int) {
-				b.Helper()
-				batch := d.pebble.NewBatch()
-				prefix := appendRowPrefix(nil, 1, keys[i%benchRows])
-				for c := range muts {
-					key := appendTimestamp(appendEscaped(appendOrdinal(bytes.Clone(prefix), 0), muts[c].Qualifier), muts[c].Timestamp)
-					if err := batch.Set(key, muts[c].Value, nil); err != nil {
-						b.Fatal(err)
-					}
-				}
-				if err := batch.Commit(pebble.NoSync); err != nil {
-					b.Fatal(err)
-				}
-				if err := batch.Close(); err != nil {
-					b.Fatal(err)
-				}
-			})
-		})
-	}
+		}
+		if err := batch.Commit(pebble.NoSync); err != nil {
+			b.Fatal(err)
+		}
+		if err := batch.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
 }
 
 // BenchmarkReplace deletes a row's cells and sets them again, as a put does.
@@ -221,7 +220,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-func BenchmarkReadRow(b *testing.B) {
+func BenchmarkCompareRowRead(b *testing.B) {
 	d, keys := fillBench(b, benchRows)
 	key := func(i int) []byte { return keys[i*benchStride%benchRows] }
 	benchBoth(b,
@@ -229,8 +228,8 @@ func BenchmarkReadRow(b *testing.B) {
 		func(b *testing.B, i int) { b.Helper(); wantCells(b, readPebble(b, d, rowSpan(key(i))), 3) })
 }
 
-// BenchmarkScan reads 10,000 rows, also as a filter for the latest cells does.
-func BenchmarkScan(b *testing.B) {
+// BenchmarkCompareScan reads 10,000 rows, also as a filter for the latest cells does.
+func BenchmarkCompareScan(b *testing.B) {
 	d, keys := fillBench(b, benchRows)
 	span := Span{Start: keys[5000], End: keys[15000]}
 	benchBoth(b,

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // The exit codes.
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
 	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
+	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
 	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
 	raw := flags.String("raw", "", "keep the raw results in this file, or add to those it has")
 	out := flags.String("out", "", "write the report, as Markdown, to this file too")
@@ -70,6 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "benchcompare: %v\n", err)
 		return exitEnvironment
 	}
+	b.args, b.began = args, time.Now() //nolint:forbidigo // the report's date
 	results, err := b.measure(ctx, names, *raw)
 	if err != nil {
 		return fail(err)

@@ -26,25 +26,34 @@ const (
 type part struct {
 	name    string
 	servers []string
-	run     func(b *bench, ctx context.Context, server string, rep int) error
+	// reps bounds the repetitions of what takes minutes; 0 is no bound.
+	reps int
+	run  func(b *bench, ctx context.Context, server string, rep int) error
 }
+
+// growthReps is the bound of the parts that fill tables of a million rows.
+const growthReps = 2
+
+// partTimeout ends a part on a server that hangs.
+const partTimeout = 10 * time.Minute
 
 // parts are all parts, in the order in which they run.
 func parts() []part {
 	bigtable := []string{ours, cbtemulator}
 	return []part{
-		{"bigtable", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
+		{"bigtable", bigtable, 0, func(b *bench, ctx context.Context, server string, rep int) error {
 			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide", "2s")
 		}},
-		{"long", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
-			return b.bigtable(ctx, server, rep, "versions,hotrow", "2s", "-versions", "30000")
+		{"long", []string{ours}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
+			return b.bigtable(ctx, server, rep, "hotrow", "2s")
 		}},
-		{"growth", bigtable, func(b *bench, ctx context.Context, server string, rep int) error {
+		{"growth", bigtable, growthReps, func(b *bench, ctx context.Context, server string, rep int) error {
 			return b.bigtable(ctx, server, rep, "growth,gc", "5s", "-growth", b.growth)
 		}},
-		{"dynamodb", []string{ours, oursOnDisk, dynoxide}, (*bench).dynamoDB},
-		{"startup", []string{ours, cbtemulator, dynoxide}, (*bench).startup},
-		{"go", []string{ours}, (*bench).goBenchmarks},
+		{"dynamodb", []string{ours, oursOnDisk, dynoxide}, 0, (*bench).dynamoDB},
+		{"startup", []string{ours, cbtemulator, dynoxide}, 0, (*bench).startup},
+		{"migrate", []string{ours}, growthReps, (*bench).migrate},
+		{"go", []string{ours}, 0, (*bench).goBenchmarks},
 	}
 }
 
@@ -58,9 +67,12 @@ func partNames() []string {
 
 // bench is one run of the comparison.
 type bench struct {
-	harness, cache, growth string
-	reps, rows, items      int
-	stderr                 io.Writer
+	harness, cache, growth, migration string
+	reps, rows, items                 int
+	stderr                            io.Writer
+
+	args  []string  // of the command line, for the report
+	began time.Time // likewise
 
 	binaries string // folder of the built programs
 	raw      string // file of the harness's results, one JSON line each
@@ -90,10 +102,17 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 		if !slices.Contains(names, p.name) {
 			continue
 		}
-		for rep := 1; rep <= b.reps; rep++ {
+		reps := b.reps
+		if p.reps > 0 {
+			reps = min(reps, p.reps)
+		}
+		for rep := 1; rep <= reps; rep++ {
 			for _, server := range p.servers {
-				_, _ = fmt.Fprintf(b.stderr, "%s, repetition %d of %d: %s\n", p.name, rep, b.reps, server)
-				if err := p.run(b, ctx, server, rep); err != nil {
+				_, _ = fmt.Fprintf(b.stderr, "%s, repetition %d of %d: %s\n", p.name, rep, reps, server)
+				ctx, cancel := context.WithTimeout(ctx, partTimeout)
+				err := p.run(b, ctx, server, rep)
+				cancel()
+				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", p.name, server, err)
 				}
 			}

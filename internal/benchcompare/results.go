@@ -3,9 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +66,19 @@ func readResults(file string) (*results, error) {
 	return rs, lines.Err()
 }
 
+// failure returns what ended the first repetition of a point that failed, "" if
+// none did.
+func (rs *results) failure(p point) string {
+	for _, r := range rs.runs[p] {
+		if r.Errors > 0 {
+			return cmp.Or(r.Note, "failed")
+		}
+	}
+	return ""
+}
+
 // median returns the median of a metric over the repetitions of a point, and
-// whether there is one: a workload that failed has none.
+// whether there is one: a repetition that failed has none.
 func (rs *results) median(p point, metric func(result) float64) (float64, bool) {
 	var values []float64
 	for _, r := range rs.runs[p] {
@@ -97,20 +111,25 @@ func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range parseGoBenchmarks(string(out), rep) {
+	return errors.Join(writeResults(f, parseGoBenchmarks(string(out), rep)), f.Close())
+}
+
+// writeResults writes results in the harness's form, one JSON line each.
+func writeResults(w io.Writer, rs []result) error {
+	for _, r := range rs {
 		line, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
-		if _, err := f.Write(append(line, '\n')); err != nil {
+		if _, err := w.Write(append(line, '\n')); err != nil {
 			return err
 		}
 	}
-	return f.Close()
+	return nil
 }
 
-// goBenchmarkLine is BenchmarkCompareRowRead/ours-2  1000  2000 ns/op.
-var goBenchmarkLine = regexp.MustCompile(`(?m)^BenchmarkCompare([^/\s]+)/([^\s]+?)(?:-\d+)?\s+(\d+)\s+([0-9.]+) ns/op`)
+// goBenchmarkLine is BenchmarkCompareRowRead/engine-2  1000  2000 ns/op  1500 cpu-ns/op.
+var goBenchmarkLine = regexp.MustCompile(`(?m)^BenchmarkCompare([^/\s]+)/([^\s]+?)(?:-\d+)?\s+(\d+)\s+([0-9.]+) ns/op(?:\s+([0-9.]+) cpu-ns/op)?`)
 
 // parseGoBenchmarks makes results of `go test -bench` output: the workload is
 // the benchmark's name, the server the sub-benchmark's.
@@ -119,7 +138,8 @@ func parseGoBenchmarks(text string, rep int) []result {
 	for _, m := range goBenchmarkLine.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[3])
 		ns, _ := strconv.ParseFloat(m[4], 64)
-		out = append(out, result{Run: rep, Target: m[2], Workload: "go/" + m[1], Ops: n, P50us: ns / 1e3})
+		cpu, _ := strconv.ParseFloat(m[5], 64) // of those that report it
+		out = append(out, result{Run: rep, Target: m[2], Workload: "go/" + m[1], Ops: n, P50us: ns / 1e3, ServerUs: cpu / 1e3})
 	}
 	return out
 }

@@ -1,5 +1,12 @@
 package main
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // metric is what is compared of two results.
 type metric struct {
 	name  string
@@ -12,6 +19,7 @@ var (
 	worst     = metric{"worst", func(r result) float64 { return r.MaxUs }}
 	firstRow  = metric{"first row", func(r result) float64 { return r.FirstUs }}
 	serverCPU = metric{"server CPU", func(r result) float64 { return r.ServerUs }}
+	cpu       = metric{"CPU", func(r result) float64 { return r.ServerUs }}
 	memory    = metric{"resident memory", func(r result) float64 { return r.RSSMB }}
 	total     = metric{"time", func(r result) float64 { return r.Seconds }}
 	rate      = metric{"rate", func(r result) float64 { return max(r.OpsPerS, r.UnitsPS) }}
@@ -22,14 +30,15 @@ type target struct {
 	group  string
 	metric metric
 	ours   point
-	peer   point
-	// limit is the bound of ours/peer: at most, or at least where atLeast.
+	peer   point // none: the limit is of the figure itself
+	// limit is the bound of ours/peer: at most, or at least where atLeast. 0 is
+	// no bound: the row is there to be read.
 	limit   float64
 	atLeast bool
 }
 
-// targets are the rows of the report.
-func targets() []target {
+// targets are the rows of the report, by group.
+func (b *bench) targets() []target {
 	var out []target
 	beside := func(group, peer string, m metric, limit float64, workloads ...string) {
 		for _, w := range workloads {
@@ -39,37 +48,51 @@ func targets() []target {
 	itself := func(group string, m metric, w, than string, limit float64) {
 		out = append(out, target{group: group, metric: m, ours: point{ours, w}, peer: point{ours, than}, limit: limit})
 	}
+	// about is a row of what has no target.
+	about := func(group string, m metric, mine, than point) {
+		out = append(out, target{group: group, metric: m, ours: mine, peer: than})
+	}
+	sizes := strings.Split(b.growth, ",")
+	least, most := sizes[0], sizes[len(sizes)-1]
+	load := fmt.Sprintf("load/%d", b.rows)
+
 	const bt = "Bigtable door"
 	beside(bt, cbtemulator, p50, 1.0, "write1k/c1", "write1k/c8", "write1k/c64", "read/c1", "read/c8", "checkandmutate", "rmw/hot", "rmw/spread")
-	out = append(out, target{group: bt, metric: rate, ours: point{ours, "load/100000"}, peer: point{cbtemulator, "load/100000"}, limit: 1.2, atLeast: true})
+	out = append(out, target{group: bt, metric: rate, ours: point{ours, load}, peer: point{cbtemulator, load}, limit: 1.2, atLeast: true})
 	beside(bt, cbtemulator, serverCPU, 0.6, "scan10k", "scan10k/reverse", "prefix100", "fullscan", "filter/fam+latest1")
 	beside(bt, cbtemulator, firstRow, 0.01, "fullscan")
 	beside(bt, cbtemulator, p50, 0.01, "scan/limit1")
-	itself(bt, p50, "growth/1000000/limit1", "growth/10000/limit1", 2)
-	beside(bt, cbtemulator, total, 0.05, "wide/100000/random")
-	beside(bt, cbtemulator, p50, 0.01, "wide/100000/random/colrange100")
+	itself(bt, p50, "growth/"+most+"/limit1", "growth/"+least+"/limit1", 2)
+	beside(bt, cbtemulator, total, 0.05, "wide/100000/random/write")
+	beside(bt, cbtemulator, p50, 0.01, "wide/100000/asc/colrange100")
 	itself(bt, rate, "hotrow/slice5", "hotrow/slice0", 0.95)
 	out[len(out)-1].atLeast = true
 	out = append(out, target{group: bt, metric: p50, ours: point{"last-slice", "go/Versions30k"}, peer: point{"first-slice", "go/Versions30k"}, limit: 1 / 0.95})
 	beside(bt, cbtemulator, p50, 0.1, "samplerowkeys", "droprowrange/1000")
-	beside(bt, cbtemulator, worst, 0.1, "gc/1000000/on")
-	itself(bt, p99, "gc/1000000/on", "gc/1000000/off", 3)
-	beside("Memory", cbtemulator, memory, 1.0, "growth/10000/load")
-	beside("Memory", cbtemulator, memory, 0.8, "growth/100000/load")
-	beside("Memory", cbtemulator, memory, 0.5, "growth/1000000/load")
+	beside(bt, cbtemulator, worst, 0.1, "gc/"+most+"/on")
+	itself(bt, p99, "gc/"+most+"/on", "gc/"+most+"/off", 3)
+	for _, e := range []struct {
+		size  string
+		limit float64
+	}{{"10000", 1.0}, {"100000", 0.8}, {"1000000", 0.5}} {
+		if slices.Contains(sizes, e.size) {
+			beside("Memory", cbtemulator, memory, e.limit, "growth/"+e.size+"/load")
+		}
+	}
 
 	for _, e := range []struct {
 		name  string
 		limit float64
 	}{{"Write", 2.0}, {"RowRead", 1.5}, {"Scan", 1.5}} {
 		w := "go/" + e.name
-		out = append(out, target{group: "Engine alone", metric: p50, ours: point{"engine", w}, peer: point{"pebble", w}, limit: e.limit})
+		out = append(out, target{group: "Engine alone", metric: cpu, ours: point{"engine", w}, peer: point{"pebble", w}, limit: e.limit})
 	}
 	out = append(out, target{group: "Start", metric: p50, ours: point{"testkit", "go/Start"}, peer: point{"bttest", "go/Start"}, limit: 1.0})
 	beside("Start", cbtemulator, p50, 1.0, "startup")
+	about("Start", p50, point{ours, "startup"}, point{dynoxide, "startup"})
 
 	const ddb = "DynamoDB door"
-	beside(ddb, dynoxide, p50, 0.7, "batchwrite/5000", "scan/all", "update/add/spread")
+	beside(ddb, dynoxide, p50, 0.7, fmt.Sprintf("batchwrite/%d", b.items), "scan/all", "update/add/spread")
 	beside(ddb, dynoxide, p50, 0.8, "query100", "query100/gsi")
 	beside(ddb, dynoxide, p50, 0.9, "put1k/c1", "put1k/c8", "put/conditional", "transactwrite10")
 	beside(ddb, dynoxide, p50, 1.0, "get/c1", "get/c8", "update/add/hot")
@@ -81,5 +104,21 @@ func targets() []target {
 	}
 	beside("Memory", dynoxide, memory, 2.0, "plain/put/conditional")
 	out = append(out, target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, peer: point{dynoxide, "plain/put/conditional"}, limit: 1.5})
+
+	exports := strings.Split(b.migration, ",")
+	few, many := "migrate/"+exports[0], "migrate/"+exports[len(exports)-1]
+	itself("Migration", rate, many, few, 0.8)
+	out[len(out)-1].atLeast = true
+	out = append(out, target{group: "Migration", metric: memory, ours: point{ours, many}, limit: 512})
+
+	order := map[string]int{}
+	for _, t := range out {
+		if _, seen := order[t.group]; !seen {
+			order[t.group] = len(order)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b target) int {
+		return cmp.Compare(order[a.group], order[b.group])
+	})
 	return out
 }
