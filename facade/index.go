@@ -48,6 +48,7 @@ type layout struct {
 	base    *mapping.Mapping
 	indexes []*indexLayout // as tableDef.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
+	lag     time.Duration  // the longest of an index
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -55,7 +56,7 @@ type indexLayout struct {
 	table string
 	key   indexKey
 	base  mapping.KeySchema // of the DynamoDB table
-	lags  bool              // reads are eventually consistent
+	lag   time.Duration     // reads are so much behind, at most
 	x     *mapping.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
@@ -85,9 +86,14 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 	}
 	for i := range def.Indexes {
 		ix := &def.Indexes[i]
-		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key, lags: ix.Global}
+		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
+		if ix.Global {
+			il.lag = s.o.IndexLag
+		}
 		if m != nil {
-			il.x = m.Index(ix.Name)
+			if il.x = m.Index(ix.Name); ix.Global && il.x != nil && il.x.Lag() > 0 {
+				il.lag = il.x.Lag()
+			}
 			il.importMicros = unknownImportTime.UnixMicro()
 			if micros, ok := m.ImportTimeMicros(); ok {
 				il.importMicros = micros
@@ -99,7 +105,7 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
-		l.indexes = append(l.indexes, il)
+		l.indexes, l.lag = append(l.indexes, il), max(l.lag, il.lag)
 	}
 	if def.TTLTable != "" {
 		var err error
@@ -402,7 +408,7 @@ func (s *store) overtake(ctx context.Context, l *layout, p slot, order, ahead in
 	}
 	if st.state != nil && st.state.Timestamp == order && st.outbox.Timestamp == order {
 		raised := ahead + microsPerMilli
-		muts := s.setState(p, true, raised)
+		muts := s.setState(p, st.state, true, raised)
 		muts = append(muts,
 			deleteColumn(mapping.FamilyState, p.outbox, 0, 0),
 			setCell(mapping.FamilyState, p.outbox, raised, st.outbox.Value))

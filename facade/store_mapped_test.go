@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // catalogMapping has one row an item, in the words of the design guides.
@@ -886,5 +887,45 @@ func TestReapExpired_Mapped(t *testing.T) {
 	}
 	if rows := dump(t, s, m.TargetTable()); len(rows) > 0 {
 		t.Errorf("rows are left behind: %v", rows)
+	}
+}
+
+// A mapping says of each of its indexes how far reads are behind, whatever the
+// server's own lag is.
+func TestOperations_MappedIndexLag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		server time.Duration
+		lag    string
+		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
+	}{
+		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
+		{"of the server", time.Minute, "", time.Minute},
+		{"shorter than the server's", time.Minute, ", lag: 10s", 10 * time.Second},
+		{"none", 0, "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			now := clock.NewFrozen(testTime)
+			s := newTestServer(t, func(o *Options) {
+				o.Now, o.IndexLag = now.Now, c.server
+				o.Mappings = []*mapping.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
+			})
+			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
+			indexed := func() bool {
+				return strings.Contains(must(t, s, "Query", `{"TableName": "Products", "IndexName": "ByPrice", "KeyConditionExpression": "Description = :d", "ExpressionAttributeValues": {":d": {"S": "felt"}}}`), `"Count":1,`)
+			}
+			if c.after > 0 {
+				now.Advance(c.after - time.Millisecond)
+				if indexed() {
+					t.Errorf("the index has the item before %v are over", c.after)
+				}
+				now.Advance(time.Millisecond)
+			}
+			if !indexed() {
+				t.Errorf("the index has not the item after %v", c.after)
+			}
+		})
 	}
 }

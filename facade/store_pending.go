@@ -141,13 +141,13 @@ func (w *pendingWork) soil(m *pendingMark, order int64) {
 }
 
 // postpone leaves a committed write of an item to settle, which brings it to
-// the indexes once Options.IndexLag has gone by. It reports false where it is to
+// the indexes once their lag has gone by. It reports false where it is to
 // be done at once: there is no lag, or too much is left already.
-func (s *store) postpone(m *pendingMark, order int64) bool {
+func (s *store) postpone(m *pendingMark, order int64, lag time.Duration) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.o.IndexLag == 0 || !m.dirty && w.dirty >= maxLaggingRows {
+	if lag == 0 || !m.dirty && w.dirty >= maxLaggingRows {
 		return false
 	}
 	w.soil(m, order)

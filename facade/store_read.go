@@ -341,8 +341,8 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 // against it, after startAfter.
 func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(attr.Item) bool, yield func(attr.Item, error) bool) {
 	before := int64(everything)
-	if x.lags && s.o.IndexLag > 0 {
-		before = s.nowMicros() - s.o.IndexLag.Microseconds() + 1
+	if x.lag > 0 {
+		before = s.nowMicros() - x.lag.Microseconds() + 1
 	}
 	if err := s.settle(ctx, c.def.Name, before); err != nil {
 		yield(nil, err)

@@ -400,28 +400,28 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	}
 	muts = append(muts, release)
 	var ahead int64
-	if s.o.IndexLag == 0 {
+	if l.lag == 0 {
 		// The intent stands for the outbox: until it goes, anyone who meets it
 		// does all of this again.
 		if ahead, err = s.enter(ctx, l, in.order, change); err != nil {
 			return false, err
 		}
 	}
-	if change.empty() || s.o.IndexLag == 0 && ahead <= in.order {
+	if change.empty() || l.lag == 0 && ahead <= in.order {
 		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
 	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(l, key, p, in.order)), nil)
 	if err != nil || !done {
 		return done, err
 	}
-	if s.o.IndexLag > 0 {
+	if l.lag > 0 {
 		// Until here the transaction's own record told of the row.
 		mark, err := s.mark(ctx, l.name, p.row)
 		if err != nil {
 			return true, err
 		}
 		defer s.unmark(mark, true)
-		if s.postpone(mark, in.order) {
+		if s.postpone(mark, in.order, l.lag) {
 			return true, nil
 		}
 	}

@@ -95,12 +95,12 @@ func appendKey(dst []byte, schema mapping.KeySchema, item attr.Item) []byte {
 
 // slot returns the item's slot in a row, without its own cells.
 func (id itemID) slot(row []byte) slot {
-	return slot{
-		row:    row,
-		state:  append([]byte{stateQualifier}, id[:]...),
-		outbox: append([]byte{outboxQualifier}, id[:]...),
-		intent: append([]byte{intentQualifier}, id[:]...),
+	const n = 1 + len(itemID{})
+	qualifiers := make([]byte, 0, 3*n)
+	for _, kind := range []byte{stateQualifier, outboxQualifier, intentQualifier} {
+		qualifiers = append(append(qualifiers, kind), id[:]...)
 	}
+	return slot{row: row, state: qualifiers[:n:n], outbox: qualifiers[n : 2*n : 2*n], intent: qualifiers[2*n:]}
 }
 
 // slots returns the rows that the item of the given key can be in: one, but
@@ -145,8 +145,11 @@ func (p slot) alone() bool {
 // filter passes the item's cells and its bookkeeping; nil, all cells, where
 // it has the row for itself or too many columns to name.
 func (p slot) filter() *btpb.RowFilter {
+	if p.alone() {
+		return nil
+	}
 	own, ok := ofExtents(p.own)
-	if p.alone() || !ok {
+	if !ok {
 		return nil
 	}
 	return anyOf(append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox),
@@ -189,9 +192,16 @@ func (p slot) clear(row *mapping.Row) (muts []*btpb.Mutation, ok bool) {
 }
 
 // setState returns the mutations that give the item a new state, live with a
-// new token, or none.
-func (s *store) setState(p slot, live bool, order int64) []*btpb.Mutation {
-	muts := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.state, 0, 0)}
+// new token, or none. old is the state that the write is guarded by, nil if it
+// is not known: then all that may be there goes.
+func (s *store) setState(p slot, old *mapping.Cell, live bool, order int64) []*btpb.Mutation {
+	muts := make([]*btpb.Mutation, 0, 2)
+	if old == nil {
+		muts = append(muts, deleteColumn(mapping.FamilyState, p.state, 0, 0))
+	} else {
+		// The one cell by its timestamp: the store need not look for others.
+		muts = append(muts, deleteColumn(mapping.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
+	}
 	if live {
 		muts = append(muts, setCell(mapping.FamilyState, p.state, order, append([]byte{stateLive}, s.newToken()...)))
 	}
@@ -379,7 +389,7 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 		return false, nil
 	}
 	muts = append(muts, sets...)
-	muts = append(muts, w.s.setState(p, hint.replacement != nil, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
+	muts = append(muts, w.s.setState(p, nil, hint.replacement != nil, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
 
 	state := ofColumn(mapping.FamilyState, p.state)
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
@@ -511,7 +521,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 		clean = err == nil
 		return old, updated, done, err
 	}
-	if w.s.postpone(mark, order) {
+	if w.s.postpone(mark, order, w.l.lag) {
 		return old, updated, true, nil
 	}
 	if err := w.s.apply(ctx, w.l, pw.st.slot, order, change); err != nil {
@@ -542,7 +552,7 @@ func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr
 		}
 	}
 	muts = append(muts, sets...)
-	return append(muts, s.setState(st.slot, updated != nil, order)...), change, nil
+	return append(muts, s.setState(st.slot, st.state, updated != nil, order)...), change, nil
 }
 
 // checkVacant refuses to write over the cells of another item: rules of a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -29,6 +30,7 @@ type Index struct {
 	base   KeySchema
 	table  string // id of the index's Bigtable table
 	source string // DynamoDB table, for errors
+	lag    time.Duration
 	// mapped is nil for the default layout.
 	mapped *mappedLayout
 }
@@ -82,8 +84,8 @@ func (m *Mapping) index(i int) error {
 	if c.err != nil {
 		return c.err
 	}
-	if g.As != IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "") {
-		c.fail(path, CodeSyntax, "shard, row and joiner lay out a table", "as: table")
+	if g.As != IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
+		c.fail(path, CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
 	}
 	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
 	case IndexAsView:
@@ -96,7 +98,7 @@ func (m *Mapping) index(i int) error {
 		return nil
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
-	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table}
+	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
 	if c.err != nil {
@@ -108,6 +110,10 @@ func (m *Mapping) index(i int) error {
 
 // Name is the index's name.
 func (x *Index) Name() string { return x.def.Name }
+
+// Lag is how long a write takes to reach the index, as the mapping file says; 0
+// where it does not.
+func (x *Index) Lag() time.Duration { return x.lag }
 
 // Def is what the index was declared as.
 func (x *Index) Def() IndexDef { return x.def }

@@ -456,6 +456,15 @@ func (r *reader) gsi(n ast.Node, path string) {
 		"as":     func(n ast.Node, path string) { g.As = r.word(n, path, IndexAsTable, IndexAsView, IndexAsNone) },
 		"row":    r.texts(&g.Row, "an attribute name"),
 		"joiner": r.str(&g.Joiner, "plain('#'), escaped('#') or oc"),
+		"lag": func(n ast.Node, path string) {
+			const expected = "a duration from 0s on, such as 500ms"
+			text := r.text(n, path, expected)
+			d, err := time.ParseDuration(text)
+			if r.err == nil && (err != nil || d < 0 || d%time.Millisecond != 0) {
+				r.fail(n, path, strconv.Quote(text), expected)
+			}
+			g.Lag = d
+		},
 		"shard": func(n ast.Node, path string) {
 			g.Shard = &Shard{}
 			r.object(n, path, map[string]field{
@@ -644,6 +653,9 @@ func (s *Spec) YAML() ([]byte, error) {
 			}
 			if g.Joiner != "" {
 				m = append(m, entry("joiner", g.Joiner))
+			}
+			if g.Lag != 0 {
+				m = append(m, entry("lag", g.Lag.String()))
 			}
 			gsis = append(gsis, m)
 		}

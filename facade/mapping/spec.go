@@ -118,6 +118,9 @@ type GSI struct {
 	// Joiner puts them together: plain('#') by default where there is a shard,
 	// else oc. Under plain the first attribute alone may have the delimiter.
 	Joiner string
+	// Lag is how long a write takes to reach the index, at most: a door that keeps
+	// it lets reads of the index be as much behind. 0 leaves that to the door.
+	Lag time.Duration
 }
 
 // Shard says where an index entry's shard comes from.

@@ -73,7 +73,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		if p.star {
 			special = name
 		}
-		single := !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
+		single := !p.byTime && !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
 			(l.schema[name].Type != attr.L || !c.listCells(r, p))
 		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
