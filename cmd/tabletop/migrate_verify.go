@@ -20,9 +20,9 @@ type verifyCommand struct {
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Timestamps   string     `help:"How --against takes the times of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
-	Differential int        `help:"Also draw this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back, or be refused." placeholder:"N"`
-	Seed         uint64     `help:"Which items --differential draws. Default: ${default}." default:"1" placeholder:"S"`
-	Regress      string     `help:"Where --differential saves items that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
+	Differential int        `help:"Also draw this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back, or be refused; and send as many requests of such items, which must be answered as DynamoDB does." placeholder:"N"`
+	Seed         uint64     `help:"Which items and requests --differential draws. Default: ${default}." default:"1" placeholder:"S"`
+	Regress      string     `help:"Where --differential saves items and requests that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
 	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
 	AllowEmpty   bool       `help:"Let a source without items pass. Default: it is a bad input, since nothing would be verified."`
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
