@@ -1,23 +1,26 @@
 package facade
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // capacityUnits is one arm of ConsumedCapacity.
 type capacityUnits struct {
-	CapacityUnits      float64
-	ReadCapacityUnits  float64 `json:",omitzero"`
-	WriteCapacityUnits float64 `json:",omitzero"`
+	CapacityUnits      double
+	ReadCapacityUnits  double `json:",omitzero"`
+	WriteCapacityUnits double `json:",omitzero"`
 }
 
 // consumedCapacity is the ConsumedCapacity of an answer. The arms are filled
 // for ReturnConsumedCapacity INDEXES alone.
 type consumedCapacity struct {
 	TableName              string
-	CapacityUnits          float64
-	ReadCapacityUnits      float64                  `json:",omitzero"` // of transactions alone
-	WriteCapacityUnits     float64                  `json:",omitzero"` // of transactions alone
+	CapacityUnits          double
+	ReadCapacityUnits      double                   `json:",omitzero"` // of transactions alone
+	WriteCapacityUnits     double                   `json:",omitzero"` // of transactions alone
 	Table                  *capacityUnits           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]capacityUnits `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]capacityUnits `json:",omitzero"`
@@ -51,14 +54,14 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 	if mode == nil || *mode == "NONE" {
 		return nil
 	}
-	out := &consumedCapacity{TableName: t.Name, CapacityUnits: c.table}
+	out := &consumedCapacity{TableName: t.Name, CapacityUnits: double(c.table)}
 	for _, units := range c.indexes {
-		out.CapacityUnits += units
+		out.CapacityUnits += double(units)
 	}
 	if *mode != "INDEXES" {
 		return out
 	}
-	out.Table = &capacityUnits{CapacityUnits: c.table}
+	out.Table = &capacityUnits{CapacityUnits: double(c.table)}
 	for name, units := range c.indexes {
 		arm := &out.LocalSecondaryIndexes
 		if ix := t.index(name); ix == nil || ix.Global {
@@ -67,7 +70,7 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 		if *arm == nil {
 			*arm = map[string]capacityUnits{}
 		}
-		(*arm)[name] = capacityUnits{CapacityUnits: units}
+		(*arm)[name] = capacityUnits{CapacityUnits: double(units)}
 	}
 	return out
 }
@@ -76,7 +79,7 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 func (c *capacityTally) reportReads(t *tableDef, mode *string) *consumedCapacity {
 	out := c.report(t, mode)
 	if out != nil {
-		out.split(func(units float64) (read, write float64) { return units, 0 })
+		out.split(func(units double) (read, write double) { return units, 0 })
 	}
 	return out
 }
@@ -85,13 +88,13 @@ func (c *capacityTally) reportReads(t *tableDef, mode *string) *consumedCapacity
 func (c *capacityTally) reportWrites(t *tableDef, mode *string) *consumedCapacity {
 	out := c.report(t, mode)
 	if out != nil {
-		out.split(func(units float64) (read, write float64) { return 0, units })
+		out.split(func(units double) (read, write double) { return 0, units })
 	}
 	return out
 }
 
 // split says of all arms which part was read and which was written.
-func (c *consumedCapacity) split(parts func(units float64) (read, write float64)) {
+func (c *consumedCapacity) split(parts func(units double) (read, write double)) {
 	c.ReadCapacityUnits, c.WriteCapacityUnits = parts(c.CapacityUnits)
 	if c.Table != nil {
 		c.Table.ReadCapacityUnits, c.Table.WriteCapacityUnits = parts(c.Table.CapacityUnits)
@@ -196,7 +199,7 @@ func projects(t *tableDef, ix *indexDef, name string) bool {
 // itemCollectionMetrics describes the items of one partition key.
 type itemCollectionMetrics struct {
 	ItemCollectionKey   wireItem
-	SizeEstimateRangeGB [2]float64
+	SizeEstimateRangeGB [2]double
 }
 
 // collectionMetrics answers ReturnItemCollectionMetrics: only tables with a
@@ -210,9 +213,26 @@ func collectionMetrics(t *tableDef, mode *string, key attr.Item) *itemCollection
 			hash := t.Key.Hash.Name
 			return &itemCollectionMetrics{
 				ItemCollectionKey:   wireItem{Item: attr.Item{hash: key[hash]}},
-				SizeEstimateRangeGB: [2]float64{0, 1},
+				SizeEstimateRangeGB: [2]double{0, 1},
 			}
 		}
 	}
 	return nil
+}
+
+// collectionsOfTables is the ItemCollectionMetrics of several writes: by the
+// name of the table, each item collection once.
+type collectionsOfTables map[string][]*itemCollectionMetrics
+
+// add adds the collection of one write, nil for none.
+func (c *collectionsOfTables) add(table string, m *itemCollectionMetrics) {
+	if m == nil || slices.ContainsFunc((*c)[table], func(there *itemCollectionMetrics) bool {
+		return maps.EqualFunc(there.ItemCollectionKey.Item, m.ItemCollectionKey.Item, attr.Equal)
+	}) {
+		return
+	}
+	if *c == nil {
+		*c = collectionsOfTables{}
+	}
+	(*c)[table] = append((*c)[table], m)
 }

@@ -29,8 +29,8 @@ type deleteRequest struct{ Key *wireItem }
 // batchWriteItemOutput is the answer of BatchWriteItem.
 type batchWriteItemOutput struct {
 	UnprocessedItems      map[string][]writeRequest
-	ItemCollectionMetrics map[string][]*itemCollectionMetrics `json:",omitzero"`
-	ConsumedCapacity      []*consumedCapacity                 `json:",omitzero"`
+	ItemCollectionMetrics collectionsOfTables `json:",omitzero"`
+	ConsumedCapacity      []*consumedCapacity `json:",omitzero"`
 }
 
 // batchWriteTable is one table's part of a BatchWriteItem.
@@ -83,12 +83,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 			if wantsCapacity(in.ReturnConsumedCapacity) {
 				tally.add(writeTally(bt.table, old, updated))
 			}
-			if m := collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, key); m != nil {
-				if out.ItemCollectionMetrics == nil {
-					out.ItemCollectionMetrics = map[string][]*itemCollectionMetrics{}
-				}
-				out.ItemCollectionMetrics[bt.member] = append(out.ItemCollectionMetrics[bt.member], m)
-			}
+			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, key))
 		}
 		if wantsCapacity(in.ReturnConsumedCapacity) {
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.table, in.ReturnConsumedCapacity))

@@ -45,8 +45,8 @@ type transactAction struct {
 
 // transactWriteItemsOutput is the answer of TransactWriteItems.
 type transactWriteItemsOutput struct {
-	ItemCollectionMetrics map[string][]*itemCollectionMetrics `json:",omitzero"`
-	ConsumedCapacity      []*consumedCapacity                 `json:",omitzero"`
+	ItemCollectionMetrics collectionsOfTables `json:",omitzero"`
+	ConsumedCapacity      []*consumedCapacity `json:",omitzero"`
 }
 
 // The kinds of actions, as the members of an element are called.
@@ -371,18 +371,11 @@ func (v *validator) canceled(errs []error) error {
 }
 
 // transactMetrics answers ReturnItemCollectionMetrics.
-func transactMetrics(actions []checkedAction, mode *string) map[string][]*itemCollectionMetrics {
-	var out map[string][]*itemCollectionMetrics
+func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables {
+	var out collectionsOfTables
 	for i := range actions {
-		a := &actions[i]
-		if a.kind == actionCheck {
-			continue
-		}
-		if m := collectionMetrics(a.table, mode, a.change.key); m != nil {
-			if out == nil {
-				out = map[string][]*itemCollectionMetrics{}
-			}
-			out[a.table.Name] = append(out[a.table.Name], m)
+		if a := &actions[i]; a.kind != actionCheck {
+			out.add(a.table.Name, collectionMetrics(a.table, mode, a.change.key))
 		}
 	}
 	return out

@@ -186,6 +186,19 @@ func (t epochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
 }
 
+// double is a number with a fraction as the protocol writes it: always with a
+// decimal point, by which clients tell it from a whole number.
+type double float64
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (d double) MarshalJSONTo(enc *jsontext.Encoder) error {
+	text := strconv.FormatFloat(float64(d), 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return enc.WriteValue(jsontext.Value(text))
+}
+
 // encodeError returns the body of an error answer.
 func encodeError(e *Error) []byte {
 	var buf bytes.Buffer
