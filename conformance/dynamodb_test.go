@@ -23,68 +23,72 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// dynamoDBCases are the rows of README.md's table. Each calls exactly the
-// operations of its row.
-var dynamoDBCases = map[string]func(*testing.T, *dynamodb.Client){
-	"tables":       testTables,
-	"items":        testItems,
-	"updates":      testUpdates,
-	"reads":        testReads,
-	"batches":      testBatches,
-	"indexes":      testIndexes,
-	"transactions": testTransactions,
-	"changes":      testChanges,
-	"time to live": testTimeToLive,
-	"tags":         testTags,
-	"account":      testAccount,
-	"errors":       testErrors,
-}
-
 // prelude are the operations by which any case makes its table.
 var prelude = []string{"CreateTable", "DescribeTable"}
 
-var tableRow = regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|`)
+var (
+	// A row of README.md's table: the case, its operations.
+	tableRow = regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|`)
+	// The beginning of a case here.
+	caseStart = regexp.MustCompile(`:= (?:t.Context\(\), )?dynamoDBCase\(t, "([a-z ]+)"\)`)
+)
 
-func TestGoDynamoDB(t *testing.T) {
-	t.Parallel()
+// listed are the operations of each case in README.md.
+func listed(t *testing.T) map[string][]string {
+	t.Helper()
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string][]string{}
-	var all []string
+	cases := map[string][]string{}
 	for _, row := range tableRow.FindAllStringSubmatch(string(readme), -1) {
-		operations := strings.Fields(row[2])
-		listed[row[1]] = operations
+		cases[row[1]] = strings.Fields(row[2])
+	}
+	return cases
+}
+
+// README.md's table has the operations that are served, and one that is
+// refused; each of its cases is below.
+func TestGoDynamoDB_Listed(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("dynamodb_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := listed(t)
+	var all []string
+	for _, operations := range cases {
 		all = append(all, operations...)
 	}
-	t.Run("README.md", func(t *testing.T) {
-		t.Parallel()
-		served := []string{"ListGlobalTables"} // as one that is refused
-		for _, op := range facade.Operations() {
-			if op.Status == facade.Served {
-				served = append(served, op.Name)
-			}
+	for _, start := range caseStart.FindAllStringSubmatch(string(source), -1) {
+		delete(cases, start[1])
+	}
+	for name := range cases {
+		t.Errorf("no case %q", name)
+	}
+	served := []string{"ListGlobalTables"}
+	for _, op := range facade.Operations() {
+		if op.Status == facade.Served {
+			served = append(served, op.Name)
 		}
-		if diff := cmp.Diff(sorted(served), sorted(all)); diff != "" {
-			t.Errorf("operations (-served +listed):\n%s", diff)
-		}
-		for name := range listed {
-			if dynamoDBCases[name] == nil {
-				t.Errorf("no case %q", name)
-			}
+	}
+	if diff := cmp.Diff(sorted(served), sorted(all)); diff != "" {
+		t.Errorf("operations (-served +listed):\n%s", diff)
+	}
+}
+
+// dynamoDBCase returns the client of a row of README.md, which calls exactly
+// the operations of that row until the test ends.
+func dynamoDBCase(t *testing.T, name string) *dynamodb.Client {
+	t.Helper()
+	calls := new(recorder)
+	want := sorted(listed(t)[name])
+	t.Cleanup(func() {
+		if diff := cmp.Diff(want, sorted(calls.operations)); diff != "" {
+			t.Errorf("operations (-listed +called):\n%s", diff)
 		}
 	})
-	for name, test := range dynamoDBCases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			calls := new(recorder)
-			test(t, dynamoDBClient(t, calls))
-			if diff := cmp.Diff(sorted(listed[name]), sorted(calls.operations)); diff != "" {
-				t.Errorf("operations (-listed +called):\n%s", diff)
-			}
-		})
-	}
+	return dynamoDBClient(t, calls)
 }
 
 // sorted are the operations but those of prelude, each once, in order.
@@ -231,8 +235,9 @@ var ignoreSDK = cmpopts.IgnoreUnexported(
 	types.AttributeValueMemberNS{}, types.AttributeValueMemberBS{}, types.AttributeValueMemberL{}, types.AttributeValueMemberM{},
 )
 
-func testTables(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Tables(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "tables")
 	name := newItems(t, db, "go-tables")
 	if got := describe(t, db, name); got.TableStatus != types.TableStatusActive || got.CreationDateTime.IsZero() {
 		t.Errorf("table %+v", got)
@@ -260,7 +265,9 @@ func testTables(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testItems(t *testing.T, db *dynamodb.Client) {
+func TestGoDynamoDB_Items(t *testing.T) {
+	t.Parallel()
+	db := dynamoDBCase(t, "items")
 	name := newItems(t, db, "go-items")
 	want := item{
 		"pk": s("a"), "sk": n(1), "empty": s(""),
@@ -302,8 +309,9 @@ func diffItems(want, got any) string {
 	return cmp.Diff(want, got, ignoreSDK, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
 }
 
-func testUpdates(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Updates(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "updates")
 	name := newItems(t, db, "go-updates")
 	key := item{"pk": s("a"), "sk": n(1)}
 	for _, want := range []string{"", "ConditionalCheckFailedException"} {
@@ -339,8 +347,9 @@ func testUpdates(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testReads(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Reads(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "reads")
 	name := newItems(t, db, "go-reads")
 	for start := 0; start < 60; start += 25 {
 		var writes []types.WriteRequest
@@ -397,8 +406,9 @@ func testReads(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testBatches(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Batches(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "batches")
 	name := newItems(t, db, "go-batches")
 	write := func(writes ...types.WriteRequest) error {
 		out, err := db.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*name: writes}})
@@ -433,8 +443,9 @@ func testBatches(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testIndexes(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Indexes(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "indexes")
 	name := newItems(t, db, "go-indexes", func(in *dynamodb.CreateTableInput) {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, colorAndSize...)
 		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
@@ -478,8 +489,9 @@ func testIndexes(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testTransactions(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Transactions(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "transactions")
 	name := newItems(t, db, "go-transactions")
 	key := func(sk int) item { return item{"pk": s("a"), "sk": n(sk)} }
 	for i := range 3 {
@@ -542,8 +554,9 @@ func testTransactions(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testChanges(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Changes(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "changes")
 	name := newItems(t, db, "go-changes")
 	for i := range 3 {
 		put(t, db, name, item{"pk": s("a"), "sk": n(i), "color": s("red"), "size": n(-i)})
@@ -601,8 +614,9 @@ func testChanges(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testTimeToLive(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_TimeToLive(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "time to live")
 	name := newItems(t, db, "go-ttl")
 	described := func() string {
 		t.Helper()
@@ -629,8 +643,9 @@ func testTimeToLive(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testTags(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Tags(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "tags")
 	tag := func(key, value string) types.Tag { return types.Tag{Key: aws.String(key), Value: aws.String(value)} }
 	arn := describe(t, db, newItems(t, db, "go-tags", func(in *dynamodb.CreateTableInput) {
 		in.Tags = []types.Tag{tag("team", "red")}
@@ -662,8 +677,9 @@ func testTags(t *testing.T, db *dynamodb.Client) {
 	check(map[string]string{"team": "blue"})
 }
 
-func testAccount(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Account(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "account")
 	name := newItems(t, db, "go-account")
 	limits, err := db.DescribeLimits(ctx, &dynamodb.DescribeLimitsInput{})
 	if err != nil || aws.ToInt64(limits.TableMaxReadCapacityUnits) != 40_000 {
@@ -695,8 +711,9 @@ func testAccount(t *testing.T, db *dynamodb.Client) {
 	}
 }
 
-func testErrors(t *testing.T, db *dynamodb.Client) {
-	ctx := t.Context()
+func TestGoDynamoDB_Errors(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "errors")
 	name := newItems(t, db, "go-errors")
 	_, invalid := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item{"pk": s("a")}})
 	_, missing := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("go-nowhere"), Key: item{"pk": s("a")}})

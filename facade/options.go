@@ -44,10 +44,10 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Region appears in ARNs and endpoint answers; the region that a client
-	// signs for is not checked. Default: "us-east-1".
+	// signs for is not checked. Default: DefaultRegion.
 	Region string
 
-	// AccountID is the twelve digits in ARNs. Default: "000000000000".
+	// AccountID is the twelve digits in ARNs. Default: DefaultAccountID.
 	AccountID string
 
 	// NoAuth accepts requests without a signature, for tools in a browser.
@@ -67,8 +67,7 @@ type Options struct {
 	Namespaced bool
 
 	// IndexLag is how long a write of an item takes to reach the global indexes
-	// of its table, on the clock Now, where the mapping of the table says nothing
-	// else (lag): reads of these are eventually consistent,
+	// of its table, on the clock Now: reads of these are eventually consistent,
 	// as on AWS. It is shorter for an item that is written again, that shares
 	// its row with others, or whose table's local index is read; and where
 	// thousands of rows wait. Default: 0, a write is in all indexes when
@@ -132,10 +131,12 @@ const (
 
 // Defaults of Options.
 const (
-	defaultProject   = "tabletop"
-	defaultInstance  = "tabletop"
-	defaultRegion    = "us-east-1"
-	defaultAccountID = "000000000000"
+	defaultProject  = "tabletop"
+	defaultInstance = "tabletop"
+	// DefaultRegion is the region in ARNs.
+	DefaultRegion = "us-east-1"
+	// DefaultAccountID is the account in ARNs.
+	DefaultAccountID = "000000000000"
 )
 
 var accountIDPattern = regexp.MustCompile(`^[0-9]{12}$`)
@@ -165,10 +166,10 @@ func (o Options) normalized() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Region == "" {
-		o.Region = defaultRegion
+		o.Region = DefaultRegion
 	}
 	if o.AccountID == "" {
-		o.AccountID = defaultAccountID
+		o.AccountID = DefaultAccountID
 	}
 	if !accountIDPattern.MatchString(o.AccountID) {
 		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)

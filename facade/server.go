@@ -141,6 +141,21 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 	return response, nil
 }
 
+// CallAs is Call for the sender of r, whose body was sent: where Call asks for
+// no signature, that of r has to be good for its own body, and where callers
+// have tables of their own, request works on those of the sender.
+func (s *Server) CallAs(r *http.Request, sent []byte, operation string, request []byte) (response []byte, err error) {
+	who, err := s.authenticate(r, sent)
+	if err != nil {
+		return nil, err
+	}
+	target, err := s.forCaller(r.Context(), who)
+	if err != nil {
+		return nil, err
+	}
+	return target.Call(r.Context(), operation, request)
+}
+
 // run calls the operation and turns a panic into an error, so that no request
 // ends the process.
 func (s *Server) run(ctx context.Context, op *operation, body []byte) (response []byte, err error) {
@@ -203,23 +218,29 @@ func readBody(r *http.Request) (sent, body []byte, err error) {
 	if sent, err = readBounded(r.Body, r.ContentLength); err != nil {
 		return nil, nil, err
 	}
+	body, err = DecodeBody(r.Header.Get("Content-Encoding"), sent)
+	return sent, body, err
+}
+
+// DecodeBody decompresses the body of a request that was sent with the header
+// Content-Encoding. What DynamoDB refuses is an *Error.
+func DecodeBody(contentEncoding string, sent []byte) (body []byte, err error) {
 	var dec io.ReadCloser
-	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
+	switch encoding := strings.ToLower(strings.TrimSpace(contentEncoding)); encoding {
 	case "", "identity":
-		return sent, sent, nil
+		return sent, nil
 	case "gzip":
 		dec, err = gzip.NewReader(bytes.NewReader(sent))
 	case "deflate":
 		dec, err = zlib.NewReader(bytes.NewReader(sent))
 	default:
-		return nil, nil, serializationError("Content-Encoding " + strconv.Quote(encoding) + " is not supported")
+		return nil, serializationError("Content-Encoding " + strconv.Quote(encoding) + " is not supported")
 	}
 	if err != nil {
-		return nil, nil, serializationError("the request body does not match its Content-Encoding: " + err.Error())
+		return nil, serializationError("the request body does not match its Content-Encoding: " + err.Error())
 	}
 	defer func() { _ = dec.Close() }()
-	body, err = readBounded(dec, -1)
-	return sent, body, err
+	return readBounded(dec, -1)
 }
 
 func readBounded(src io.Reader, sizeHint int64) ([]byte, error) {

@@ -12,7 +12,9 @@ import (
 )
 
 // DynamoDBFailure is an error that DynamoDB answers for reasons of its own.
-// The AWS SDKs try all of them again but a conflict.
+// The AWS SDKs try all of them again but a conflict and a collection that is
+// full. A throttled read or write of items says in its ThrottlingReasons what
+// of which table or index was too much.
 type DynamoDBFailure uint8
 
 // The failures.
@@ -33,6 +35,12 @@ const (
 	InternalServerError
 	// ServiceUnavailable is an answer with status 503.
 	ServiceUnavailable
+	// ItemCollectionSizeLimitExceeded: the items with the partition key, and
+	// their entries in local indexes, have 10 GB, a limit that is not kept
+	// otherwise. It strikes PutItem, UpdateItem and BatchWriteItem with an
+	// ItemCollectionSizeLimitExceededException, and TransactWriteItems as
+	// TransactionConflict does. Other operations never meet it.
+	ItemCollectionSizeLimitExceeded
 )
 
 // failureAnswers are the errors as they are answered.
@@ -59,6 +67,42 @@ var failureAnswers = map[DynamoDBFailure]dynamoDBError{
 		status: 503, code: "com.amazonaws.dynamodb.v20120810#ServiceUnavailable",
 		message: "The service is currently unavailable or busy.",
 	},
+	ItemCollectionSizeLimitExceeded: {
+		status: 400, code: "com.amazonaws.dynamodb.v20120810#ItemCollectionSizeLimitExceededException", message: "Collection size exceeded.",
+	},
+}
+
+// met are the operations that can meet a failure; one that is not here any
+// operation can.
+var met = map[DynamoDBFailure][]string{
+	TransactionConflict:             {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"},
+	ItemCollectionSizeLimitExceeded: {"PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems"},
+}
+
+// meets tells whether an operation can meet a failure.
+func (failure DynamoDBFailure) meets(operation string) bool {
+	operations, some := met[failure]
+	return !some || slices.Contains(operations, operation)
+}
+
+// cancellations are the codes in the reasons of a canceled transaction.
+var cancellations = map[DynamoDBFailure]string{
+	TransactionConflict:             "TransactionConflict",
+	ItemCollectionSizeLimitExceeded: "ItemCollectionSizeLimitExceeded",
+}
+
+// throttled say how failures give the reasons of a throttled request.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+var throttled = map[DynamoDBFailure]struct{ member, limit string }{
+	ProvisionedThroughputExceeded: {"ThrottlingReasons", "ProvisionedThroughputExceeded"},
+	Throttling:                    {"throttlingReasons", "KeyRangeThroughputExceeded"},
+	RequestLimitExceeded:          {"ThrottlingReasons", "AccountLimitExceeded"},
+}
+
+// uses are the operations on items, by what they use of a table.
+var uses = map[string]string{
+	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read",
+	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
 // FailDynamoDB lets calls of a DynamoDB operation, such as "PutItem", or "*"
@@ -72,14 +116,11 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 	if failureAnswers[failure].code == "" {
 		e.tb.Fatalf("testkit: FailDynamoDB(%q): no failure has the number %d", operation, failure)
 	}
-	if failure == TransactionConflict && operation != "*" && !slices.Contains(conflicting, operation) {
-		e.tb.Fatalf("testkit: FailDynamoDB: %s meets no TransactionConflict", operation)
+	if operation != "*" && !failure.meets(operation) {
+		e.tb.Fatalf("testkit: FailDynamoDB: %s never meets a %s", operation, failureAnswers[failure].code)
 	}
 	return e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
 }
-
-// conflicting are the operations that can meet a transaction.
-var conflicting = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"}
 
 // Unprocessed lets a BatchWriteItem or BatchGetItem come back with entries that
 // were not processed. Each entry counts as a call for [Times], [Skip],
@@ -149,8 +190,16 @@ func (e *Env) addDynamoDBFault(f *Fault, opts []FaultOption) *Fault {
 type dynamoDBError struct {
 	status        int
 	code, message string
-	// reasons are those of a canceled transaction.
-	reasons []cancellation
+	// reasons are those of a canceled transaction, throttling those of a
+	// throttled request in the member with that name.
+	reasons          []cancellation
+	throttling       []throttlingReason
+	throttlingMember string
+}
+
+type throttlingReason struct {
+	Reason   string `json:"reason"`
+	Resource string `json:"resource"` // its ARN
 }
 
 type cancellation struct {
@@ -159,21 +208,25 @@ type cancellation struct {
 }
 
 func (e dynamoDBError) body() ([]byte, error) {
-	if e.reasons == nil {
-		return json.Marshal(map[string]any{"__type": e.code, "message": e.message})
+	members := map[string]any{"__type": e.code, "message": e.message}
+	switch {
+	case e.reasons != nil:
+		members = map[string]any{"__type": e.code, "Message": e.message, "CancellationReasons": e.reasons}
+	case e.throttling != nil:
+		members[e.throttlingMember] = e.throttling
 	}
-	return json.Marshal(map[string]any{"__type": e.code, "Message": e.message, "CancellationReasons": e.reasons})
+	return json.Marshal(members)
 }
 
 // canceled is the error of a transaction of which some elements, by their
-// place, are in conflict.
-func canceled(elements int, conflicts []int) dynamoDBError {
+// place, meet a failure.
+func (failure DynamoDBFailure) canceled(elements int, struck []int) dynamoDBError {
 	e := dynamoDBError{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
 	codes := make([]string, elements)
 	for i := range elements {
 		reason := cancellation{Code: "None"}
-		if slices.Contains(conflicts, i) {
-			reason = cancellation{"TransactionConflict", failureAnswers[TransactionConflict].message}
+		if slices.Contains(struck, i) {
+			reason = cancellation{cancellations[failure], failureAnswers[failure].message}
 		}
 		e.reasons, codes[i] = append(e.reasons, reason), reason.Code
 	}

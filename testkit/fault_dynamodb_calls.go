@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"hash/crc32"
@@ -20,6 +21,7 @@ import (
 // dynamoDBRequest is what faults look at.
 type dynamoDBRequest struct {
 	operation string
+	sent      []byte // as it came, compressed or not
 	body      []byte
 	content   requestContent
 }
@@ -36,27 +38,30 @@ type requestContent struct {
 	}
 }
 
-// readDynamoDBRequest reads a request. ok is false for what is no such request,
-// or is compressed; if it was read even so, its body is there.
+// readDynamoDBRequest reads a request. ok is false for what is no such request;
+// if it was read even so, what was sent is there.
 func readDynamoDBRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	_, operation, found := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if !found || r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
+	if !found || r.Method != http.MethodPost || r.Body == nil {
 		return req, false, nil
 	}
 	req.operation = operation
-	req.body, err = io.ReadAll(r.Body)
+	req.sent, err = io.ReadAll(r.Body)
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return req, false, err
 	}
-	// A request that is no JSON is for the server to refuse.
+	// What cannot be read is for the server to refuse.
+	if req.body, err = facade.DecodeBody(r.Header.Get("Content-Encoding"), req.sent); err != nil {
+		return req, false, nil //nolint:nilerr // see above
+	}
 	return req, json.Unmarshal(req.body, &req.content) == nil, nil
 }
 
-// withBody is a request once more.
-func withBody(r *http.Request, body []byte) *http.Request {
-	again := r.Clone(r.Context())
-	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return again
+// again is a request that was read, as it came.
+func again(r *http.Request, sent []byte) *http.Request {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
+	return r
 }
 
 // tableOf is the name in a member TableName, which can be an ARN.
@@ -147,7 +152,7 @@ func (f *Fault) fits(req *dynamoDBRequest) bool {
 		return true // entry by entry
 	case f.effect == readOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
 		return false
-	case f.effect == failCall && f.failure == TransactionConflict && !slices.Contains(conflicting, req.operation):
+	case f.effect == failCall && !f.failure.meets(req.operation):
 		return false
 	case c.TransactItems != nil:
 		return len(f.conflicts(req)) > 0
@@ -166,11 +171,44 @@ func (f *Fault) fits(req *dynamoDBRequest) bool {
 }
 
 // errorFor is the error that the fault answers a request with.
-func (f *Fault) errorFor(req *dynamoDBRequest) dynamoDBError {
-	if f.failure == TransactionConflict && req.content.TransactItems != nil {
-		return canceled(len(req.content.TransactItems), f.conflicts(req))
+func (f *Fault) errorFor(req *dynamoDBRequest, tableARN func(name string) string) dynamoDBError {
+	if cancellations[f.failure] != "" && req.content.TransactItems != nil {
+		return f.failure.canceled(len(req.content.TransactItems), f.conflicts(req))
 	}
-	return failureAnswers[f.failure]
+	e := failureAnswers[f.failure]
+	how, use := throttled[f.failure], uses[req.operation]
+	if how.member == "" || use == "" {
+		return e
+	}
+	e.throttlingMember = how.member
+	for _, table := range f.tables(req) {
+		reason := throttlingReason{"Table" + use + how.limit, tableARN(table)}
+		if index := req.content.IndexName; index != "" {
+			reason = throttlingReason{"Index" + use + how.limit, tableARN(table) + "/index/" + index}
+		}
+		e.throttling = append(e.throttling, reason)
+	}
+	return e
+}
+
+// tables are the tables of a request that the fault is for.
+func (f *Fault) tables(req *dynamoDBRequest) []string {
+	var out []string
+	for _, b := range req.batch() {
+		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return f.namesEntry(b.table, entry) }) {
+			out = append(out, tableOf(b.table))
+		}
+	}
+	for _, i := range f.conflicts(req) {
+		for _, action := range req.content.TransactItems[i] {
+			out = append(out, tableOf(action.TableName))
+		}
+	}
+	if name := req.content.TableName; name != "" {
+		out = append(out, tableOf(name))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // unprocessed takes the entries that the fault strikes out of a batch.
@@ -253,8 +291,8 @@ func (d *dynamoDBDoor) faulty(r *http.Request) (resp *http.Response, next *http.
 		return nil, r, nil
 	}
 	req, ok, err := readDynamoDBRequest(r)
-	if req.body != nil {
-		r = withBody(r, req.body)
+	if req.sent != nil {
+		r = again(r, req.sent)
 	}
 	if err != nil || !ok {
 		return nil, r, err
@@ -271,12 +309,13 @@ func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Resp
 			continue
 		}
 		if f.effect == leaveEntries {
+			throttled := (&Fault{failure: ProvisionedThroughputExceeded}).errorFor(req, d.tableARN)
 			remaining, err := f.unprocessed(req, left)
 			if err != nil {
 				return nil, err
 			}
 			if remaining == 0 {
-				return failureAnswers[ProvisionedThroughputExceeded].response(r)
+				return throttled.response(r)
 			}
 			continue
 		}
@@ -284,18 +323,18 @@ func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Resp
 			continue
 		}
 		if f.effect == readOld {
-			if resp, err := d.readOld(f.old, withBody(r, req.body)); err != nil || resp != nil {
+			if resp, err := d.readOld(f.old, again(r, req.sent)); err != nil || resp != nil {
 				return resp, err
 			}
 			continue
 		}
 		if f.applied {
-			resp, err := d.server.RoundTripper().RoundTrip(withBody(r, req.body))
+			resp, err := d.server.RoundTripper().RoundTrip(again(r, req.sent))
 			if err != nil || resp.StatusCode != http.StatusOK {
 				return resp, err
 			}
 		}
-		return f.errorFor(req).response(r)
+		return f.errorFor(req, d.tableARN).response(r)
 	}
 	if len(left) == 0 {
 		return nil, nil //nolint:nilnil // no fault, no answer
@@ -303,10 +342,16 @@ func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Resp
 	return d.servePart(r, req, left)
 }
 
+// tableARN is the name of a table in the reasons of a throttled request.
+func (d *dynamoDBDoor) tableARN(name string) string {
+	o := d.env.config.dynamoDB
+	return "arn:aws:dynamodb:" + cmp.Or(o.Region, facade.DefaultRegion) + ":" + cmp.Or(o.AccountID, facade.DefaultAccountID) + ":table/" + name
+}
+
 // servePart answers a batch of which some entries are left out.
 func (d *dynamoDBDoor) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
-	// The signature is that of the whole batch: Call asks for none.
-	body, err := d.server.Call(r.Context(), req.operation, req.body)
+	// The signature is that of the whole batch.
+	body, err := d.server.CallAs(r, req.sent, req.operation, req.body)
 	var refused *facade.Error
 	if errors.As(err, &refused) {
 		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)

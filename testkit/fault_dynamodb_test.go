@@ -1,9 +1,12 @@
 package testkit_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +99,8 @@ func TestFailDynamoDB(t *testing.T) {
 		testkit.RequestLimitExceeded:          "RequestLimitExceeded",
 		testkit.InternalServerError:           "InternalServerError",
 		testkit.ServiceUnavailable:            "ServiceUnavailable",
+
+		testkit.ItemCollectionSizeLimitExceeded: "ItemCollectionSizeLimitExceededException",
 	} {
 		fault := env.FailDynamoDB("PutItem", failure, testkit.OnTable("a-table"), testkit.OnItem(item{"id": text("1")}), testkit.Times(1))
 		for _, other := range []error{putColor(ctx, db, "b-table", "1"), putColor(ctx, db, "a-table", "2")} {
@@ -133,6 +138,128 @@ func TestFailDynamoDB(t *testing.T) {
 		}
 		if got := getColor(ctx, t, db, id, true) != ""; got != applied {
 			t.Errorf("%s: there is an item: %v", id, got)
+		}
+	}
+}
+
+// A throttled request says of which table or index what was too much.
+func TestFailDynamoDB_ThrottlingReasons(t *testing.T) {
+	t.Parallel()
+	env, _ := startItems(t)
+	ctx, db := t.Context(), oneShot(env)
+	const arn = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+	check := func(what string, got []types.ThrottlingReason, err error, want ...string) {
+		t.Helper()
+		var texts []string
+		for _, r := range got {
+			texts = append(texts, *r.Reason+" "+strings.TrimPrefix(*r.Resource, arn))
+		}
+		if diff := cmp.Diff(want, texts); diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
+		}
+	}
+	env.FailDynamoDB("PutItem", testkit.ProvisionedThroughputExceeded)
+	err := putColor(ctx, db, arn+"a-table", "1")
+	provisioned, _ := errors.AsType[*types.ProvisionedThroughputExceededException](err)
+	check("a write", provisioned.ThrottlingReasons, err, "TableWriteProvisionedThroughputExceeded a-table")
+
+	env.FailDynamoDB("Query", testkit.RequestLimitExceeded)
+	_, err = db.Query(ctx, &dynamodb.QueryInput{
+		TableName: aws.String("a-table"), IndexName: aws.String("by-color"),
+		KeyConditionExpression: aws.String("color = :c"), ExpressionAttributeValues: item{":c": text("red")},
+	})
+	limit, _ := errors.AsType[*types.RequestLimitExceeded](err)
+	check("a read of an index", limit.ThrottlingReasons, err, "IndexReadAccountLimitExceeded a-table/index/by-color")
+
+	keys := types.KeysAndAttributes{Keys: []item{{"id": text("1")}}}
+	batch := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"a-table": keys, "b-table": keys}}
+	one := env.FailDynamoDB("BatchGetItem", testkit.Throttling, testkit.OnTable("b-table"))
+	_, err = db.BatchGetItem(ctx, batch)
+	throttling, _ := errors.AsType[*types.ThrottlingException](err)
+	check("one table of a batch", throttling.ThrottlingReasons, err, "TableReadKeyRangeThroughputExceeded b-table")
+	one.Remove()
+	env.Unprocessed("BatchGetItem")
+	_, err = db.BatchGetItem(ctx, batch)
+	provisioned, _ = errors.AsType[*types.ProvisionedThroughputExceededException](err)
+	check("a whole batch", provisioned.ThrottlingReasons, err,
+		"TableReadProvisionedThroughputExceeded a-table", "TableReadProvisionedThroughputExceeded b-table")
+
+	env.FailDynamoDB("ListTables", testkit.Throttling)
+	_, err = db.ListTables(ctx, &dynamodb.ListTablesInput{})
+	throttling, _ = errors.AsType[*types.ThrottlingException](err)
+	check("no read of a table", throttling.ThrottlingReasons, err)
+}
+
+// Faults strike compressed requests too.
+func TestFailDynamoDB_Compressed(t *testing.T) {
+	t.Parallel()
+	env, db := startItems(t, testkit.WithDynamoDBOptions(facade.Options{NoAuth: true}))
+	var body bytes.Buffer
+	pack := gzip.NewWriter(&body)
+	if _, err := pack.Write([]byte(`{"TableName": "a-table", "Item": {"id": {"S": "1"}, "color": {"S": "red"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := pack.Close(); err != nil {
+		t.Fatal(err)
+	}
+	put := func() int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, env.DynamoDBURL(), bytes.NewReader(body.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("Content-Encoding", "gzip")
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	fault := env.FailDynamoDB("PutItem", testkit.InternalServerError, testkit.OnItem(item{"id": text("1")}), testkit.Times(1), testkit.Applied())
+	if got := put(); got != http.StatusInternalServerError || fault.Hits() != 1 {
+		t.Errorf("status %d after %d hits", got, fault.Hits())
+	}
+	if got := getColor(t.Context(), t, db, "1", true); got != "red" {
+		t.Errorf("the item is %q", got)
+	}
+	if got := put(); got != http.StatusOK {
+		t.Errorf("status %d after the fault", got)
+	}
+}
+
+// Faults leave each caller the tables of its own, whose signature counts.
+func TestUnprocessed_Namespaced(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{
+		Namespaced: true, AccessKeys: map[string]string{"first": "secret-1", "second": "secret-2"},
+	}))
+	client := func(key, secret string) *dynamodb.Client {
+		return dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", BaseEndpoint: aws.String(env.DynamoDBURL()),
+			Credentials: credentials.NewStaticCredentialsProvider(key, secret, ""), Retryer: aws.NopRetryer{},
+		})
+	}
+	ctx, first := t.Context(), client("first", "secret-1")
+	if err := createColors(ctx, first, "a-table"); err != nil {
+		t.Fatal(err)
+	}
+	write := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"a-table": {
+		{PutRequest: &types.PutRequest{Item: item{"id": text("1"), "color": text("red")}}},
+		{PutRequest: &types.PutRequest{Item: item{"id": text("2"), "color": text("red")}}},
+	}}}
+	env.Unprocessed("BatchWriteItem", testkit.OnItem(item{"id": text("2")}))
+	out, err := first.BatchWriteItem(ctx, write)
+	if err != nil || len(out.UnprocessedItems["a-table"]) != 1 {
+		t.Fatalf("%v, %v", out, err)
+	}
+	if got := getColor(ctx, t, first, "1", true); got != "red" {
+		t.Errorf("the item is %q", got)
+	}
+	for secret, want := range map[string]string{"secret-2": "ResourceNotFoundException", "secret-1": "InvalidSignatureException"} {
+		if _, err := client("second", secret).BatchWriteItem(ctx, write); errorCode(err) != want {
+			t.Errorf("the second caller: %v, want %s", err, want)
 		}
 	}
 }
