@@ -56,6 +56,15 @@ func ofColumn(family string, qualifier []byte) *btpb.RowFilter {
 	}}}
 }
 
+// ofColumns passes the cells of the columns from one on and before another.
+func ofColumns(family string, from, before []byte) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
+		FamilyName:     family,
+		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: from},
+		EndQualifier:   &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: before},
+	}}}
+}
+
 // ofColumnPrefix passes the cells of the columns that begin with prefix.
 func ofColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 	if len(prefix) == 0 {

@@ -459,6 +459,138 @@ func TestStore_SharedColumn(t *testing.T) {
 	}
 }
 
+// A transaction that puts an item into a shared column has the column, from its
+// first intent on, whoever comes and whether its process lives.
+func TestStore_SharedColumnReserved(t *testing.T) {
+	t.Parallel()
+	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
+	stats := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStats"), "ViewCount": attr.Int(45)}
+	likes := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsLikes"), "Count": attr.Int(3)}
+	without := func(item attr.Item) attr.Item { return attr.Item{"PK": item["PK"], "SK": item["SK"]} }
+	for name, start := range backends {
+		for _, pair := range [][2]attr.Item{{views, stats}, {stats, views}} {
+			t.Run(name+"/"+pair[0]["SK"].Str, func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				first, second := pair[0], pair[1]
+				c := &hookConn{ClientConnInterface: start(t)}
+				now := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+				o := testOptions(c, loadMapping(t, videoMapping))
+				o.Now = now.Now
+				s, other := openStore(t, o), openStore(t, o)
+				def, err := s.table(ctx, "Videos")
+				if err != nil {
+					t.Fatal(err)
+				}
+				transact := func(s *store, items ...attr.Item) (bool, error) {
+					t.Helper()
+					var changes []*itemChange
+					for _, item := range items {
+						changes = append(changes, replaceBy(def, keyAttrs(def, item), item))
+					}
+					ok, _, err := s.transact(ctx, transactionRequest{}, changes)
+					if err != nil {
+						t.Error(err)
+					}
+					for _, ch := range changes {
+						if ch.err != nil {
+							return ok, ch.err
+						}
+					}
+					return ok, nil
+				}
+				holds := func(want ...attr.Item) {
+					t.Helper()
+					checkNoIntents(t, s, def.BigtableTable)
+					for _, s := range []*store{s, other} {
+						got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+						slices.SortFunc(got, s.cat.tables[def.Name].layout.compareKeys)
+						slices.SortFunc(want, s.cat.tables[def.Name].layout.compareKeys)
+						if d := diffItems(want, got); d != "" || err != nil {
+							t.Errorf("items: %v (-want +got):\n%s", err, d)
+						}
+					}
+				}
+				meanwhile := func() {
+					for _, s := range []*store{s, other} {
+						if err := put(ctx, s, def, second); !errors.Is(err, errIntent) {
+							t.Errorf("put into a column that a transaction has: %v", err)
+						}
+						if ok, err := transact(s, second); ok || !errors.Is(err, errIntent) {
+							t.Errorf("transaction on a column that another has: %v, %v", ok, err)
+						}
+						if err := put(ctx, s, def, likes); err != nil {
+							t.Errorf("put into another column of the row: %v", err)
+						}
+					}
+				}
+
+				c.hook = meanwhile
+				if ok, err := transact(s, first); !ok || err != nil {
+					t.Errorf("transaction: %v, %v", ok, err)
+				}
+				if err := put(ctx, other, def, second); !errors.Is(err, errOutsideMapping) {
+					t.Errorf("put over another item: %v", err)
+				}
+				holds(likes, first)
+				for _, item := range []attr.Item{first, likes} {
+					if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+						t.Fatal(err)
+					}
+				}
+
+				// Its time is over before it is committed.
+				c.hook = func() {
+					meanwhile()
+					now.Advance(transactionTimeout)
+					if err := put(ctx, other, def, second); err != nil {
+						t.Errorf("put after the time-out: %v", err)
+					}
+				}
+				if ok, err := transact(s, first); ok || !errors.Is(err, errIntent) {
+					t.Errorf("transaction after its time: %v, %v", ok, err)
+				}
+				holds(likes, second)
+				if err := remove(ctx, s, def, keyAttrs(def, likes)); err != nil {
+					t.Fatal(err)
+				}
+				if err := remove(ctx, s, def, keyAttrs(def, second)); err != nil {
+					t.Fatal(err)
+				}
+
+				// Items of one row, one of which has nothing in the column.
+				if ok, err := transact(s, without(second), first); !ok || err != nil {
+					t.Errorf("transaction on two items: %v, %v", ok, err)
+				}
+				holds(without(second), first)
+				if ok, err := transact(s, without(first), likes); !ok || err != nil {
+					t.Errorf("transaction on two items: %v, %v", ok, err)
+				}
+				holds(without(second), likes, without(first))
+
+				// Both are there, and come into the column at once.
+				once := false
+				_, _, err = s.writeItem(ctx, def, keyAttrs(def, first), func(attr.Item) (attr.Item, error) {
+					if !once {
+						once = true
+						if err := put(ctx, other, def, second); err != nil {
+							t.Error(err)
+						}
+					}
+					return first, nil
+				}, writeHint{})
+				if !errors.Is(err, errOutsideMapping) {
+					t.Errorf("put over an item that came meanwhile: %v", err)
+				}
+				holds(second, likes, without(first))
+				if rows := dump(t, s, s.o.catalog); slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, transactionRowPrefix) }) {
+					t.Errorf("the catalog has %v", rows)
+				}
+			})
+		}
+	}
+}
+
 func TestStore_MappingConflicts(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)

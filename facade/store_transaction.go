@@ -309,6 +309,16 @@ func (l *layout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err err
 	return in, key, err
 }
 
+// parseClaim takes a claim apart: the transaction, and the item's key.
+func (l *layout) parseClaim(value []byte) (id string, key attr.Item, err error) {
+	if len(value) >= transactionIDBytes {
+		if key, rest, ok := cutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {
+			return string(value[:transactionIDBytes]), key, nil
+		}
+	}
+	return "", nil, errors.New("a claim does not name its transaction and item")
+}
+
 // resolve looks after an item that a transaction holds. alive says that it
 // goes on to be held; else the item is as the transaction left it. No latch
 // of the item or its table is held by the caller.
@@ -380,9 +390,12 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	}
 	p := st.slot
 	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-	release := deleteColumn(mapping.FamilyState, p.intent, 0, 0)
+	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, 0, 0)}
+	if p.shared {
+		release = append(release, deleteColumn(mapping.FamilyState, p.claim(), 0, 0))
+	}
 	if !commit || in.kind == intentCheck {
-		muts := []*btpb.Mutation{release, deleteColumn(mapping.FamilyState, p.state, 0, 0)}
+		muts := append(release, deleteColumn(mapping.FamilyState, p.state, 0, 0))
 		if before := st.state.Value[1+transactionIDBytes:]; len(before) > 0 {
 			muts = append(muts, setCell(mapping.FamilyState, p.state, st.state.Timestamp, before))
 		}
@@ -398,7 +411,7 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	if err != nil {
 		return false, err
 	}
-	muts = append(muts, release)
+	muts = append(muts, release...)
 	var ahead int64
 	if l.lag == 0 {
 		// The intent stands for the outbox: until it goes, anyone who meets it
@@ -664,7 +677,7 @@ func (s *store) placeIntent(ctx context.Context, r *transactionRecord, ch *itemC
 		done, err := s.tryIntent(ctx, r, ch)
 		var held *heldError
 		if errors.As(err, &held) {
-			alive, err := s.resolve(ctx, ch.table.Name, ch.key, held.id)
+			alive, err := s.resolve(ctx, ch.table.Name, held.key, held.id)
 			if err != nil {
 				return false, err
 			}
@@ -698,7 +711,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 		return false, fmt.Errorf("%w: %s is being deleted", errTableNotFound, ch.table.Name)
 	}
 	w := ch.write
-	w.l = c.layout
+	w.l, w.tx = c.layout, r.id
 	if err := s.latches.lock(ctx, w.id); err != nil {
 		return false, err
 	}
@@ -745,11 +758,15 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	held := pw.st
 	held.state = &mapping.Cell{Timestamp: pw.st.order(), Value: state}
 	held.intent = &mapping.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
-	done, err := w.commit(ctx, pw.st, []*btpb.Mutation{
+	muts := []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.state, 0, 0),
 		setCell(mapping.FamilyState, p.state, held.state.Timestamp, state),
 		setCell(mapping.FamilyState, p.intent, in.order, held.intent.Value),
-	})
+	}
+	if in.kind == intentPut && p.shared {
+		muts = append(muts, setCell(mapping.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
+	}
+	done, err := w.commit(ctx, pw, muts)
 	if done {
 		ch.held = &held
 	}

@@ -430,7 +430,9 @@ func (c *againConn) Invoke(ctx context.Context, method string, req, resp any, op
 	}
 	if n == c.copied {
 		sent, answer := proto.Clone(req.(proto.Message)), proto.Clone(resp.(proto.Message))
-		c.send = func(ctx context.Context) error { return c.ClientConnInterface.Invoke(ctx, method, sent, answer, opts...) }
+		c.send = func(ctx context.Context) error {
+			return c.ClientConnInterface.Invoke(ctx, method, sent, answer, opts...)
+		}
 	}
 	if err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...); err != nil || n != c.at {
 		return err

@@ -34,6 +34,11 @@ const (
 	stateQualifier  = 's'
 	outboxQualifier = 'o'
 	intentQualifier = 'i'
+
+	// claimQualifier begins the column that says that a transaction is to put an
+	// item into columns which it shares with others: the transaction's id, and
+	// the item's key.
+	claimQualifier = 'c'
 )
 
 // adoptedOrder is the order of an item that the facade took over from another
@@ -51,6 +56,7 @@ type itemID [16]byte
 type slot struct {
 	row                   []byte
 	own                   []mapping.Extent // the item's cells, by whichever rule
+	shared                bool             // some of own can be another item's
 	derived               bool             // own are the cells of other items: it has none
 	state, outbox, intent []byte           // qualifiers
 }
@@ -103,6 +109,9 @@ func (id itemID) slot(row []byte) slot {
 	return slot{row: row, state: qualifiers[:n:n], outbox: qualifiers[n : 2*n : 2*n], intent: qualifiers[2*n:]}
 }
 
+// claim returns the qualifier of the item's claim.
+func (p slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
+
 // slots returns the rows that the item of the given key can be in: one, but
 // for mappings whose rules send one key to different rows.
 func (l *layout) slots(key attr.Item) ([]slot, error) {
@@ -119,6 +128,7 @@ func (l *layout) slots(key attr.Item) ([]slot, error) {
 			slots = append(slots, id.slot(loc.Row))
 		}
 		slots[i].own = append(slots[i].own, loc.Own...)
+		slots[i].shared = slots[i].shared || loc.Shared
 		slots[i].derived = slots[i].derived || loc.Derived
 	}
 	for i := range slots {
@@ -142,8 +152,9 @@ func (p slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
 }
 
-// filter passes the item's cells and its bookkeeping; nil, all cells, where
-// it has the row for itself or too many columns to name.
+// filter passes the item's cells and its bookkeeping, and all claims to columns
+// that it shares; nil, all cells, where it has the row for itself or too many
+// columns to name.
 func (p slot) filter() *btpb.RowFilter {
 	if p.alone() {
 		return nil
@@ -152,8 +163,12 @@ func (p slot) filter() *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	return anyOf(append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox),
-		ofColumn(mapping.FamilyState, p.intent))...)
+	own = append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox),
+		ofColumn(mapping.FamilyState, p.intent))
+	if p.shared {
+		own = append(own, ofColumnPrefix(mapping.FamilyState, []byte{claimQualifier}))
+	}
+	return anyOf(own...)
 }
 
 // occupied passes something if a cell of the item is there. Where they are
@@ -267,7 +282,7 @@ func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn fu
 		if old, updated, err = s.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
 			return old, updated, err
 		}
-		if alive, err := s.resolve(ctx, t.Name, key, held.id); alive || err != nil {
+		if alive, err := s.resolve(ctx, t.Name, held.key, held.id); alive || err != nil {
 			return nil, nil, cmp.Or(err, error(held))
 		}
 	}
@@ -327,6 +342,7 @@ type itemWrite struct {
 	id    itemID
 	slots []slot
 	fn    func(attr.Item) (attr.Item, error)
+	tx    string // the transaction that writes, if one does
 }
 
 // checkPlace reports whether the table's layout can hold an item, whatever else
@@ -432,7 +448,8 @@ func (w *itemWrite) writeIf(ctx context.Context, p slot, holds bool, predicate *
 type plannedWrite struct {
 	st           itemState // of the slot that the item is in, or comes into
 	old, updated attr.Item
-	sets         []*btpb.Mutation // the new item's cells
+	sets         []*btpb.Mutation  // the new item's cells
+	vacant       []*btpb.RowFilter // what must pass nothing, for the item to have them
 }
 
 // plan reads the item, unless the caller has (st), and asks fn. It reports
@@ -485,8 +502,43 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 		if err := w.l.checkVacant(pw.st, w.key); err != nil {
 			return pw, false, err
 		}
+		if pw.st.slot.shared {
+			pw.vacant, err = w.reserve(pw.st, pw.sets)
+		}
 	}
-	return pw, true, nil
+	return pw, err == nil, err
+}
+
+// reserve returns what must not be in the row for the item to get its cells in
+// columns that it shares: a claim of another transaction than its own, and cells
+// that were not there when the row was read.
+func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
+	from := []byte{claimQualifier}
+	for _, c := range st.row.Cells {
+		if c.Family != mapping.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
+			continue
+		}
+		id, key, err := w.l.parseClaim(c.Value)
+		if err != nil {
+			return nil, fmt.Errorf("row %q of table %s: %w", st.slot.row, w.l.table, err)
+		}
+		if id != w.tx {
+			return nil, &heldError{id: id, key: key}
+		}
+		vacant = append(vacant, ofColumns(mapping.FamilyState, from, c.Qualifier))
+		from = append(bytes.Clone(c.Qualifier), 0)
+	}
+	vacant = append(vacant, ofColumns(mapping.FamilyState, from, []byte{claimQualifier + 1}))
+	for _, e := range st.slot.own {
+		inside := func(m *btpb.Mutation) bool {
+			set := m.GetSetCell()
+			return inExtent(e, mapping.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
+		}
+		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return inExtent(e, c) }) {
+			vacant = append(vacant, ofExtent(e))
+		}
+	}
+	return vacant, nil
 }
 
 // guarded reads the item, asks fn, and writes if the item is still as it was
@@ -506,7 +558,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 		return old, nil, false, err
 	}
 	if change.empty() {
-		done, err = w.commit(ctx, pw.st, muts)
+		done, err = w.commit(ctx, pw, muts)
 		return old, updated, done, err
 	}
 	muts = append(muts, change.outboxCell(w.l, w.key, pw.st.slot, order))
@@ -516,7 +568,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	}
 	clean := true
 	defer func() { w.s.unmark(mark, clean) }()
-	if done, err = w.commit(ctx, pw.st, muts); err != nil || !done {
+	if done, err = w.commit(ctx, pw, muts); err != nil || !done {
 		// After an error the write may still have happened.
 		clean = err == nil
 		return old, updated, done, err
@@ -538,15 +590,25 @@ func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr
 	if err != nil {
 		return nil, change, err
 	}
-	muts, _ := st.slot.clear(&st.row)
-	if st.item != nil && l.checkVacant(st, key) != nil {
+	var muts []*btpb.Mutation
+	switch {
+	case !st.slot.shared:
+		muts, _ = st.slot.clear(&st.row)
+	case st.item == nil:
+	case l.checkVacant(st, key) == nil:
+		// Where the item has no cell now, another may come before this is written.
+		here := st.slot
+		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e mapping.Extent) bool {
+			return !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return inExtent(e, c) })
+		})
+		muts, _ = here.clear(&st.row)
+	default:
 		// The item has no cell in the column that it would share with another,
 		// which has: only its own go.
 		placed, err := l.base.Place(st.item, order)
 		if err != nil {
 			return nil, change, outsideMapping(err)
 		}
-		muts = nil
 		for _, c := range placed.Cells {
 			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
 		}
@@ -572,16 +634,21 @@ func (l *layout) checkVacant(st itemState, key attr.Item) error {
 	return outsideMapping(err)
 }
 
-// commit writes the row if the item is still in the state that was read.
-func (w *itemWrite) commit(ctx context.Context, st itemState, muts []*btpb.Mutation) (bool, error) {
-	p := st.slot
+// commit writes the row if the item is still in the state that was read, and
+// what is to be vacant is.
+func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mutation) (bool, error) {
+	st, p := pw.st, pw.st.slot
 	state := ofColumn(mapping.FamilyState, p.state)
 	if st.state != nil {
-		return w.writeIf(ctx, p, true, chain(state, newestOnly(), ofValue(st.state.Value)), muts)
+		guard := chain(state, newestOnly(), ofValue(st.state.Value))
+		if len(pw.vacant) > 0 {
+			guard = unless(anyOf(pw.vacant...), guard)
+		}
+		return w.writeIf(ctx, p, true, guard, muts)
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
-	there := []*btpb.RowFilter{state, ofColumn(mapping.FamilyState, p.outbox)}
+	there := append([]*btpb.RowFilter{state, ofColumn(mapping.FamilyState, p.outbox)}, pw.vacant...)
 	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
 		there = append(there, own...)
 	}

@@ -60,6 +60,8 @@ type rule struct {
 	timeAttrs map[string]bool
 	// exclusive says that a row of this rule belongs to one item.
 	exclusive bool
+	// shared says that tags tell its cells from those of another rule.
+	shared bool
 	// identity are the slots that tell the items of a row apart, for the
 	// `i/` cells of the sidecar.
 	identity []int
@@ -1027,6 +1029,9 @@ func (c *compiler) claims() {
 			case x.p.family != y.p.family || !qualifiersMeet(x.p.qual, y.p.qual):
 				continue
 			case x.r != y.r && (x.r.tag || y.r.tag || !c.rowsMeet(x.r, y.r)):
+				if c.rowsMeet(x.r, y.r) {
+					x.r.shared, y.r.shared = true, true
+				}
 				continue
 			case x.r == y.r && x.r.exclusive && (x.p.star && y.p.qual.isLiteral() || y.p.star && x.p.qual.isLiteral()):
 				continue // an attribute of that very name is refused when it comes

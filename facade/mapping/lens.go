@@ -114,6 +114,8 @@ type Location struct {
 	// of rules that share a column by a tag have extents in common: they
 	// cannot both be there (see Mapping.Collision).
 	Own []Extent
+	// Shared says that Own has such columns.
+	Shared bool
 	// Derived says that the item has no cells of its own: it is a copy of the
 	// highest version of an item (Rule.Latest), whose versions have the cells
 	// in Own. It is read like others, and never written.

@@ -894,5 +894,5 @@ func (l *rules) locate(key attr.Item) ([]Location, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Location{{Rule: r.name, Row: row, Own: own, Derived: r.isCopy(vars)}}, nil
+	return []Location{{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}}, nil
 }
