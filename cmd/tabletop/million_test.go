@@ -98,6 +98,23 @@ func measured(t *testing.T, args ...string) string {
 	return string(out)
 }
 
+// checkpointed is how many items of its one table a checkpoint says are written.
+func checkpointed(t *testing.T, file string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct{ Tables []struct{ Items int64 } }
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Tables[0].Items
+}
+
 // TestMillion loads and verifies a large table in one run of bounded memory.
 // Then it kills a load in the middle, resumes it, and verifies those rows.
 func TestMillion(t *testing.T) {
@@ -135,7 +152,11 @@ func TestMillion(t *testing.T) {
 		t.Logf("%s: %d items in %.1f s, %.0f a second", p.Name, p.Items, p.Seconds, float64(p.Items)/p.Seconds)
 	}
 
-	// Killed in the middle: as soon as there is a checkpoint.
+	// Killed in the middle; a small load, as soon as there is a checkpoint.
+	middle := *millionItems / 2
+	if *millionItems < 100_000 {
+		middle = 1
+	}
 	data, checkpoint := filepath.Join(dir, "data"), filepath.Join(dir, "checkpoint")
 	load := []string{"migrate", "load", "--source", items, "--mapping", mapping, "--data", data, "--checkpoint", checkpoint}
 	cmd := exec.CommandContext(t.Context(), "tabletop", load...)
@@ -144,23 +165,27 @@ func TestMillion(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	killed := false
-	for look := time.NewTicker(time.Millisecond); !killed; {
+	killed := int64(0) // items that were written then
+	for look := time.NewTicker(time.Millisecond); killed == 0; {
 		select {
 		case err := <-ended:
-			t.Fatalf("the load ended before it had a checkpoint: %v", err)
+			t.Fatalf("the load ended before %d items were in its checkpoint: %v", middle, err)
 		case <-look.C:
-			if _, err := os.Stat(checkpoint); !errors.Is(err, fs.ErrNotExist) {
-				killed = cmd.Process.Kill() == nil
+			if n := checkpointed(t, checkpoint); n >= middle {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
 				<-ended
 				look.Stop()
+				killed = checkpointed(t, checkpoint) // it may have gone on since
 			}
 		}
 	}
 	out := measured(t, load...)
-	if !strings.Contains(out, "passed over: the checkpoint says that they are written") {
-		t.Errorf("the load was not resumed:\n%s", out)
+	if want := fmt.Sprintf("  %d items passed over: the checkpoint says that they are written", killed); !strings.Contains(out, want) {
+		t.Errorf("the load was killed after %d items and not resumed there:\n%s", killed, out)
 	}
+	t.Logf("killed after %d items of %d, and resumed", killed, *millionItems)
 	s := serve(t, "--data", data, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	out = measured(t, "migrate", "verify", "--source", items, "--mapping", mapping, "--against", s.env["BIGTABLE_EMULATOR_HOST"])
 	if !strings.Contains(out, " 0 differences") {
