@@ -52,13 +52,13 @@ func benchServer(b *testing.B) btpb.BigtableClient {
 	return c
 }
 
-func drain[M any](b *testing.B, recv func() (M, error)) {
-	b.Helper()
+func drain[M any](tb testing.TB, recv func() (M, error)) {
+	tb.Helper()
 	for {
 		if _, err := recv(); errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
