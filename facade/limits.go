@@ -31,8 +31,10 @@ const (
 	maxListTablesLimit    = 100
 
 	// Tables.
-	maxKeySchemaElements       = 2 // of a table or a local index
-	maxKeyAttributesOfKind     = 4 // HASH, and RANGE, of a global index
+	maxTables                  = 2500 // of an account in a region
+	maxNamespaces              = 1000 // accounts and regions of one server, Options.Namespaced
+	maxKeySchemaElements       = 2    // of a table or a local index
+	maxKeyAttributesOfKind     = 4    // HASH, and RANGE, of a global index
 	maxLocalSecondaryIndexes   = 5
 	maxGlobalSecondaryIndexes  = 20
 	maxNonKeyAttributes        = 20  // of one index

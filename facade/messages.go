@@ -35,6 +35,7 @@ const (
 	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."
 	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"
 	msgOperationRefused     = "Tabletop does not support the operation %s: %s"
+	msgTooManyNamespaces    = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another" // ours
 	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"
 )
 
@@ -98,9 +99,10 @@ const (
 	msgOneIndexAtATime         = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"                                                                                                                                                                                                                                                                                               // 44
 	msgDeletionProtected       = "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."                                                                                                                                                                                                                                                                                    // 45
 	msgTableExists             = "Table already exists: %s"                                                                                                                                                                                                                                                                                                                                                                        // 46
-	msgTableInUse              = "Attempt to change a resource which is still in use: Table is being %s: %s"                                                                                                                                                                                                                                                                                                                       // 47
-	msgTableNotFound           = "Requested resource not found: Table: %s not found"                                                                                                                                                                                                                                                                                                                                               // 48
-	msgResourceNotFound        = "Requested resource not found"                                                                                                                                                                                                                                                                                                                                                                    // 49
+	msgTooManyTables           = "Subscriber limit exceeded: There is a limit of %d tables per subscriber"
+	msgTableInUse              = "Attempt to change a resource which is still in use: Table is being %s: %s" // 47
+	msgTableNotFound           = "Requested resource not found: Table: %s not found"                         // 48
+	msgResourceNotFound        = "Requested resource not found"                                              // 49
 	msgPolicyNotFound          = "Resource-based policy not found for the provided ResourceArn: %s"
 	msgIndexExists             = "Attempting to create an index which already exists"
 	msgIndexNotFound           = "Requested resource not found: Index: %s of table: %s not found"

@@ -56,12 +56,16 @@ func (s *Server) openNamespaces(ctx context.Context) error {
 }
 
 // namespaceStore returns the store over a catalog, creating it if need be.
+// Whoever makes up keys gets no further than Options.maxNamespaces.
 func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, error) {
 	n := s.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if st := n.stores[catalog]; st != nil {
 		return st, nil
+	}
+	if most := s.opts.maxNamespaces; len(n.stores) >= most {
+		return nil, limitExceededError(fmt.Sprintf(msgTooManyNamespaces, most))
 	}
 	opts := s.opts
 	opts.catalog = catalog

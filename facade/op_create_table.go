@@ -105,10 +105,12 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	setExtra(t, extraSSE, in.SSESpecification)
 	t.Transition = after(s.opts.Now(), statusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.createTable(ctx, t)
-	if errors.Is(err, errTableExists) {
+	switch {
+	case errors.Is(err, errTableExists):
 		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
-	}
-	if err != nil {
+	case errors.Is(err, errTooManyTables):
+		return nil, limitExceededError(fmt.Sprintf(msgTooManyTables, s.opts.maxTables))
+	case err != nil:
 		return nil, err
 	}
 	return &tableOutput{s.describe(created)}, nil

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -63,7 +64,8 @@ type Options struct {
 
 	// Namespaced keeps the tables of each access key and region apart, as an
 	// account does and a region. By default all share them. Mappings cannot be
-	// kept apart: with both, New fails.
+	// kept apart: with both, New fails. There is room for 1,000 such pairs; a
+	// caller after them gets a LimitExceededException.
 	Namespaced bool
 
 	// IndexLag is how long a write of an item takes to reach the global indexes
@@ -83,6 +85,8 @@ type Options struct {
 	Messages MessageProfile
 
 	catalog string // id of the table that holds the definitions
+
+	maxTables, maxNamespaces int // limits, which tests lower
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -162,6 +166,7 @@ func (o Options) normalized() (Options, error) {
 	if o.catalog == "" {
 		o.catalog = catalogTable
 	}
+	o.maxTables, o.maxNamespaces = cmp.Or(o.maxTables, maxTables), cmp.Or(o.maxNamespaces, maxNamespaces)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -272,6 +272,36 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
+// Callers and tables end at a limit. Who was there before goes on.
+func TestNamespaces_Limits(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(o *Options) {
+		o.NoAuth, o.Namespaced = false, true
+		o.maxTables, o.maxNamespaces = 2, 2
+	})
+	call := func(key, operation, body string) string {
+		return post(s, operation, body, func(r *http.Request) {
+			r.Header.Set("X-Amz-Date", "20261120T120000Z")
+			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+key+"/20261120/localhost/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+		}).Body.String()
+	}
+	for _, c := range []struct{ key, table, want string }{
+		{"a", "one", `"ACTIVE"`}, {"a", "two", `"ACTIVE"`}, {"a", "three", "LimitExceededException"},
+		{"b", "one", `"ACTIVE"`}, {"c", "one", "LimitExceededException"}, {"a", "two", "ResourceInUseException"},
+		{"b", "two", `"ACTIVE"`},
+	} {
+		got := call(c.key, "CreateTable", `{"TableName": "`+c.table+`", "BillingMode": "PAY_PER_REQUEST",
+			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s creates %s: %s, want %s", c.key, c.table, got, c.want)
+		}
+	}
+	call("a", "DeleteTable", `{"TableName": "one"}`)
+	if got := call("a", "ListTables", "{}"); got != `{"TableNames":["two"]}` {
+		t.Errorf("tables %s", got)
+	}
+}
+
 // No signature, however made up, ends the server or is taken for a right one.
 func FuzzSignature(f *testing.F) {
 	good := signedRequest(f, "{}", testTime, false)

@@ -42,6 +42,7 @@ import (
 // test with errors.Is. Any other error is a failure of the Bigtable behind.
 var (
 	errTableExists   = errors.New("table exists")
+	errTooManyTables = errors.New("too many tables")
 	errTableNotFound = errors.New("table not found")
 	errTableInUse    = errors.New("table is being created, changed or deleted")
 	// errSchemaConflict: a CreateTable whose key schema differs from that of

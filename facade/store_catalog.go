@@ -2,6 +2,7 @@ package facade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -244,7 +245,7 @@ func (s *store) listTables(ctx context.Context, after string, limit int) (names 
 // createTable creates a table, indexes included, from a definition without
 // the fields that the store sets. It returns once the table is usable, as it
 // looks then: ACTIVE, or CREATING for a while. Errors: errTableExists,
-// errSchemaConflict.
+// errTooManyTables, errSchemaConflict.
 func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
@@ -256,6 +257,9 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		return nil, fmt.Errorf("%w: %s", errTableExists, spec.Name)
 	case !errors.Is(err, errTableNotFound):
 		return nil, err
+	}
+	if _, more, err := s.listTables(ctx, "", s.o.maxTables-1); err != nil || more {
+		return nil, cmp.Or(err, errTooManyTables)
 	}
 	def, err := spec.clone()
 	if err != nil {
