@@ -73,9 +73,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitEnvironment
 	}
 	b.args, b.began = args, time.Now() //nolint:forbidigo // the report's date
-	results, err := b.measure(ctx, names, *raw)
-	if err != nil {
-		return fail(err)
+	results, measureErr := b.measure(ctx, names, *raw)
+	if results == nil {
+		return fail(measureErr)
 	}
 	text, missed := report(results, b)
 	if _, err := io.WriteString(stdout, text); err != nil {
@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err := os.WriteFile(*out, []byte(text), 0o666); err != nil {
 			return fail(err)
 		}
+	}
+	if measureErr != nil {
+		return fail(measureErr)
 	}
 	if missed > 0 {
 		return exitMissed

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -80,7 +81,8 @@ type bench struct {
 }
 
 // measure builds what is compared, runs the named parts and returns the
-// results: all those in the file raw, if it is named.
+// results: all those in the file raw, if it is named. With an error of a part it
+// returns the results of the others.
 func (b *bench) measure(ctx context.Context, names []string, raw string) (*results, error) {
 	scratch, err := os.MkdirTemp("", "benchcompare")
 	if err != nil {
@@ -98,6 +100,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	if err := b.build(ctx, names); err != nil {
 		return nil, err
 	}
+	var failed []error // what a part measured before stands
 	for _, p := range parts() {
 		if !slices.Contains(names, p.name) {
 			continue
@@ -109,16 +112,20 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 		for rep := 1; rep <= reps; rep++ {
 			for _, server := range p.servers {
 				_, _ = fmt.Fprintf(b.stderr, "%s, repetition %d of %d: %s\n", p.name, rep, reps, server)
-				ctx, cancel := context.WithTimeout(ctx, partTimeout)
-				err := p.run(b, ctx, server, rep)
+				partCtx, cancel := context.WithTimeout(ctx, partTimeout)
+				err := p.run(b, partCtx, server, rep)
 				cancel()
+				if ctx.Err() != nil && err != nil {
+					return nil, err
+				}
 				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", p.name, server, err)
+					failed = append(failed, fmt.Errorf("%s, %s: %w", p.name, server, err))
 				}
 			}
 		}
 	}
-	return readResults(b.raw)
+	rs, err := readResults(b.raw)
+	return rs, errors.Join(append(failed, err)...)
 }
 
 // build builds our program, the harness and the peers.

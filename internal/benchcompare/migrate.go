@@ -39,7 +39,7 @@ func (b *bench) migrate(ctx context.Context, server string, rep int) (err error)
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text)
 		}
-		seconds := time.Since(began).Seconds()
+		seconds := time.Since(began).Seconds() //nolint:forbidigo // likewise
 		r := result{Run: rep, Target: server, Workload: "migrate/" + size, Ops: items, Seconds: seconds, OpsPerS: float64(items) / seconds}
 		if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 			r.RSSMB = float64(used.Maxrss) / 1024 // of KiB, as Linux counts
