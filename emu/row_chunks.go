@@ -33,6 +33,12 @@ type rowChunks struct {
 	size int                    // its serialized size, or a bit more
 	buf  []byte                 // memory for its bytes
 	slab []btpb.ReadRowsResponse_CellChunk
+	// What chunks of resp share: rows of a table are much alike.
+	named struct {
+		family     *wrapperspb.StringValue
+		qualifiers [16]*wrapperspb.BytesValue // by the place in the row
+		commit     *btpb.ReadRowsResponse_CellChunk_CommitRow
+	}
 	// The chunks of resp that belong to whole rows, and their size.
 	committed, committedSize int
 }
@@ -74,11 +80,18 @@ func (w *rowChunks) add(c *filter.Cell) error {
 	}
 	if newFamily {
 		w.family = c.Family
-		chunk.FamilyName = wrapperspb.String(c.Family)
+		if w.named.family == nil || w.named.family.GetValue() != c.Family {
+			w.named.family = wrapperspb.String(c.Family)
+		}
+		chunk.FamilyName = w.named.family
 	}
 	if newColumn {
 		w.qualifier = append(w.qualifier[:0], c.Qualifier...)
-		chunk.Qualifier = wrapperspb.Bytes(w.keep(c.Qualifier))
+		at := &w.named.qualifiers[int(w.cells)%len(w.named.qualifiers)]
+		if *at == nil || !bytes.Equal((*at).GetValue(), c.Qualifier) {
+			*at = wrapperspb.Bytes(w.keep(c.Qualifier))
+		}
+		chunk.Qualifier = *at
 	}
 	chunk.TimestampMicros = c.TimestampMicros
 	if c.Label != "" {
@@ -103,7 +116,10 @@ func (w *rowChunks) commit() (cells int64, err error) {
 		return 0, nil
 	}
 	chunks := w.resp.GetChunks()
-	chunks[len(chunks)-1].RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	if w.named.commit == nil {
+		w.named.commit = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+	}
+	chunks[len(chunks)-1].RowStatus = w.named.commit
 	w.committed, w.committedSize = len(chunks), w.size
 	if w.size >= targetMessageBytes {
 		err = w.flush()
@@ -163,6 +179,8 @@ func (w *rowChunks) flush() error {
 		return nil
 	}
 	w.resp, w.size, w.buf, w.slab = nil, 0, nil, nil
+	clear(w.named.qualifiers[:])
+	w.named.family, w.named.commit = nil, nil
 	w.committed, w.committedSize = 0, 0
 	return w.send(resp)
 }

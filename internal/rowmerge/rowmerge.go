@@ -27,6 +27,9 @@ import (
 // reserve: the largest value of a Bigtable.
 const maxReserve = 100 << 20
 
+// maxWidth bounds the cells that a row is given room for before they come.
+const maxWidth = 64
+
 // Cell is a version of a column. Its slices may be those of the response, which
 // nobody changes.
 type Cell struct {
@@ -53,6 +56,7 @@ type Merger[C any] struct {
 	state state
 	cell  Cell // the last of the row, whose family and qualifier go on
 	size  int  // of the value that is in pieces
+	width int  // cells of the last row, at most maxWidth
 	last  []byte
 	begun bool // there is a last key
 }
@@ -193,11 +197,15 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 
 // finish ends a cell, and reports whether it ends the row.
 func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool) {
+	if m.row.Cells == nil {
+		m.row.Cells = make([]C, 0, m.width) // rows of a table are much alike
+	}
 	m.row.Cells = append(m.row.Cells, m.make(m.cell))
 	m.state = inRow
 	if !c.GetCommitRow() {
 		return false
 	}
+	m.width = min(len(m.row.Cells), maxWidth)
 	m.last, m.begun = m.row.Key, true
 	return true
 }
