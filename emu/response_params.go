@@ -3,8 +3,10 @@ package emu
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -18,15 +20,37 @@ const (
 	serverTimingHeader = "server-timing"
 )
 
+// The headers of most calls: those to an instance that nobody created, answered
+// within two milliseconds. They are shared.
+var (
+	implicitLocationHeader = sync.OnceValue(func() []string { return locationValues(implicitLocation) })
+	leastServerTiming      = serverTimingValues(1)
+)
+
+func locationValues(where *btpb.ResponseParams) []string {
+	raw, err := proto.Marshal(where)
+	if err != nil {
+		return nil
+	}
+	return []string{string(raw)}
+}
+
+func serverTimingValues(millis int64) []string {
+	return []string{"gfet4t7; dur=" + strconv.FormatInt(millis, 10)}
+}
+
 // responseParams are the headers of a call that began so long ago. Clients
 // take a latency of 0 for none: it is at least a millisecond.
 func (s *Server) responseParams(req any, began time.Time) metadata.MD {
-	md := metadata.MD{}
-	if where, err := proto.Marshal(s.answeredBy(req)); err == nil {
-		md.Set(locationHeader, string(where))
+	md := metadata.MD{serverTimingHeader: leastServerTiming}
+	if where := s.answeredBy(req); where == implicitLocation {
+		md[locationHeader] = implicitLocationHeader()
+	} else {
+		md[locationHeader] = locationValues(where)
 	}
-	millis := max(s.now().Sub(began).Milliseconds(), 1)
-	md.Set(serverTimingHeader, "gfet4t7; dur="+strconv.FormatInt(millis, 10))
+	if millis := s.now().Sub(began).Milliseconds(); millis > 1 {
+		md[serverTimingHeader] = serverTimingValues(millis)
+	}
 	return md
 }
 

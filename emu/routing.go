@@ -67,15 +67,19 @@ func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 	return p, nil
 }
 
+// implicitLocation is where requests to an instance are answered that nobody
+// created.
+var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
+
 // answeredBy says where a request is answered, as far as a client can tell: the
 // cluster that its profile routes to; the first one where there are more, or
 // where the profile does not exist; and the implicit one in an instance that
-// nobody created.
+// nobody created. The answer is shared.
 func (s *Server) answeredBy(req any) *btpb.ResponseParams {
 	instance, id := routeOf(req)
 	routes, err := s.currentRoutes()
 	if err != nil || len(routes.instances[instance].clusters) == 0 {
-		return &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
+		return implicitLocation
 	}
 	r := routes.instances[instance]
 	for _, to := range routesTo(r.profiles[cmp.Or(id, defaultAppProfile)]) {
