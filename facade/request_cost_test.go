@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -150,4 +151,51 @@ func BenchmarkRequest(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestRequest_Allocations holds requests to the allocations that they take
+// now, and a tenth more: what a request costs is mostly what it allocates.
+func TestRequest_Allocations(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates too")
+	}
+	if *remoteBigtable != "" {
+		t.Skip("the Bigtable is in another process")
+	}
+	s := newSharingServer(t)
+	loadCostTables(t, s)
+	for _, r := range costRequests {
+		most, ok := mostAllocations[r.name]
+		if !ok {
+			t.Errorf("%s: mostAllocations has no row", r.name)
+			continue
+		}
+		const runs = 10
+		bodies := make([][]byte, runs+1)
+		for n := range bodies {
+			bodies[n] = []byte(r.body(n))
+		}
+		// What the store does in the background counts too: the least of some
+		// rounds is the request's own.
+		got := math.Inf(1)
+		for range 4 {
+			n := 0
+			got = min(got, testing.AllocsPerRun(runs, func() {
+				if _, err := s.Call(t.Context(), r.operation, bodies[n%len(bodies)]); err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}))
+		}
+		t.Logf("%s: %.0f allocations", r.name, got)
+		if got > most {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", r.name, got, most)
+		}
+	}
+}
+
+// mostAllocations are the ceilings, by name of the request.
+var mostAllocations = map[string]float64{
+	"Get": 120, "Put": 350, "Put_Conditional": 370, "Put_Plain": 225, "Update_Spread": 540, "Update_Hot": 540,
+	"Query": 1950, "Query_Index": 830, "Scan_1MB": 18500, "BatchWrite": 9900, "TransactWrite": 6900,
 }

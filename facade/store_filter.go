@@ -172,6 +172,9 @@ func contains(a, b mapping.Extent) bool {
 // distinctExtents drops the extents that another one contains, so that no
 // cell passes an interleave of them twice.
 func distinctExtents(extents []mapping.Extent) []mapping.Extent {
+	if len(extents) < 2 {
+		return extents
+	}
 	var out []mapping.Extent
 next:
 	for i, e := range extents {

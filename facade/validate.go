@@ -281,10 +281,11 @@ func (v *validator) movedEnum(member string, value *string, newer string, set ..
 
 // value checks what decoding left to say about a value or an item.
 func (v *validator) value(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *attr.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && v.newValueWording():
 		return validationError(v.attributeErrorText(err)) // it has no prefix
 	default:
@@ -341,6 +342,9 @@ func (v *validator) attributeErrorText(err error) string {
 
 // expression gives an error of package expr its place in the answer.
 func (v *validator) expression(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *expr.Error
 	if errors.As(err, &e) {
 		if v.current || e.Classic == "" {

@@ -59,10 +59,14 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 	if size > MaxPlaceholdersBytes {
 		return nil, newError(msgTooLarge, MaxPlaceholdersBytes, size)
 	}
-	return &Placeholders{
-		names: names, values: values,
-		usedNames: map[string]bool{}, usedValues: map[string]bool{},
-	}, nil
+	p := &Placeholders{names: names, values: values}
+	if names != nil {
+		p.usedNames = map[string]bool{}
+	}
+	if values != nil {
+		p.usedValues = map[string]bool{}
+	}
+	return p, nil
 }
 
 // InvalidValue is the error of an expression attribute value that is none:
