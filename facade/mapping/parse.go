@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -78,6 +79,12 @@ func positionOf(n ast.Node) *position {
 func (r *reader) document(src []byte) ast.Node {
 	if len(src) > maxMappingFileBytes {
 		r.fail(nil, "", fmt.Sprintf("the file has %d bytes", len(src)), fmt.Sprintf("at most %d", maxMappingFileBytes))
+		return nil
+	}
+	// The parser takes a time and space that grow with the square of the number
+	// of documents.
+	if n := bytes.Count(src, []byte("\n---")); n > 1 {
+		r.fail(nil, "", fmt.Sprintf("%d lines begin a document", n), "one mapping in a file")
 		return nil
 	}
 	depth := 0

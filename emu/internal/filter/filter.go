@@ -33,7 +33,7 @@ const (
 	// hardMaxCopies bounds what interleaves make of one cell: nested in a
 	// chain they multiply, so that a filter of a few hundred bytes could ask
 	// for more copies than there is time.
-	hardMaxCopies = 1 << 20
+	hardMaxCopies = 1 << 16
 )
 
 // ErrTooManyCopies ends the run of a filter whose interleaves multiply a cell

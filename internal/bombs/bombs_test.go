@@ -1,0 +1,376 @@
+package bombs
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"cloud.google.com/go/bigtable"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+const (
+	mib      = 1 << 20
+	rowCells = 20
+)
+
+// within fails if call allocates more bytes than most, all in all.
+func within(t *testing.T, most uint64, call func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	got := after.TotalAlloc - before.TotalAlloc
+	t.Logf("%.1f MiB of %.1f MiB are allocated", float64(got)/mib, float64(most)/mib)
+	if got > most {
+		t.Errorf("%d bytes are allocated, want %d at most", got, most)
+	}
+}
+
+// start makes an environment with a Bigtable table of a row of some cells
+// with values of 100 bytes.
+func start(t *testing.T) (btpb.BigtableClient, string) {
+	t.Helper()
+	env := testkit.Start(t)
+	if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
+		TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c, table := btpb.NewBigtableClient(env.Conn()), "projects/"+env.Project()+"/instances/"+env.Instance()+"/tables/t"
+	if err := mutate(t, c, table, cells(rowCells, strings.Repeat("a", 100))); err != nil {
+		t.Fatal(err)
+	}
+	return c, table
+}
+
+func cells(n int, value string) []*btpb.Mutation {
+	out := make([]*btpb.Mutation, n)
+	for i := range out {
+		out[i] = &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+			FamilyName: "f", ColumnQualifier: fmt.Appendf(nil, "q%06d", i), TimestampMicros: 1000, Value: []byte(value),
+		}}}
+	}
+	return out
+}
+
+func mutate(t *testing.T, c btpb.BigtableClient, table string, muts []*btpb.Mutation) error {
+	t.Helper()
+	_, err := c.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("r"), Mutations: muts})
+	return err
+}
+
+func want(t *testing.T, err error, code codes.Code) {
+	t.Helper()
+	if got := status.Code(err); got != code {
+		t.Errorf("got %v (%.200v), want %v", got, err, code)
+	}
+}
+
+// read reads the row with a filter and returns how many bytes the values have.
+func read(t *testing.T, c btpb.BigtableClient, table string, filter *btpb.RowFilter, each func()) (n int, err error) {
+	t.Helper()
+	stream, err := c.ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: table, Filter: filter})
+	if err != nil {
+		return 0, err
+	}
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		for _, chunk := range resp.GetChunks() {
+			n += len(chunk.GetValue())
+		}
+		each()
+	}
+}
+
+func nothing() {}
+
+func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
+}
+
+func interleave(filters ...*btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: filters}}}
+}
+
+func pass() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
+}
+
+func value(pattern string) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
+}
+
+// nest puts a filter into so many chains of two.
+func nest(f *btpb.RowFilter, depth int) *btpb.RowFilter {
+	for range depth {
+		f = chain(f, pass())
+	}
+	return f
+}
+
+func TestFilters(t *testing.T) {
+	c, table := start(t)
+	var tenfold []*btpb.RowFilter
+	for range 10 {
+		tenfold = append(tenfold, pass())
+	}
+	copies := pass() // a million of each cell, if they were all made
+	for range 6 {
+		copies = chain(copies, interleave(tenfold...))
+	}
+	var wide []*btpb.RowFilter
+	for range 4000 {
+		wide = append(wide, pass())
+	}
+	for _, f := range []struct {
+		name   string
+		filter *btpb.RowFilter
+		code   codes.Code
+	}{
+		{"as deep as may be", nest(pass(), 20), codes.OK},
+		{"too deep", nest(pass(), 21), codes.InvalidArgument},
+		{"deep as a well", nest(pass(), 3000), codes.InvalidArgument},
+		{"as long as may be", value(strings.Repeat("b", 20_480-6)), codes.OK},
+		{"too long", value(strings.Repeat("b", 20_480)), codes.InvalidArgument},
+		{"many", chain(wide...), codes.OK},
+		{"copies of copies", copies, codes.InvalidArgument},
+		{"repeated repetition", value("((a{1000}){1000}){1000}"), codes.InvalidArgument},
+		{"nested stars", value("((((a*)*)*)*)*b"), codes.OK},
+		{"alternatives", value("(" + strings.Repeat("a|aa|", 3000) + ")*b"), codes.OK},
+		{"classes", value(strings.Repeat(`\pL`, 3000)), codes.OK},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			within(t, 128*mib, func() {
+				_, err := read(t, c, table, f.filter, nothing)
+				want(t, err, f.code)
+			})
+		})
+	}
+}
+
+func TestMutations(t *testing.T) {
+	c, table := start(t)
+	for n, code := range map[int]codes.Code{100_000: codes.OK, 100_001: codes.InvalidArgument} {
+		muts := cells(n, "v")
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			within(t, 256*mib, func() { want(t, mutate(t, c, table, muts), code) })
+		})
+	}
+}
+
+// TestRow reads a row of 128 MiB: the heap holds a few messages of it at a time.
+func TestRow(t *testing.T) {
+	c, table := start(t)
+	const values = 16
+	large := strings.Repeat("v", 8*mib)
+	for i := range values {
+		muts := cells(i+1, large)[i:]
+		if err := mutate(t, c, table, muts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large = ""
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := m.HeapAlloc, uint64(0)
+	n, err := read(t, c, table, nil, func() {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapAlloc)
+	})
+	if want := values*8*mib + (rowCells-values)*100; err != nil || n != want {
+		t.Errorf("%d bytes (%v), want %d", n, err, want)
+	}
+	t.Logf("at most %.1f MiB more are held", (float64(most)-float64(before))/mib)
+	if most > before+48*mib {
+		t.Errorf("%d bytes are held while the row is read, %d before", most, before)
+	}
+}
+
+// spaces reads as so many of them.
+func spaces(n int64) io.Reader { return io.LimitReader(space{}, n) }
+
+type space struct{}
+
+func (space) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+func zipped(t *testing.T, parts ...io.Reader) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(w, io.MultiReader(parts...))
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zstandard(t *testing.T, parts ...io.Reader) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(w, io.MultiReader(parts...))
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRequests(t *testing.T) {
+	door := testkit.Start(t).RoundTripper()
+	deep := func(open, end string) string {
+		return `{"TableName":"bombs","Item":{"id":` + strings.Repeat(open, 200_000) + `{"S":"x"}` + strings.Repeat(end, 200_000) + `}}`
+	}
+	for _, r := range []struct {
+		name, encoding string
+		body           []byte
+		status         int
+	}{
+		{"nested maps", "", []byte(deep(`{"M":{"a":`, "}}")), http.StatusBadRequest},
+		{"nested lists", "", []byte(deep(`{"L":[`, "]}")), http.StatusBadRequest},
+		{"nested arrays", "", []byte(strings.Repeat("[", 10*mib)), http.StatusBadRequest},
+		{"nested condition", "", []byte(`{"TableName":"bombs","Key":{"id":{"S":"x"}},"ConditionExpression":"` +
+			strings.Repeat("(", 100_000) + "a = a" + strings.Repeat(")", 100_000) + `"}`), http.StatusBadRequest},
+		{"128 MiB of spaces", "gzip", zipped(t, strings.NewReader("{}"), spaces(128*mib)), http.StatusRequestEntityTooLarge},
+		{"gzip in gzip", "gzip", zipped(t, bytes.NewReader(zipped(t, spaces(mib)))), http.StatusBadRequest},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			within(t, 128*mib, func() {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://tabletop.invalid/", bytes.NewReader(r.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				operation := "PutItem"
+				if strings.Contains(string(r.body[:min(len(r.body), 100)]), "ConditionExpression") {
+					operation = "DeleteItem"
+				}
+				req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+				req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+				req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=a")
+				req.Header.Set("X-Amz-Date", "20260101T000000Z")
+				if r.encoding != "" {
+					req.Header.Set("Content-Encoding", r.encoding)
+				}
+				resp, err := door.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				if err != nil || resp.StatusCode != r.status {
+					t.Errorf("%d, %.300s (%v), want %d", resp.StatusCode, text, err, r.status)
+				}
+				t.Logf("%.200s", text)
+			})
+		})
+	}
+}
+
+func TestExports(t *testing.T) {
+	line := `{"Item":{"id":{"S":"a"}}}` + "\n"
+	for name, data := range map[string][]byte{
+		"endless line, gzip":   zipped(t, strings.NewReader(line+`{"Item":{"id":{"S":"`), spaces(128*mib)),
+		"endless line, zstd":   zstandard(t, strings.NewReader(line+`{"Item":{"id":{"S":"`), spaces(128*mib)),
+		"nested lists":         []byte(line + `{"Item":{"id":{"S":"a"},"l":` + strings.Repeat(`{"L":[`, 60_000) + strings.Repeat("]}", 60_000) + "}}\n"),
+		"an array of arrays":   []byte(strings.Repeat("[", mib)),
+		"an endless CSV field": zipped(t, strings.NewReader("id\n\""), spaces(128*mib)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, 128*mib, func() {
+				file := "in.json"
+				if strings.Contains(name, "CSV") {
+					file = "in.csv"
+				}
+				src, err := fixtures.OpenFS(fstest.MapFS{file: {Data: data}}, file, fixtures.SourceOptions{})
+				if err == nil {
+					for _, err = range src.Tables[0].Entries() {
+						if err != nil {
+							break
+						}
+					}
+				}
+				var input *fixtures.InputError
+				if !errors.As(err, &input) {
+					t.Errorf("got %v, want an InputError", err)
+				}
+				t.Logf("%.200v", err)
+			})
+		})
+	}
+}
+
+func TestMappings(t *testing.T) {
+	var laughs strings.Builder
+	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := 1; i < 12; i++ {
+		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	var merges strings.Builder
+	merges.WriteString("a0: &a0 {x: 1}\n")
+	for i := 1; i < 40; i++ {
+		fmt.Fprintf(&merges, "a%d: &a%d {<<: *a%d, y: {<<: *a%d}}\n", i, i, i-1, i-1)
+	}
+	for name, text := range map[string]string{
+		"laughs":         laughs.String(),
+		"merges":         merges.String(),
+		"itself":         "a: &x [*x, *x]\n",
+		"nested flow":    "a: " + strings.Repeat("[", 20_000),
+		"nested maps":    "a: " + strings.Repeat("{a: ", 20_000),
+		"nested lines":   deepLines(2_000),
+		"long text":      "apiVersion: " + strings.Repeat("x", 4*mib) + "\n",
+		"many documents": strings.Repeat("---\na: 1\n", 20_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, 256*mib, func() {
+				_, err := mapping.Load("bomb.yaml", []byte(text))
+				if err == nil {
+					t.Error("it is loaded")
+				}
+				t.Logf("%.200v", err)
+			})
+		})
+	}
+}
+
+// deepLines are keys, each deeper in than the one before.
+func deepLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
+}
