@@ -28,8 +28,9 @@ const (
 	// clients do against the cloud.
 	maxMessageBytes = 256 << 20
 	// bufconnBytes is the buffer of the in-process listener.
-	// A connection has two, made and cleared at its start.
-	bufconnBytes = 64 << 10
+	// A connection has two, made and cleared at its start; gRPC writes as much
+	// at once.
+	bufconnBytes = 32 << 10
 	// gcInterval is the time between two collections of GCBackground.
 	gcInterval = time.Minute
 )
