@@ -559,6 +559,46 @@ func (s *store) backfillItem(ctx context.Context, l *layout, x *indexLayout, row
 	return err
 }
 
+// dropStale takes the entries out of an index that their items do not have: who
+// changed the items did not know the index. Writes may go on.
+func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
+	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: []mapping.Span{{}}}) {
+		if err != nil {
+			return err
+		}
+		var order int64 // of the write that the row carries
+		for _, cell := range row.Cells {
+			if x.x.OneCell() || cell.Family == mapping.FamilyState {
+				order = max(order, cell.Timestamp)
+			}
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
+			return c.Family == tombstoneFamily || c.Family == mapping.FamilyState
+		})
+		if len(row.Cells) == 0 {
+			continue
+		}
+		entries, err := x.x.Items(row)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
+		}
+		for _, entry := range entries {
+			item, err := s.getItem(ctx, c.def, keyOf(c.def.Key, entry))
+			if err != nil {
+				return err
+			}
+			placed, ok, err := x.place(item, order)
+			if err == nil && ok && bytes.Equal(placed.Row, row.Key) {
+				continue
+			}
+			if err := s.leaveEntry(ctx, c.layout, indexRow{x.table, row.Key}, order); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // reindex enters into the indexes of a table what a loader or another client
 // wrote natively.
 func (s *store) reindex(ctx context.Context, t *tableDef) error {

@@ -60,7 +60,7 @@ func dueIndex(def *tableDef) (*indexLayout, error) {
 // placeDueTimes gives a definition that got another TTLAttribute the table of
 // its due times, or none.
 func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
-	def.TTLTable, def.TTLFilling = "", false
+	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
 		return nil
 	}

@@ -118,7 +118,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
 		instance: "projects/" + o.Project + "/instances/" + o.Instance,
 		mappings: map[string]*mapping.Mapping{},
-		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}},
+		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
 		tx:       transactions{unfinished: map[string]bool{}},
 		segments: segmentCuts{known: map[string]knownCuts{}, using: make(chan struct{}, 1)},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,9 +55,13 @@ const (
 	// catalogMaxAge bounds how long operations on items go by a definition that
 	// another process has changed, where nothing tells them: tables and indexes
 	// that came, and those that went, are noticed at once. What this process
-	// writes in that time is not in an index, and has no due time, that another
-	// process has just added.
+	// writes in that time is missing in an index, or among the due times, that
+	// another process has just added, until these are filled again.
 	catalogMaxAge = time.Second
+
+	// fillAgainAfter is when that is: it leaves as much time again to the writes
+	// that are under way.
+	fillAgainAfter = 2 * catalogMaxAge
 )
 
 var (
@@ -70,6 +75,8 @@ type cachedTable struct {
 	version []byte
 	fetched time.Time
 	layout  *layout
+
+	fillAgain time.Time // the earliest one of the definition; zero: there is none
 }
 
 // catalog is the store's view of the definitions.
@@ -84,6 +91,8 @@ type catalog struct {
 	// the change no write is under way that does not know it. By name; under
 	// mu.
 	latches map[string]*sync.RWMutex
+	// filling are the tables whose indexes this process fills again; under mu.
+	filling map[string]bool
 }
 
 // lookup returns a table's definition as it looks now, from the cache while it
@@ -98,6 +107,9 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 		if c, err = s.refresh(ctx, name); err != nil {
 			return nil, err
 		}
+	}
+	if !c.fillAgain.IsZero() && !now.Before(c.fillAgain) {
+		s.fillAgain(name)
 	}
 	return c.at(now)
 }
@@ -144,6 +156,11 @@ func (s *store) remember(def *tableDef, version []byte, fetched time.Time) (*cac
 		return nil, err
 	}
 	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
+	for _, at := range def.fillTimes() {
+		if c.fillAgain.IsZero() || at.Before(c.fillAgain) {
+			c.fillAgain = at
+		}
+	}
 	s.cat.tables[def.Name] = c
 	return c, nil
 }
@@ -431,6 +448,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		if ix := &next.Indexes[i]; c.def.index(ix.Name) == nil {
 			s.placeIndex(next, ix)
 			ix.Status, ix.Backfilling, added = statusCreating, true, true
+			ix.FillAgain = now.Add(fillAgainAfter)
 			delays := s.o.StatusDelays
 			if ix.Transition = after(now, statusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
 				ix.FillFrom = now.Add(delays.IndexCreate)
@@ -455,6 +473,9 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		}
 		if err := s.placeDueTimes(ctx, next); err != nil {
 			return nil, err
+		}
+		if next.TTLTable != "" {
+			next.TTLFillAgain = now.Add(fillAgainAfter)
 		}
 	}
 	latch := s.latchOf(name)
@@ -508,6 +529,80 @@ func (s *store) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	next.Status = statusActive
 	for i := range next.Indexes {
 		next.Indexes[i].Status, next.Indexes[i].Backfilling = statusActive, false
+	}
+	_, err = s.replaceTable(ctx, next, c.version)
+	return err
+}
+
+// fillTimes returns when what was added to the table is to be filled again.
+func (t *tableDef) fillTimes() map[string]time.Time {
+	times := map[string]time.Time{} // by Bigtable table
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
+			times[ix.BigtableTable] = ix.FillAgain
+		}
+	}
+	if !t.TTLFillAgain.IsZero() && !t.TTLFilling {
+		times[t.TTLTable] = t.TTLFillAgain
+	}
+	return times
+}
+
+// fillAgain makes complete, in the background, the indexes and due times that
+// were added to a table while other processes may not have known of them.
+func (s *store) fillAgain(name string) {
+	s.cat.mu.Lock()
+	defer s.cat.mu.Unlock()
+	if s.cat.filling[name] {
+		return
+	}
+	s.cat.filling[name] = true
+	s.background.Go(func() {
+		err := s.fillAgainNow(s.life, name)
+		if err != nil && s.life.Err() == nil {
+			s.o.Logger.Error("filling the indexes of a table again", "table", name, "error", err)
+		}
+		s.cat.mu.Lock()
+		defer s.cat.mu.Unlock()
+		delete(s.cat.filling, name)
+	})
+}
+
+func (s *store) fillAgainNow(ctx context.Context, name string) error {
+	c, err := s.refresh(ctx, name)
+	if err != nil {
+		return err
+	}
+	now := s.o.Now()
+	filled := c.def.fillTimes()
+	maps.DeleteFunc(filled, func(_ string, at time.Time) bool { return now.Before(at) })
+	for _, x := range c.layout.indexes {
+		if _, ok := filled[x.table]; !ok {
+			continue
+		}
+		if err := s.dropStale(ctx, c, x); err != nil {
+			return err
+		}
+		if err := s.backfill(ctx, c.layout, x); err != nil {
+			return err
+		}
+	}
+	s.cat.ddl.Lock()
+	defer s.cat.ddl.Unlock()
+	if c, err = s.refresh(ctx, name); err != nil {
+		return err
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	for i := range next.Indexes {
+		if ix := &next.Indexes[i]; ix.FillAgain.Equal(filled[ix.BigtableTable]) {
+			ix.FillAgain = time.Time{}
+		}
+	}
+	if next.TTLFillAgain.Equal(filled[next.TTLTable]) {
+		next.TTLFillAgain = time.Time{}
 	}
 	_, err = s.replaceTable(ctx, next, c.version)
 	return err

@@ -62,9 +62,11 @@ type tableDef struct {
 	TTLTable string `json:"ttlTable,omitempty"`
 	// TTLFilling says that due times of older items are still missing there;
 	// set by the store.
-	TTLFilling bool              `json:"ttlFilling,omitempty"`
-	Tags       map[string]string `json:"tags,omitempty"`
-	Indexes    []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
+	TTLFilling bool `json:"ttlFilling,omitempty"`
+	// TTLFillAgain is for the due times what FillAgain is for an index.
+	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Indexes      []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
 	// Leaving are indexes that were deleted and still look like DELETING; set
 	// by the store.
 	Leaving []indexDef `json:"leaving,omitempty"`
@@ -92,6 +94,9 @@ type indexDef struct {
 	// FillFrom is when an index that was added begins to look like it is being
 	// filled; the zero time for one that came with its table.
 	FillFrom time.Time `json:"fillFrom,omitzero"`
+	// FillAgain is when no process goes by a definition without the index any
+	// more, so that it can be made complete; the zero time once it has been.
+	FillAgain time.Time `json:"fillAgain,omitzero"`
 }
 
 // index returns the index of that name, or nil.

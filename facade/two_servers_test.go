@@ -1,9 +1,77 @@
 package facade
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
+
+// What a facade writes that does not know yet of an index, or of a time to live,
+// which another has added, gets there.
+func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
+	t.Parallel()
+	var shared Options
+	now := clock.NewFrozen(testTime)
+	a := newTestServer(t, func(o *Options) { o.Now = now.Now; shared = *o })
+	b, err := New(t.Context(), shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	put := func(s *Server, pk, more string) {
+		t.Helper()
+		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "`+pk+`"}, "sk": {"N": "1"}`+more+`}}`)
+	}
+	must(t, a, "CreateTable", createPair)
+	for _, pk := range []string{"stays", "goes", "moves"} {
+		put(b, pk, `, "g": {"S": "x"}`)
+	}
+	must(t, a, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
+		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
+	a.store.background.Wait()
+	must(t, a, "UpdateTimeToLive", `{"TableName": "pairs", "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": true}}`)
+	a.store.background.Wait()
+	put(b, "comes", `, "g": {"S": "x"}, "until": {"N": "`+strconv.FormatInt(testTime.Unix()+60, 10)+`"}`)
+	put(b, "moves", `, "g": {"S": "y"}`)
+	must(t, b, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "goes"}, "sk": {"N": "1"}}}`)
+
+	now.Advance(fillAgainAfter)
+	must(t, a, "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "stays"}, "sk": {"N": "1"}}}`)
+	a.store.background.Wait()
+	holds := func(g string, want ...string) {
+		t.Helper()
+		for _, s := range []*Server{a, b} {
+			got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "`+g+`"}}}`)
+			if !strings.Contains(got, `"Count":`+strconv.Itoa(len(want))) {
+				t.Errorf("%s: %s, want %v", g, got, want)
+			}
+			for _, pk := range want {
+				if !strings.Contains(got, `"`+pk+`"`) {
+					t.Errorf("%s: %s, want %v", g, got, want)
+				}
+			}
+		}
+	}
+	holds("x", "comes", "stays")
+	holds("y", "moves")
+	def, err := a.store.tableNow(t.Context(), "pairs")
+	if err != nil || len(def.fillTimes()) != 0 {
+		t.Errorf("to be filled again: %v, %v", def.fillTimes(), err)
+	}
+
+	now.Advance(time.Minute)
+	if n, err := a.ReapExpired(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d items expired, %v, want 1", n, err)
+	}
+	holds("x", "stays")
+}
 
 // Two facades over one Bigtable, on a clock that stands still: what one does
 // to tables the other sees at once.
