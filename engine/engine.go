@@ -282,6 +282,8 @@ type DB struct {
 	// the store is taken, so that both are of one moment.
 	viewMu sync.RWMutex
 
+	smallDrops atomic.Int32 // of DropRows since its last flush
+
 	gcMu sync.Mutex // serializes RunGC
 
 	// failure is the first error after which the store cannot be trusted to
