@@ -125,12 +125,17 @@ func (h *history) check(t *testing.T, m porcupine.Model) {
 	}
 	t.Logf("seed %d: %d operations, of them %d with a lost answer or a copy, %d unknown", *seed, len(h.ops), count[lost], count[unknown])
 	verdict, info := porcupine.CheckOperationsVerbose(m, h.ops, time.Minute)
-	if verdict == porcupine.Ok {
+	switch verdict {
+	case porcupine.Ok:
 		return
+	case porcupine.Unknown:
+		// Each call without an answer doubles what may have been.
+		t.Skipf("seed %d: whether the history is linearizable was not found out in a minute: make fewer calls", *seed)
+	case porcupine.Illegal:
 	}
 	picture := filepath.Join(t.ArtifactDir(), "history.html")
 	if err := porcupine.VisualizePath(m, info, picture); err != nil {
 		t.Error(err)
 	}
-	t.Errorf("seed %d: the history is not linearizable: %s; see %s (kept with -artifacts)", *seed, verdict, picture)
+	t.Errorf("seed %d: the history is not linearizable; see %s (kept with -artifacts)", *seed, picture)
 }
