@@ -721,6 +721,9 @@ func drawAttributes(r *rapid.T, t *ddbmodel.Table) ddbmodel.Item {
 	for range rapid.IntRange(0, 3).Draw(r, "attributes") {
 		item[oneOf(r, "attribute", "v", "w", "l", "m", "n", "x.y", "é#")] = drawAny(r, 2)
 	}
+	if rarely(r, "large", 6) { // of several units
+		item["v"] = ddbmodel.String(strings.Repeat("x", rapid.IntRange(900, 9000).Draw(r, "pad")))
+	}
 	indexed := func(name, kind string) {
 		if !rapid.Bool().Draw(r, name) {
 			return

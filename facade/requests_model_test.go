@@ -341,6 +341,7 @@ func (d *requestDrawer) write(t *rapid.T, alone bool, kinds ...string) ddbmodel.
 			returns = append(returns, "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")
 		}
 		w.Returns = oneOf(t, "returns", returns...)
+		w.Capacity = rapid.Bool().Draw(t, "capacity")
 	}
 	return w
 }
@@ -348,7 +349,10 @@ func (d *requestDrawer) write(t *rapid.T, alone bool, kinds ...string) ddbmodel.
 // get draws a GetItem.
 func (d *requestDrawer) get(t *rapid.T) ddbmodel.Get {
 	table := d.table(t)
-	return ddbmodel.Get{Table: table.Name, Key: table.key(t), Projection: table.paths(t, 2)}
+	return ddbmodel.Get{
+		Table: table.Name, Key: table.key(t), Projection: table.paths(t, 2),
+		Consistent: rapid.Bool().Draw(t, "consistent"), Capacity: rapid.Bool().Draw(t, "capacity"),
+	}
 }
 
 // reading draws a Query or Scan of a table or an index.

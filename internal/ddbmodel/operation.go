@@ -33,6 +33,9 @@ type Write struct {
 	Returns string
 	// ReturnsOld is ReturnValuesOnConditionCheckFailure.
 	ReturnsOld bool
+	// Capacity is ReturnConsumedCapacity INDEXES. It has no place in a
+	// transaction.
+	Capacity bool
 }
 
 // Name implements Operation.
@@ -56,6 +59,9 @@ func (w Write) Request() map[string]any {
 	p.into(request)
 	if w.Returns != "" {
 		request["ReturnValues"] = w.Returns
+	}
+	if w.Capacity {
+		request["ReturnConsumedCapacity"] = "INDEXES"
 	}
 	if w.ReturnsOld {
 		request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
@@ -185,6 +191,9 @@ func (w Write) run(db *DB) (map[string]any, *Error) {
 	if len(returned) > 0 {
 		answer["Attributes"] = returned
 	}
+	if w.Capacity {
+		answer["ConsumedCapacity"] = t.written(old, updated)
+	}
 	return answer, nil
 }
 
@@ -193,6 +202,10 @@ type Get struct {
 	Table      string
 	Key        Item
 	Projection []Path // nil for all
+	Consistent bool
+	// Capacity is ReturnConsumedCapacity TOTAL. It has no place in a
+	// transaction.
+	Capacity bool
 }
 
 // Name implements Operation.
@@ -206,6 +219,12 @@ func (g Get) Request() map[string]any {
 		request["ProjectionExpression"] = p.paths(g.Projection)
 	}
 	p.into(request)
+	if g.Consistent {
+		request["ConsistentRead"] = true
+	}
+	if g.Capacity {
+		request["ReturnConsumedCapacity"] = "TOTAL"
+	}
 	return request
 }
 
@@ -217,7 +236,15 @@ func (g Get) run(db *DB) (map[string]any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.read(t), nil
+	answer := g.read(t)
+	if g.Capacity {
+		units := float64(max(1, (sizeOf(t.Find(g.Key))+4095)/4096))
+		if !g.Consistent {
+			units /= 2
+		}
+		answer["ConsumedCapacity"] = map[string]any{"TableName": t.Name, "CapacityUnits": double(units)}
+	}
+	return answer, nil
 }
 
 func (g Get) read(t *Table) map[string]any {
