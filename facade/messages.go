@@ -32,6 +32,7 @@ const (
 	msgAuthMismatch         = "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."
 	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v" // ours
 	msgRowsNotFound         = msgResourceNotFound + ": %v"                         // ours
+	msgEmptyName            = "Empty attribute name"
 	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."
 	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"
 	msgOperationRefused     = "Tabletop does not support the operation %s: %s"

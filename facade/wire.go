@@ -252,6 +252,7 @@ func (w *wireItem) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if w.Item, w.err = attr.UnmarshalItem(raw); w.err != nil {
 		return serializationOf(w.err)
 	}
+	w.err = checkNames(w.Item)
 	return nil
 }
 
@@ -275,12 +276,39 @@ func (w *wireValue) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if w.Value, w.err = attr.UnmarshalValue(raw); w.err != nil {
 		return serializationOf(w.err)
 	}
+	w.err = checkNamesWithin(w.Value)
 	return nil
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (w wireValue) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
+}
+
+// errEmptyName is the error of an attribute without a name.
+var errEmptyName = errors.New(msgEmptyName)
+
+// checkNames refuses attributes without a name, which requests cannot have
+// though rows can.
+func checkNames(m map[string]attr.Value) error {
+	for name, value := range m {
+		if name == "" {
+			return errEmptyName
+		}
+		if err := checkNamesWithin(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkNamesWithin(value attr.Value) error {
+	for _, element := range value.List {
+		if err := checkNamesWithin(element); err != nil {
+			return err
+		}
+	}
+	return checkNames(value.Map)
 }
 
 // optionalItem is nil for a nil item, so that the member is left out.

@@ -102,7 +102,8 @@ const (
 	msgNameKey      = `ExpressionAttributeNames contains invalid key: Syntax error; key: "%s"`
 	msgValueKey     = `ExpressionAttributeValues contains invalid key: Syntax error; key: "%s"`
 	msgNameValue    = "ExpressionAttributeNames contains invalid value: Attribute name must be between 1 and 65535 bytes long; key: %s" // ours
-	msgTooLarge     = "Expression attribute names and values have exceeded the maximum allowed size of %d bytes; size: %d"              // ours
+	msgNameEmpty    = "ExpressionAttributeNames contains invalid value: Empty attribute name for key %s"
+	msgTooLarge     = "Expression attribute names and values have exceeded the maximum allowed size of %d bytes; size: %d" // ours
 	msgInvalidValue = "ExpressionAttributeValues contains invalid value: %s for key %s"
 	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"
 	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"

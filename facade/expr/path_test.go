@@ -51,7 +51,7 @@ func TestPlaceholders_Limits(t *testing.T) {
 			"empty name",
 			map[string]string{"#a": ""},
 			nil,
-			"ExpressionAttributeNames contains invalid value: Attribute name must be between 1 and 65535 bytes long; key: #a",
+			"ExpressionAttributeNames contains invalid value: Empty attribute name for key #a",
 		},
 		{
 			"name too long",

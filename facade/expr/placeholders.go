@@ -42,7 +42,10 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 		if !isPlaceholder(key, '#') {
 			return nil, newError(msgNameKey, key)
 		}
-		if name == "" || len(name) > attr.MaxNameBytes {
+		if name == "" {
+			return nil, newError(msgNameEmpty, key)
+		}
+		if len(name) > attr.MaxNameBytes {
 			return nil, newError(msgNameValue, key)
 		}
 		size += len(key) + len(name)
