@@ -184,14 +184,13 @@ func TestMutations(t *testing.T) {
 func TestRow(t *testing.T) {
 	c, table := start(t)
 	const values = 16
-	large := strings.Repeat("v", 8*mib)
 	for i := range values {
-		muts := cells(i+1, large)[i:]
+		muts := cells(1, strings.Repeat("v", 8*mib))
+		muts[0].GetSetCell().ColumnQualifier = fmt.Appendf(nil, "q%06d", i)
 		if err := mutate(t, c, table, muts); err != nil {
 			t.Fatal(err)
 		}
 	}
-	large = ""
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
