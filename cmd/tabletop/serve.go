@@ -144,6 +144,9 @@ func (c *serveCommand) Validate() error {
 
 // Run serves until ctx ends, then stops cleanly.
 func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
+	if err := removePortFile(c.PortFile); err != nil { // first of all: who waits for it must not see that of a server before
+		return fmt.Errorf("--port-file: %w", err)
+	}
 	mappings, err := loadMappings(c.Mapping)
 	if err != nil {
 		return err
@@ -167,9 +170,6 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
-	if err := removePortFile(c.PortFile); err != nil { // who waits for it must not see that of a server before
-		return fmt.Errorf("--port-file: %w", err)
-	}
 	conn, err := s.openBigtable()
 	if err != nil {
 		return err
