@@ -208,5 +208,6 @@ const (
 	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"            // 161
 	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                // sic
 	msgAccessDenied        = "User: arn:aws:iam::%s:root is not authorized to perform: dynamodb:%s on resource: %s because no resource-based policy allows the dynamodb:%[2]s action"
+	msgTagReserved         = "One or more parameter values were invalid: the tag key %s begins with %s, which is reserved" // ours
 	msgTagsTooMany         = "One or more parameter values were invalid: Too many tags, the limit is %d"
 )

@@ -41,6 +41,10 @@ type listTagsOutput struct {
 // emptyOutput is an answer without members.
 type emptyOutput struct{}
 
+// reservedTagPrefix begins the keys that AWS alone gives, in either case.
+// Source: developer guide, "Tagging restrictions in DynamoDB".
+const reservedTagPrefix = "aws:"
+
 // tagMap adds tags to a copy of those that are there.
 func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
 	merged := maps.Clone(current)
@@ -50,6 +54,9 @@ func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
 	for _, t := range tags {
 		if n := utf8.RuneCountInString(t.Key); n < 1 || n > maxTagKeyChars {
 			return nil, validationError(fmt.Sprintf("%sa tag key must have 1 to %d characters", msgInvalidParameterPrefix, maxTagKeyChars))
+		}
+		if strings.HasPrefix(strings.ToLower(t.Key), reservedTagPrefix) {
+			return nil, validationError(fmt.Sprintf(msgTagReserved, t.Key, reservedTagPrefix))
 		}
 		if utf8.RuneCountInString(t.Value) > maxTagValueChars {
 			return nil, validationError(fmt.Sprintf("%sthe value of tag %s has more than %d characters", msgInvalidParameterPrefix, t.Key, maxTagValueChars))
