@@ -72,7 +72,7 @@ func (s *store) newLayout(def *tableDef) (*layout, error) {
 	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key}
 	m := s.mappings[def.Name]
 	if def.Mapped && m == nil {
-		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given",
+		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
 			errOutsideMapping, def.Name, def.BigtableTable)
 	}
 	if !def.Mapped {

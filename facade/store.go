@@ -152,7 +152,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 	if err != nil {
 		s.end()
 		s.background.Wait()
-		return nil, fmt.Errorf("facade: opening the catalog: %w", err)
+		return nil, fmt.Errorf("opening the catalog: %w", err)
 	}
 	return s, nil
 }

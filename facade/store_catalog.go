@@ -759,15 +759,27 @@ func (s *store) beginEpoch(ctx context.Context) error {
 	return nil
 }
 
+// describeKey shows a key: "artist (S), song (S)".
+func describeKey(key mapping.KeySchema) string {
+	var parts []string
+	for _, a := range keyAttributes(key) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index.
 func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping) error {
 	if def.at(s.o.Now()).Status != statusActive {
 		return nil
 	}
-	if def.BigtableTable != m.TargetTable() || def.Key != m.Key() {
-		return fmt.Errorf("table %s was created with key %v in Bigtable table %s, but its mapping says %v in %s: delete the table first, or take the mapping away",
-			def.Name, def.Key, def.BigtableTable, m.Key(), m.TargetTable())
+	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
+	if def.BigtableTable != m.TargetTable() {
+		return fmt.Errorf("table %s was created in Bigtable table %s, but its mapping says %s: %s", def.Name, def.BigtableTable, m.TargetTable(), advice)
+	}
+	if def.Key != m.Key() {
+		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
 	}
 	if !slices.ContainsFunc(m.Indexes(), func(x *mapping.Index) bool { return def.index(x.Name()) == nil }) {
 		return nil

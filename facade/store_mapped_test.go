@@ -664,13 +664,18 @@ func TestStore_MappingChanges(t *testing.T) {
 		t.Errorf("indexes %v: %v", def.Indexes, err)
 	}
 
-	moved := strings.Replace(catalogMapping, "table: products", "table: wares", 1)
-	o, err := testOptions(conn, loadMapping(t, moved)).normalized()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newStore(ctx, o); err == nil || !strings.Contains(err.Error(), "delete the table first") {
-		t.Errorf("mapping to another place: %v", err)
+	const advice = ": keep that in the mapping, or delete the table first, with the mapping that it was created with"
+	for old, change := range map[string]struct{ to, want string }{
+		"table: products":             {"table: wares", "facade: opening the catalog: table Products was created in Bigtable table products, but its mapping says wares" + advice},
+		"range: {name: SK, type: S}}": {"range: {name: S2, type: S}}", "facade: opening the catalog: table Products was created with the key PK (S), SK (S), but its mapping says PK (S), S2 (S)" + advice},
+	} {
+		text := strings.Replace(catalogMapping, old, change.to, 1)
+		if old != "table: products" {
+			text = strings.Replace(text, "{SK:s}", "{S2:s}", 1)
+		}
+		if _, err := New(ctx, testOptions(conn, loadMapping(t, text))); err == nil || err.Error() != change.want {
+			t.Errorf("%s: %v", change.to, err)
+		}
 	}
 }
 
