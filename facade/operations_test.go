@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -250,6 +251,31 @@ func TestServer_BrokenBigtable(t *testing.T) {
 		conn.err = nil
 		if w.Code != c.status || !strings.Contains(w.Body.String(), "#"+c.code+`"`) || strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%v: answered %d %s", c.err, w.Code, w.Body)
+		}
+	}
+}
+
+// A call that its client gave up is no failure to tell the operator of.
+func TestServer_CanceledCall(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{true, false} {
+		var conn *failingConn
+		var log strings.Builder
+		s := newTestServer(t, func(o *Options) {
+			conn = &failingConn{ClientConnInterface: o.Conn}
+			o.Conn, o.Logger = conn, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		createPlain(t, s, "plain")
+		ctx, cancel := context.WithCancel(t.Context())
+		if gone {
+			cancel()
+		}
+		conn.err = status.Error(codes.Canceled, "context canceled")
+		_, err := s.Call(ctx, "GetItem", []byte(`{"TableName": "plain", "Key": {"id": {"S": "1"}}}`))
+		conn.err = nil
+		cancel()
+		if logged := log.Len() > 0; err == nil || logged == gone {
+			t.Errorf("client gone %v: %v, logged %q", gone, err, log.String())
 		}
 	}
 }

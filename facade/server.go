@@ -177,7 +177,7 @@ func (s *Server) run(ctx context.Context, op *operation, body []byte) (response 
 // what to answer for it.
 func (s *Server) answerableError(ctx context.Context, err error, requestID string) *Error {
 	e := foreignError(err)
-	if e.HTTPStatus >= http.StatusInternalServerError {
+	if e.HTTPStatus >= http.StatusInternalServerError && ctx.Err() == nil { // else whoever asked has gone
 		s.opts.Logger.ErrorContext(ctx, "DynamoDB operation failed", slog.String("requestID", requestID), slog.Any("error", err))
 	}
 	return e
