@@ -58,7 +58,7 @@ func BenchmarkComparePut(b *testing.B) {
 func compareDoors(b *testing.B, operation, body string, request func(*testing.B, *dynamodb.Client, map[string]types.AttributeValue)) {
 	b.Helper()
 	b.Run("http", func(b *testing.B) {
-		s := newTestServer(b)
+		s := newSharingServer(b)
 		h := httptest.NewServer(s)
 		b.Cleanup(h.Close)
 		transport := &http.Transport{}
@@ -71,7 +71,7 @@ func compareDoors(b *testing.B, operation, body string, request func(*testing.B,
 		}
 	})
 	b.Run("round-tripper", func(b *testing.B) {
-		c := sdkClient("http://dynamodb.invalid", newTestServer(b).RoundTripper())
+		c := sdkClient("http://dynamodb.invalid", newSharingServer(b).RoundTripper())
 		item := benchTable(b, c)
 		b.ReportAllocs()
 		for b.Loop() {
@@ -79,7 +79,7 @@ func compareDoors(b *testing.B, operation, body string, request func(*testing.B,
 		}
 	})
 	b.Run("direct", func(b *testing.B) {
-		s := newTestServer(b)
+		s := newSharingServer(b)
 		benchTable(b, sdkClient("http://dynamodb.invalid", s.RoundTripper()))
 		b.ReportAllocs()
 		for b.Loop() {
