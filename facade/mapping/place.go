@@ -376,10 +376,11 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	if err != nil {
 		return err
 	}
-	if !p.acceptsType(put.codec, v, schema) {
-		if err := p.exception(put, name, qual, plainMark(v.Type), "", put.codec.expected(schema)); err != nil {
-			return err
-		}
+	if b, ok := p.accepted(put.codec, v, schema); ok && !marked {
+		return p.cell(put, special, micros, b)
+	}
+	if err := p.exception(put, name, qual, plainMark(v.Type), "", put.codec.expected(schema)); err != nil {
+		return err
 	}
 	return p.cell(put, special, micros, plain(v))
 }
@@ -528,8 +529,8 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema Schema, micros int64) *Error {
 	b, ok := byType.encode(v, schema)
 	if !ok {
-		b = plain(v)
-		if !p.acceptsType(byType, v, schema) {
+		if b, ok = p.accepted(byType, v, schema); !ok {
+			b = plain(v)
 			if err := p.cellException(family, qual, name, plainMark(v.Type), expectedType(schema)); err != nil {
 				return err
 			}
@@ -570,14 +571,27 @@ func expectedType(s Schema) string {
 	return "type " + s.Type.String()
 }
 
-// acceptsType reports whether the loss of v's type is accepted: its plain form
-// is then read as the schema's type.
-func (p *placer) acceptsType(c codec, v attr.Value, schema Schema) bool {
+// accepted returns what a cell holds where the loss of v's type is accepted: what
+// the codec reads as the schema's type. Bytes that mean something else to the
+// codec, such as eight characters to i64be, are no such loss.
+func (p *placer) accepted(c codec, v attr.Value, schema Schema) ([]byte, bool) {
 	if p.l.sidecar || !p.r.lossTypes {
-		return false
+		return nil, false
 	}
-	_, err := c.decode(plain(v), schema)
-	return err == nil
+	b := plain(v)
+	switch c.kind {
+	case codecJSON:
+		b = appendPlainJSON(nil, v)
+	case codecByType, codecFlatten:
+		if v.Type.IsScalar() && !schema.Type.IsScalar() {
+			return nil, false // a text can look like a document
+		}
+	case codecI64BE, codecF64BE, codecOrdered, codecBase64, codecProto:
+		return nil, false
+	case codecString, codecNumber, codecBinary, codecBool, codecText, codecDDBJSON, codecTagged:
+	}
+	_, err := c.decode(b, schema)
+	return b, err == nil
 }
 
 // exception writes the type mark of an attribute: `a/<attr>` where the row is
