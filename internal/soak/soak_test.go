@@ -106,6 +106,7 @@ func TestSoak(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("in window %d of %d", w+1, windows)
 		}
+		t.Logf("window %d of %d is over after %v", w+1, windows, time.Since(began).Round(time.Second))
 	}
 	end := takeSample()
 	end.settle(warm)
