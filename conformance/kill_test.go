@@ -425,14 +425,14 @@ func (b *bank) checkCount(what string, got int, w *bankWriter, to string) {
 	}
 }
 
-// isAborted reports whether the record of a transaction says that it is
-// aborted: such records stay until the time of the transaction is over, for
-// whoever might still be at it.
-func isAborted(row bigtable.Row) bool {
+// isDecided reports whether the record of a transaction says that it is
+// committed or aborted: such records stay until the time of the transaction is
+// over, for whoever might still be at it.
+func isDecided(row bigtable.Row) bool {
 	for _, cells := range row {
 		for _, cell := range cells { // the newest of a column first
 			if strings.HasSuffix(cell.Column, ":state") {
-				return strings.HasPrefix(string(cell.Value), "A")
+				return strings.HasPrefix(string(cell.Value), "A") || strings.HasPrefix(string(cell.Value), "C")
 			}
 		}
 	}
@@ -467,7 +467,7 @@ func checkBookkeeping(t *testing.T, p *process) {
 	states := 0
 	for _, table := range tables {
 		err := client.Open(table).ReadRows(ctx, bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
-			if table == "_tabletop.catalog" && strings.HasPrefix(row.Key(), "x/") && !isAborted(row) {
+			if table == "_tabletop.catalog" && strings.HasPrefix(row.Key(), "x/") && !isDecided(row) {
 				t.Errorf("a transaction is left open: %q", row.Key())
 			}
 			for _, cell := range row["_f"] {
