@@ -286,8 +286,12 @@ func TestNamespaces_Limits(t *testing.T) {
 		}).Body.String()
 	}
 	for _, c := range []struct{ key, table, want string }{
-		{"a", "one", `"ACTIVE"`}, {"a", "two", `"ACTIVE"`}, {"a", "three", "LimitExceededException"},
-		{"b", "one", `"ACTIVE"`}, {"c", "one", "LimitExceededException"}, {"a", "two", "ResourceInUseException"},
+		{"a", "one", `"ACTIVE"`},
+		{"a", "two", `"ACTIVE"`},
+		{"a", "three", "LimitExceededException"},
+		{"b", "one", `"ACTIVE"`},
+		{"c", "one", "LimitExceededException"},
+		{"a", "two", "ResourceInUseException"},
 		{"b", "two", `"ACTIVE"`},
 	} {
 		got := call(c.key, "CreateTable", `{"TableName": "`+c.table+`", "BillingMode": "PAY_PER_REQUEST",

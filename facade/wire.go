@@ -286,7 +286,7 @@ func (w wireValue) MarshalJSONTo(enc *jsontext.Encoder) error {
 }
 
 // errEmptyName is the error of an attribute without a name.
-var errEmptyName = errors.New(msgEmptyName) //nolint:staticcheck // its text is the answer
+var errEmptyName = errors.New(msgEmptyName) //nolint:staticcheck // ST1005: the text is the service's //nolint:staticcheck // its text is the answer
 
 // checkNames refuses attributes without a name, which requests cannot have
 // though rows can.

@@ -72,18 +72,18 @@ func filled(m proto.Message) proto.Message {
 }
 
 func scalar(fd protoreflect.FieldDescriptor) protoreflect.Value {
-	switch fd.Kind() {
-	case protoreflect.BoolKind:
-		return protoreflect.ValueOfBool(true)
-	case protoreflect.EnumKind:
-		return protoreflect.ValueOfEnum(1)
-	case protoreflect.StringKind:
-		return protoreflect.ValueOfString("x")
-	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes([]byte("x"))
-	case protoreflect.Int64Kind:
-		return protoreflect.ValueOfInt64(1)
-	default:
+	value, ok := scalars[fd.Kind()]
+	if !ok {
 		panic("a field of kind " + fd.Kind().String())
 	}
+	return value
+}
+
+// scalars are values of the kinds that fields have which are no messages.
+var scalars = map[protoreflect.Kind]protoreflect.Value{
+	protoreflect.BoolKind:   protoreflect.ValueOfBool(true),
+	protoreflect.EnumKind:   protoreflect.ValueOfEnum(1),
+	protoreflect.StringKind: protoreflect.ValueOfString("x"),
+	protoreflect.BytesKind:  protoreflect.ValueOfBytes([]byte("x")),
+	protoreflect.Int64Kind:  protoreflect.ValueOfInt64(1),
 }
