@@ -305,7 +305,7 @@ func (g *generator) typed(s Schema, depth int) attr.Value {
 			}
 		}
 		for range g.IntN(3) {
-			k := g.text()
+			k := g.key(attr.S).Str // DynamoDB has no member without a name
 			v.Map[k] = g.typed(s.at(k), depth-1)
 		}
 		return v
