@@ -358,6 +358,29 @@ func (d *decoder) listColumn(put *put, t attr.Type, form byte, marked bool, sche
 	return schema.Type == attr.L
 }
 
+// ListElement reports whether c, one of the cells of an item's row that a rule
+// takes, is an element of a list. ParseElement reads it.
+func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return false
+	}
+	d := &decoder{l: l, r: r, side: sidecarOf(Row{Cells: cells})}
+	for _, star := range [2]bool{false, true} {
+		for _, put := range r.puts {
+			vars, special := make([]attr.Value, firstCapture+len(r.captures)), ""
+			if put.star != star || put.family != c.Family || put.codec.kind != codecByType || put.presence || put.members || put.mapKeys ||
+				!put.qual.match(c.Qualifier, vars, &special) || !d.nameable(put, special) {
+				continue
+			}
+			name := put.named(special)
+			t, form, marked := d.markOf(put, name, column{family: c.Family, qual: c.Qualifier})
+			return d.listColumn(put, t, form, marked && form != markEmpty, l.schema[name])
+		}
+	}
+	return false
+}
+
 func (d *decoder) plain(c codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
 	switch {
 	case !marked:

@@ -58,6 +58,11 @@ func parseTagged(b []byte) (attr.Value, error) {
 	return attr.UnmarshalValue(append(json, '}'))
 }
 
+// ParseElement reads a cell that is an element of a list (Mapping.ListElement):
+// the tag byte of its type, then a scalar as cells have it, or the payload of
+// the canonical JSON.
+func ParseElement(b []byte) (attr.Value, error) { return parseTagged(b) }
+
 // appendWhole appends a whole item in the form of a tagged map.
 func appendWhole(dst []byte, item attr.Item) []byte {
 	return attr.AppendItemJSON(append(dst, tagOf(attr.M)), item)
