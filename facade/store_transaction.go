@@ -444,8 +444,16 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 // readFreeItem reads an item as all transactions left it that have ended; held
 // says that one goes on, which will not have changed the item before now.
 func (s *store) readFreeItem(ctx context.Context, l *layout, slots []slot, key attr.Item) (st itemState, held bool, err error) {
+	return s.freeItem(ctx, itemPlace{l, slots, key}, nil)
+}
+
+// freeItem is readFreeItem of an item that may have been read already.
+func (s *store) freeItem(ctx context.Context, at itemPlace, read *itemState) (st itemState, held bool, err error) {
+	l, key := at.l, at.key
 	for range maxWriteAttempts {
-		if st, err = s.readState(ctx, l, slots, key); err != nil {
+		if read != nil {
+			st, read = *read, nil
+		} else if st, err = s.readState(ctx, l, at.slots, key); err != nil {
 			return st, false, err
 		}
 		id, ok := st.heldBy()
@@ -543,10 +551,8 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 			return replayed, replayed, err
 		}
 	}
-	for _, ch := range changes {
-		if err := s.evaluate(ctx, ch); err != nil {
-			return false, false, err
-		}
+	if err := s.evaluate(ctx, changes); err != nil {
+		return false, false, err
 	}
 	s.refuseCollisions(changes)
 	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
@@ -593,37 +599,48 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 	return true, false, nil
 }
 
-// evaluate reads an item and asks what is to become of it. What speaks against
-// it is left in ch.err.
-func (s *store) evaluate(ctx context.Context, ch *itemChange) error {
-	c, err := s.current(ctx, ch.table)
-	if err != nil {
-		return err
-	}
-	w := &itemWrite{s: s, l: c.layout, key: ch.key, fn: ch.fn, id: c.layout.idOf(ch.key)}
-	ch.write = w
-	if w.slots, err = c.layout.slots(ch.key); err != nil {
-		if !errors.Is(err, errOutsideMapping) {
+// evaluate reads the items and asks what is to become of each. What speaks
+// against it is left in its err.
+func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
+	places := make([]itemPlace, len(changes))
+	for i, ch := range changes {
+		c, err := s.current(ctx, ch.table)
+		if err != nil {
 			return err
 		}
-		// No such item can be: all that can be done with it is to find that
-		// there is none, and to delete it.
-		updated, fnErr := ch.fn(nil)
-		if ch.err = fnErr; fnErr == nil && updated != nil {
-			ch.err = err
+		w := &itemWrite{s: s, l: c.layout, key: ch.key, fn: ch.fn, id: c.layout.idOf(ch.key)}
+		ch.write = w
+		if w.slots, err = c.layout.slots(ch.key); err != nil && !errors.Is(err, errOutsideMapping) {
+			return err
 		}
-		return nil
+		ch.err = err
+		places[i] = itemPlace{c.layout, w.slots, ch.key}
 	}
-	st, held, err := s.readFreeItem(ctx, c.layout, w.slots, ch.key)
+	states, err := s.readStates(ctx, places)
 	if err != nil {
 		return err
 	}
-	if held {
-		ch.err = errIntent
-		return nil
+	for i, ch := range changes {
+		if outside := ch.err; outside != nil {
+			// No such item can be: all that can be done with it is to find that
+			// there is none, and to delete it.
+			var updated attr.Item
+			if updated, ch.err = ch.fn(nil); ch.err == nil && updated != nil {
+				ch.err = outside
+			}
+			continue
+		}
+		st, held, err := s.freeItem(ctx, places[i], states[i])
+		if err != nil {
+			return err
+		}
+		if held {
+			ch.err = errIntent
+			continue
+		}
+		ch.st = &st
+		ch.updated, ch.err = ch.fn(st.item)
 	}
-	ch.st = &st
-	ch.updated, ch.err = ch.fn(st.item)
 	return nil
 }
 
@@ -1161,10 +1178,18 @@ func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 
 // readAgain reads items, and reports whether all are as they were before.
 func (s *store) readAgain(ctx context.Context, reads []*itemRead) (same bool, err error) {
+	places := make([]itemPlace, len(reads))
+	for i, r := range reads {
+		places[i] = itemPlace{r.l, r.slots, r.key}
+	}
+	states, err := s.readStates(ctx, places)
+	if err != nil {
+		return false, err
+	}
 	same = true
-	for _, r := range reads {
+	for i, r := range reads {
 		before := r.st
-		if r.st, _, err = s.readFreeItem(ctx, r.l, r.slots, r.key); err != nil {
+		if r.st, _, err = s.freeItem(ctx, places[i], states[i]); err != nil {
 			return false, err
 		}
 		r.item, r.err = r.st.item, nil

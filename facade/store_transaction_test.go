@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -842,7 +843,8 @@ func TestTransact_NewIndex(t *testing.T) {
 	}
 }
 
-// readHookConn calls hook before each read of a row by key.
+// readHookConn calls hook before each read of a row by key. Reads of several
+// take one row after the other.
 type readHookConn struct {
 	grpc.ClientConnInterface
 	mu   sync.Mutex
@@ -850,25 +852,59 @@ type readHookConn struct {
 }
 
 func (c *readHookConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &hookedStream{stream, c}, err
+	open := func() (grpc.ClientStream, error) { return c.ClientConnInterface.NewStream(ctx, desc, method, opts...) }
+	stream, err := open()
+	return &hookedStream{ClientStream: stream, c: c, open: open}, err
 }
 
 type hookedStream struct {
-	grpc.ClientStream
-	c *readHookConn
+	grpc.ClientStream // of the rows that are read now
+	c                 *readHookConn
+	open              func() (grpc.ClientStream, error)
+	rest              []*btpb.ReadRowsRequest
 }
 
 func (s *hookedStream) SendMsg(m any) error {
-	if r, ok := m.(*btpb.ReadRowsRequest); ok && len(r.GetRows().GetRowKeys()) == 1 {
-		s.c.mu.Lock()
-		hook := s.c.hook
-		s.c.mu.Unlock()
-		if hook != nil {
-			hook(r.GetTableName(), r.GetRows().GetRowKeys()[0])
+	r, ok := m.(*btpb.ReadRowsRequest)
+	if !ok || len(r.GetRows().GetRowKeys()) == 0 {
+		return s.ClientStream.SendMsg(m)
+	}
+	for _, key := range r.GetRows().GetRowKeys() {
+		s.rest = append(s.rest, &btpb.ReadRowsRequest{
+			TableName: r.GetTableName(), Filter: r.GetFilter(), Rows: &btpb.RowSet{RowKeys: [][]byte{key}},
+		})
+	}
+	return s.sendNext()
+}
+
+func (s *hookedStream) sendNext() error {
+	r := s.rest[0]
+	s.rest = s.rest[1:]
+	s.c.mu.Lock()
+	hook := s.c.hook
+	s.c.mu.Unlock()
+	if hook != nil {
+		hook(r.GetTableName(), r.GetRows().GetRowKeys()[0])
+	}
+	return s.ClientStream.SendMsg(r)
+}
+
+func (s *hookedStream) RecvMsg(m any) error {
+	for {
+		err := s.ClientStream.RecvMsg(m)
+		if !errors.Is(err, io.EOF) || len(s.rest) == 0 {
+			return err
+		}
+		if s.ClientStream, err = s.open(); err == nil {
+			err = s.sendNext()
+		}
+		if err == nil {
+			err = s.CloseSend()
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return s.ClientStream.SendMsg(m)
 }
 
 // An item that is always in one of two places, and always in the other one

@@ -254,17 +254,84 @@ func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr
 		if err != nil {
 			return itemState{}, err
 		}
-		st := bookkeeping(p, row)
-		if len(row.Cells) > 0 {
-			if st.item, err = s.itemOf(l, row, key); err != nil {
-				return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
-			}
+		st, err := s.stateOf(l, p, row, key)
+		if err != nil {
+			return itemState{}, err
 		}
 		if i == 0 || st.item != nil || found.item == nil && st.state != nil {
 			found = st
 		}
 	}
 	return found, nil
+}
+
+// itemPlace is where an item can be.
+type itemPlace struct {
+	l     *layout
+	slots []slot
+	key   attr.Item
+}
+
+// readStates is readState of several items: one read a table of those that have
+// a row for themselves. It leaves the others nil, which are to be read singly.
+func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemState, error) {
+	type tableRead struct {
+		rowRead
+		wanted map[string][]int // row to indexes of places
+	}
+	var reads []*tableRead
+	byTable := map[string]*tableRead{}
+	for i, at := range places {
+		if len(at.slots) != 1 || !at.slots[0].alone() {
+			continue
+		}
+		r := byTable[at.l.table]
+		if r == nil {
+			r = &tableRead{rowRead: rowRead{table: at.l.table}, wanted: map[string][]int{}}
+			byTable[at.l.table] = r
+			reads = append(reads, r)
+		}
+		row := at.slots[0].row
+		if r.wanted[string(row)] == nil {
+			r.keys = append(r.keys, row)
+		}
+		r.wanted[string(row)] = append(r.wanted[string(row)], i)
+	}
+	states := make([]*itemState, len(places))
+	for _, r := range reads {
+		if len(r.keys) == 1 {
+			continue
+		}
+		for _, indexes := range r.wanted {
+			for _, i := range indexes {
+				p := places[i].slots[0]
+				states[i] = &itemState{slot: p, row: mapping.Row{Key: p.row}}
+			}
+		}
+		slices.SortFunc(r.keys, bytes.Compare)
+		for row, err := range s.readRows(ctx, r.rowRead) {
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range r.wanted[string(row.Key)] {
+				if *states[i], err = s.stateOf(places[i].l, places[i].slots[0], row, places[i].key); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return states, nil
+}
+
+// stateOf is what a row that was read says of an item.
+func (s *store) stateOf(l *layout, p slot, row mapping.Row, key attr.Item) (st itemState, err error) {
+	st = bookkeeping(p, row)
+	if len(row.Cells) > 0 {
+		if st.item, err = s.itemOf(l, row, key); err != nil {
+			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+		}
+	}
+	return st, nil
 }
 
 // writeItem replaces the item with the given key by what fn makes of it. fn
