@@ -163,7 +163,7 @@ func (in *createTableInput) billing(t *tableDef) error {
 func (in *createTableInput) schema(t *tableDef) error {
 	types := definedTypes(in.AttributeDefinitions)
 	var err error
-	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions); err != nil {
+	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions, types); err != nil {
 		return err
 	}
 	t.Attributes = definitionsOf(in.AttributeDefinitions)
@@ -177,7 +177,7 @@ func (in *createTableInput) schema(t *tableDef) error {
 		return validationError(msgLocalWithoutRange)
 	}
 	for _, given := range in.LocalSecondaryIndexes {
-		if err := checkDefined(given.KeySchema, in.AttributeDefinitions); err != nil {
+		if err := checkDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (in *createTableInput) schema(t *tableDef) error {
 		t.Indexes = append(t.Indexes, ix)
 	}
 	for _, given := range in.GlobalSecondaryIndexes {
-		if err := checkDefined(given.KeySchema, in.AttributeDefinitions); err != nil {
+		if err := checkDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
@@ -100,10 +99,12 @@ func (v *validator) projection(text *string, attributes []string, p *expr.Placeh
 		return nil, nil
 	}
 	paths := make([]expr.Path, len(attributes))
+	seen := make(map[string]bool, len(attributes)) // a request has room for a million
 	for i, name := range attributes {
-		if slices.Contains(attributes[:i], name) {
+		if seen[name] {
 			return nil, v.reject(fmt.Sprintf(msgDuplicateAttribute, name))
 		}
+		seen[name] = true
 		paths[i] = expr.AttributePath(name)
 	}
 	return expr.ProjectionOf(paths...), nil

@@ -245,7 +245,7 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 	}
 	// The request has to define the key attributes of the index, those too that
 	// the table defines; these keep their types.
-	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions); err != nil {
+	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions, definedTypes(in.AttributeDefinitions)); err != nil {
 		return err
 	}
 	defs := make([]attributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))

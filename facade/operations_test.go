@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,40 @@ func TestOperations_Refused(t *testing.T) {
 		e, ok := asError(err)
 		if !ok || e.Code != codeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)
+		}
+	}
+}
+
+// A request has room for a million names. What compares each with all others
+// does not end within the time that tests have.
+func TestOperations_ManyNames(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	list := func(n int, format string) string {
+		elements := make([]string, n)
+		for i := range elements {
+			elements[i] = strings.ReplaceAll(format, "$", strconv.FormatInt(int64(i), 36))
+		}
+		return "[" + strings.Join(elements, ",") + "]"
+	}
+	const (
+		create     = `{"TableName": "many", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "1", "KeyType": "HASH"}, `
+		definition = `{"AttributeName":"$","AttributeType":"S"}`
+		element    = `{"AttributeName":"$","KeyType":"HASH"}`
+		index      = `{"IndexName":"ix$","KeySchema":[{"AttributeName":"1","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}`
+	)
+	table := `{"TableName": "many", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "1", "KeyType": "HASH"}], "AttributeDefinitions": `
+	for _, c := range []struct{ name, operation, body, want string }{
+		{"attributes to get", "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "AttributesToGet": ` + list(1_000_000, `"$"`) + `}`, ""},
+		{"definitions", "CreateTable", create + `{"AttributeName": "-", "KeyType": "RANGE"}], "AttributeDefinitions": ` + list(300_000, definition) + `}`, "Keys: [1, -], AttributeDefinitions: ["},
+		{"key attributes", "CreateTable", table + list(150_000, definition) + `, "GlobalSecondaryIndexes": [{"IndexName": "index",
+			"Projection": {"ProjectionType": "ALL"}, "KeySchema": ` + list(150_000, element) + `}]}`, "exceeds the maximum allowed number of HASH key attributes"},
+		{"indexes", "CreateTable", table + list(100_000, definition) + `, "GlobalSecondaryIndexes": ` + list(50_000, index) + `}`, "exceeds the per-table limit of 20"},
+	} {
+		_, err := s.Call(t.Context(), c.operation, []byte(c.body))
+		if c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: %.300v, want %q", c.name, err, c.want)
 		}
 	}
 }

@@ -162,14 +162,14 @@ func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (ma
 }
 
 // resolveTableKey is resolveKeySchema for a table, definitions included.
-func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition) (mapping.KeySchema, error) {
+func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (mapping.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it looks at the names
 		return mapping.KeySchema{}, validationError(msgKeyNotDefined)
 	}
-	if err := checkDefined(schema, defs); err != nil {
+	if err := checkDefined(schema, defs, types); err != nil {
 		return mapping.KeySchema{}, err
 	}
-	return resolveKeySchema(schema, definedTypes(defs))
+	return resolveKeySchema(schema, types)
 }
 
 // resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
@@ -180,13 +180,15 @@ func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (in
 		return key, validationError(msgFirstKeyNotHash)
 	}
 	ordered := true
+	seen := make(map[string]bool, len(schema))
 	for _, e := range schema {
-		if key.has(e.AttributeName) {
+		if seen[e.AttributeName] {
 			if len(schema) == 2 && e.KeyType == "RANGE" {
 				return key, validationError(msgHashEqualsRange)
 			}
 			return key, validationError(msgKeyNameTwice)
 		}
+		seen[e.AttributeName] = true
 		a := mapping.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
 		if e.KeyType == "RANGE" {
 			key.Range = append(key.Range, a)
@@ -206,10 +208,10 @@ func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (in
 	return key, nil
 }
 
-// checkDefined refuses a key schema with attributes that have no definition. It
-// lists both where there are as many definitions as key attributes.
-func checkDefined(schema []keySchemaElement, defs []attributeDefinition) error {
-	types := definedTypes(defs)
+// checkDefined refuses a key schema with attributes that have no definition;
+// types are those of defs. It lists both where there are as many definitions as
+// key attributes.
+func checkDefined(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) error {
 	keys := make([]string, len(schema))
 	undefined := false
 	for i, e := range schema {
@@ -238,8 +240,10 @@ func definitionNames(defs []attributeDefinition) string {
 // for some names and doubles when it is more than three quarters full.
 func listOrder(names []string, room int) []string {
 	var distinct []string
+	seen := make(map[string]bool, len(names))
 	for _, name := range names {
-		if !slices.Contains(distinct, name) {
+		if !seen[name] {
+			seen[name] = true
 			distinct = append(distinct, name)
 		}
 	}
