@@ -93,6 +93,11 @@ type catalog struct {
 	latches map[string]*sync.RWMutex
 	// filling are the tables whose indexes this process fills again; under mu.
 	filling map[string]bool
+
+	// room is how many tables may come before they are counted again, and
+	// counted when they were; under ddl.
+	room    int
+	counted time.Time
 }
 
 // lookup returns a table's definition as it looks now, from the cache while it
@@ -275,8 +280,8 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 	case !errors.Is(err, errTableNotFound):
 		return nil, err
 	}
-	if _, more, err := s.listTables(ctx, "", s.o.maxTables-1); err != nil || more {
-		return nil, cmp.Or(err, errTooManyTables)
+	if err := s.takeRoom(ctx); err != nil {
+		return nil, err
 	}
 	def, err := spec.clone()
 	if err != nil {
@@ -310,6 +315,23 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		return nil, err
 	}
 	return c.def.at(s.o.Now()), nil
+}
+
+// takeRoom makes sure that there may be one more table. It counts the tables
+// when those of this process can have become too many, or others can have
+// come. Errors: errTooManyTables.
+func (s *store) takeRoom(ctx context.Context) error {
+	now := s.o.Now()
+	if s.cat.room == 0 || now.Sub(s.cat.counted) >= catalogMaxAge {
+		s.cat.room = 0
+		names, more, err := s.listTables(ctx, "", s.o.maxTables-1)
+		if err != nil || more {
+			return cmp.Or(err, errTooManyTables)
+		}
+		s.cat.room, s.cat.counted = s.o.maxTables-len(names), now
+	}
+	s.cat.room--
+	return nil
 }
 
 // finishCreate makes the Bigtable tables of a definition in status CREATING,

@@ -1,17 +1,23 @@
 package facade
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 func TestStore_Catalog(t *testing.T) {
@@ -136,6 +142,89 @@ func TestStore_AddIndex(t *testing.T) {
 			}
 			if err := checkIndexes(ctx, s, shrunk, m); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// listingConn counts the lists of tables that are read.
+type listingConn struct {
+	grpc.ClientConnInterface
+	lists atomic.Int64
+}
+
+func (c *listingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	return &listingStream{stream, c}, err
+}
+
+type listingStream struct {
+	grpc.ClientStream
+	c *listingConn
+}
+
+func (s *listingStream) SendMsg(m any) error {
+	if r, ok := m.(*btpb.ReadRowsRequest); ok {
+		for _, span := range r.GetRows().GetRowRanges() {
+			if strings.HasPrefix(string(span.GetStartKeyClosed()), tableRowPrefix) && r.GetRowsLimit() > 0 {
+				s.c.lists.Add(1)
+			}
+		}
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// A store counts the tables when it has not done so for a while, and when those
+// it made can be too many: not at each.
+func TestStore_TableLimit(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			now := clock.NewFrozen(testTime)
+			conn := start(t)
+			c := &listingConn{ClientConnInterface: conn}
+			o := testOptions(c)
+			o.Now, o.maxTables = now.Now, 6
+			s := openStore(t, o)
+			other := openStore(t, testOptions(conn))
+			create := func(s *store, name string) error {
+				_, err := s.createTable(ctx, &tableDef{
+					Name: name, Key: testSchemas["S"], Attributes: []mapping.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+				})
+				return err
+			}
+			c.lists.Store(0)
+			for _, step := range []struct {
+				name  string
+				by    *store
+				later time.Duration
+				want  error
+				lists int64 // in all, afterwards
+			}{
+				{"a", s, 0, nil, 1},
+				{"b", s, 0, nil, 1},
+				{"c", s, 0, nil, 1},
+				{"d", other, 0, nil, 1},
+				{"e", s, catalogMaxAge, nil, 2},
+				{"f", s, 0, nil, 2},
+				{"g", s, 0, errTooManyTables, 3},
+				{"g", s, 0, errTooManyTables, 4},
+			} {
+				now.Advance(step.later)
+				if err := create(step.by, step.name); !errors.Is(err, step.want) {
+					t.Errorf("creating %s: %v, want %v", step.name, err, step.want)
+				}
+				if n := c.lists.Load(); n != step.lists {
+					t.Errorf("after %s: %d lists of tables, want %d", step.name, n, step.lists)
+				}
+			}
+			if _, err := s.deleteTable(ctx, "b"); err != nil {
+				t.Fatal(err)
+			}
+			if err := create(s, "g"); err != nil {
+				t.Errorf("creating g where b was: %v", err)
 			}
 		})
 	}
