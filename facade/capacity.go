@@ -49,12 +49,13 @@ func (c *capacityTally) addIndex(name string, units float64) {
 	c.indexes[name] += units
 }
 
-// report returns the tally as the request asked for it, nil for none.
-func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
+// report returns the tally as the request asked for it, nil for none. named is
+// the table as the request names it: a name or an ARN.
+func (c *capacityTally) report(named string, t *tableDef, mode *string) *consumedCapacity {
 	if mode == nil || *mode == "NONE" {
 		return nil
 	}
-	out := &consumedCapacity{TableName: t.Name, CapacityUnits: double(c.table)}
+	out := &consumedCapacity{TableName: named, CapacityUnits: double(c.table)}
 	for _, units := range c.indexes {
 		out.CapacityUnits += double(units)
 	}
@@ -76,8 +77,8 @@ func (c *capacityTally) report(t *tableDef, mode *string) *consumedCapacity {
 }
 
 // reportReads is report for reads of a transaction.
-func (c *capacityTally) reportReads(t *tableDef, mode *string) *consumedCapacity {
-	out := c.report(t, mode)
+func (c *capacityTally) reportReads(named string, t *tableDef, mode *string) *consumedCapacity {
+	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units double) (read, write double) { return units, 0 })
 	}
@@ -85,8 +86,8 @@ func (c *capacityTally) reportReads(t *tableDef, mode *string) *consumedCapacity
 }
 
 // reportWrites is report for writes of a transaction.
-func (c *capacityTally) reportWrites(t *tableDef, mode *string) *consumedCapacity {
-	out := c.report(t, mode)
+func (c *capacityTally) reportWrites(named string, t *tableDef, mode *string) *consumedCapacity {
+	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units double) (read, write double) { return 0, units })
 	}

@@ -65,6 +65,11 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			}
 			seen[text] = true
 		}
+		if bt.projection != nil {
+			if err := checkPathsOutsideKeys(bt.table.Key, bt.projection.Paths()); err != nil {
+				return nil, err
+			}
+		}
 	}
 	out := &batchGetItemOutput{Responses: map[string][]wireItem{}, UnprocessedKeys: map[string]keysAndAttributes{}}
 	roomBytes := maxBatchGetBytes
@@ -76,7 +81,7 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 		}
 		if wantsCapacity(in.ReturnConsumedCapacity) {
 			tally := capacityTally{table: units}
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.table, in.ReturnConsumedCapacity))
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil

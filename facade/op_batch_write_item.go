@@ -86,7 +86,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, key))
 		}
 		if wantsCapacity(in.ReturnConsumedCapacity) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.table, in.ReturnConsumedCapacity))
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -23,7 +23,7 @@ type createTableInput struct {
 	BillingMode               *string
 	ProvisionedThroughput     *provisionedThroughput
 	StreamSpecification       *streamSpecification
-	SSESpecification          jsontext.Value
+	SSESpecification          *sseSpecification
 	Tags                      []tag
 	TableClass                *string
 	DeletionProtectionEnabled *flag
@@ -39,6 +39,13 @@ type createTableInput struct {
 type streamSpecification struct {
 	StreamEnabled  *flag
 	StreamViewType *string `json:",omitzero"`
+}
+
+// sseSpecification is how a table is to be encrypted.
+type sseSpecification struct {
+	Enabled        *flag   `json:",omitzero"`
+	SSEType        *string `json:",omitzero"`
+	KMSMasterKeyID *string `json:"KMSMasterKeyId,omitzero"`
 }
 
 // tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
@@ -65,6 +72,8 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	throughput := throughputSettings{in.OnDemandThroughput, in.WarmThroughput}
 	v.throughputSettings("", throughput)
 	v.tableClass(in.TableClass)
+	v.streamSpecification(in.StreamSpecification)
+	v.sseSpecification(in.SSESpecification)
 	for i, ix := range in.LocalSecondaryIndexes {
 		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
 	}
@@ -102,7 +111,9 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if t.Tags, err = tagMap(nil, in.Tags); err != nil {
 		return nil, err
 	}
-	setExtra(t, extraSSE, in.SSESpecification)
+	if err := setSSE(t, in.SSESpecification); err != nil {
+		return nil, err
+	}
 	t.Transition = after(s.opts.Now(), statusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.createTable(ctx, t)
 	switch {
@@ -118,6 +129,23 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 
 func (v *validator) tableClass(class *string) {
 	v.enum("TableClass", class, "STANDARD", "STANDARD_INFREQUENT_ACCESS")
+}
+
+// streamViews in the order of the model.
+var streamViews = []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
+
+func (v *validator) streamSpecification(given *streamSpecification) {
+	if given == nil {
+		return
+	}
+	v.required("StreamSpecification.StreamEnabled", given.StreamEnabled != nil)
+	v.enum("StreamSpecification.StreamViewType", given.StreamViewType, streamViews...)
+}
+
+func (v *validator) sseSpecification(given *sseSpecification) {
+	if given != nil {
+		v.enum("SSESpecification.SSEType", given.SSEType, "AES256", "KMS")
+	}
 }
 
 func (v *validator) index(member string, name *string, schema []keySchemaElement, mostKeys int, p *projection) {
@@ -239,22 +267,27 @@ func setStream(t *tableDef, in *streamSpecification, now time.Time) error {
 		t.StreamEnabled, t.StreamView = false, ""
 		return nil
 	}
-	views := []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
-	if in.StreamViewType == nil || !slices.Contains(views, *in.StreamViewType) {
-		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(views, ", ") + " when StreamEnabled is true")
+	if in.StreamViewType == nil {
+		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(streamViews, ", ") + " when StreamEnabled is true")
 	}
 	t.StreamEnabled, t.StreamView, t.StreamLabel = true, *in.StreamViewType, now.UTC().Format(streamLabelLayout)
 	return nil
 }
 
-func setExtra(t *tableDef, name string, value jsontext.Value) {
-	if !isGiven(value) {
-		return
+// setSSE records encryption settings, which are kept and described.
+func setSSE(t *tableDef, in *sseSpecification) error {
+	if in == nil {
+		return nil
+	}
+	text, err := json.Marshal(in, responseOptions)
+	if err != nil {
+		return err
 	}
 	if t.Extra == nil {
 		t.Extra = map[string]string{}
 	}
-	t.Extra[name] = string(value)
+	t.Extra[extraSSE] = string(text)
+	return nil
 }
 
 // isGiven reports whether a member that is kept as JSON is there.

@@ -70,7 +70,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, nil)
-		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // describeTableOutput is the answer of DescribeTable.
@@ -59,8 +59,9 @@ type throughputDescription struct {
 type tableClassSummary struct{ TableClass string }
 
 type sseDescription struct {
-	Status  string
-	SSEType string
+	Status          string
+	SSEType         string
+	KMSMasterKeyARN string `json:"KMSMasterKeyArn,omitzero"`
 }
 
 type indexDescription struct {
@@ -142,7 +143,7 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
 		d.LatestStreamArn = arn + "/stream/" + t.StreamLabel
 	}
-	d.SSEDescription = describeSSE(extra(t, extraSSE))
+	d.SSEDescription = s.describeSSE(t.Extra[extraSSE])
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
 		described := describeIndex(arn, &ix)
 		if ix.Global {
@@ -175,25 +176,30 @@ func describeIndex(tableARN string, ix *indexDef) indexDescription {
 	return d
 }
 
-func extra(t *tableDef, name string) jsontext.Value {
-	if text, ok := t.Extra[name]; ok {
-		return jsontext.Value(text)
-	}
-	return nil
-}
-
 // describeSSE describes encryption settings, nil for the default ones.
-func describeSSE(specification jsontext.Value) *sseDescription {
-	var given struct {
-		Enabled *flag
-		SSEType *string
-	}
-	if specification == nil || json.Unmarshal(specification, &given) != nil || !given.Enabled.isTrue() {
+func (s *Server) describeSSE(specification string) *sseDescription {
+	var given sseSpecification
+	if json.Unmarshal([]byte(specification), &given) != nil || !given.Enabled.isTrue() {
 		return nil
 	}
 	d := &sseDescription{Status: "ENABLED", SSEType: "KMS"}
 	if given.SSEType != nil {
 		d.SSEType = *given.SSEType
 	}
+	if given.KMSMasterKeyID != nil {
+		d.KMSMasterKeyARN = s.kmsKeyARN(*given.KMSMasterKeyID)
+	}
 	return d
+}
+
+// kmsKeyARN returns the ARN of an encryption key that a request names by its
+// ARN, its id or an alias.
+func (s *Server) kmsKeyARN(key string) string {
+	switch {
+	case strings.HasPrefix(key, "arn:"):
+		return key
+	case !strings.HasPrefix(key, "alias/"):
+		key = "key/" + key
+	}
+	return "arn:aws:kms:" + s.opts.Region + ":" + s.opts.AccountID + ":" + key
 }

@@ -72,7 +72,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	out := &getItemOutput{}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.isTrue())}
-		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	if projection != nil {
 		item = projection.Apply(item)

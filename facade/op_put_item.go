@@ -109,7 +109,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, updated)
-		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

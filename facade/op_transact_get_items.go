@@ -98,10 +98,12 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
 	tallies := map[string]*capacityTally{}
 	tables := map[string]*tableDef{}
+	named := map[string]string{} // by the first element of the table
 	for i, r := range reads {
 		tables[r.table.Name] = r.table
 		if tallies[r.table.Name] == nil {
 			tallies[r.table.Name] = &capacityTally{}
+			named[r.table.Name] = *in.TransactItems[i].Get.TableName
 		}
 		tallies[r.table.Name].table += 2 * readUnits(r.item.Size(), true)
 		item := r.item
@@ -112,7 +114,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		for _, name := range sortedKeys(tallies) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].reportReads(tables[name], in.ReturnConsumedCapacity))
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].reportReads(named[name], tables[name], in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil

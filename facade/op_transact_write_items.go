@@ -386,6 +386,7 @@ func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables 
 func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*consumedCapacity, error) {
 	tallies := map[string]*capacityTally{}
 	tables := map[string]*tableDef{}
+	named := map[string]string{} // by the first action of the table
 	for i := range actions {
 		a := &actions[i]
 		var tally capacityTally
@@ -405,15 +406,16 @@ func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, 
 		tables[a.table.Name] = a.table
 		if tallies[a.table.Name] == nil {
 			tallies[a.table.Name] = &capacityTally{}
+			named[a.table.Name] = *a.TableName
 		}
 		tallies[a.table.Name].add(tally)
 	}
 	var out []*consumedCapacity
 	for _, name := range sortedKeys(tallies) {
 		if replayed {
-			out = append(out, tallies[name].reportReads(tables[name], mode))
+			out = append(out, tallies[name].reportReads(named[name], tables[name], mode))
 		} else {
-			out = append(out, tallies[name].reportWrites(tables[name], mode))
+			out = append(out, tallies[name].reportWrites(named[name], tables[name], mode))
 		}
 	}
 	return out, nil

@@ -101,7 +101,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, updated)
-		out.ConsumedCapacity = tally.report(t, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

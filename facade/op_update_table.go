@@ -21,7 +21,7 @@ type updateTableInput struct {
 	ProvisionedThroughput       *provisionedThroughput
 	GlobalSecondaryIndexUpdates []globalSecondaryIndexUpdate
 	StreamSpecification         *streamSpecification
-	SSESpecification            jsontext.Value
+	SSESpecification            *sseSpecification
 	TableClass                  *string
 	DeletionProtectionEnabled   *flag
 	OnDemandThroughput          *onDemandThroughput
@@ -75,6 +75,8 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.throughputSettings("", throughputSettings{in.OnDemandThroughput, in.WarmThroughput})
 	v.tableClass(in.TableClass)
+	v.streamSpecification(in.StreamSpecification)
+	v.sseSpecification(in.SSESpecification)
 	for i, u := range in.GlobalSecondaryIndexUpdates {
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
 	}
@@ -120,7 +122,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 // check checks what does not depend on the table.
 func (in *updateTableInput) check() error {
 	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
-		in.StreamSpecification == nil && !isGiven(in.SSESpecification) && in.TableClass == nil &&
+		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
 		return validationError(msgUpdateTableNothing)
 	}
@@ -197,7 +199,9 @@ func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 		return err
 	}
 	t.Extra = maps.Clone(t.Extra)
-	setExtra(t, extraSSE, in.SSESpecification)
+	if err := setSSE(t, in.SSESpecification); err != nil {
+		return err
+	}
 	for _, u := range in.GlobalSecondaryIndexUpdates {
 		if err := in.applyIndex(t, u); err != nil {
 			return err

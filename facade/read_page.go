@@ -287,7 +287,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[attr.Ite
 		} else {
 			tally.table += units
 		}
-		out.ConsumedCapacity = tally.report(p.table, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.report(*in.TableName, p.table, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }
