@@ -26,13 +26,11 @@ import (
 //
 // Index rows carry the order of the write they come from: the newest wins,
 // whoever applies it and however late. A row that an item left keeps a
-// tombstone for that reason, in a family of its own that Bigtable's garbage
+// tombstone for that reason, in mapping.FamilyTombstone, which Bigtable's garbage
 // collection empties.
-const (
-	tombstoneFamily = "_x"
-	// tombstoneAge is longer than any write can take to be applied.
-	tombstoneAge = time.Hour
-)
+
+// tombstoneAge is longer than any write can take to be applied.
+const tombstoneAge = time.Hour
 
 // Qualifiers in index rows.
 var (
@@ -171,7 +169,7 @@ func (l *layout) families() map[string]*btapb.GcRule {
 func (x *indexLayout) families() map[string]*btapb.GcRule {
 	f := gcRules(x.x.Families())
 	f[mapping.FamilyState] = newestVersion()
-	f[tombstoneFamily] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
+	f[mapping.FamilyTombstone] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
 	return f
 }
 
@@ -456,7 +454,7 @@ func newer(x *mapping.Index, order int64) *btpb.RowFilter {
 		// Every cell of such a row has the order of its write.
 		return later
 	}
-	return chain(anyOf(ofFamily(mapping.FamilyState), ofFamily(tombstoneFamily)), later)
+	return chain(anyOf(ofFamily(mapping.FamilyState), ofFamily(mapping.FamilyTombstone)), later)
 }
 
 // putEntry writes an index row unless a later write was there: then done is
@@ -480,7 +478,7 @@ func (s *store) leaveEntry(ctx context.Context, l *layout, r indexRow, order int
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	muts := []*btpb.Mutation{deleteRow(), setCell(tombstoneFamily, tombstoneQualifier, order, nil)}
+	muts := []*btpb.Mutation{deleteRow(), setCell(mapping.FamilyTombstone, tombstoneQualifier, order, nil)}
 	_, err := s.checkAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
@@ -573,7 +571,7 @@ func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) e
 			}
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
-			return c.Family == tombstoneFamily || c.Family == mapping.FamilyState
+			return c.Family == mapping.FamilyTombstone || c.Family == mapping.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue

@@ -634,7 +634,7 @@ func (m *machine) rowItems(r *rapid.T, table string, inverse func(mapping.Row) (
 		states := 0
 		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c mapping.Cell) bool {
 			switch {
-			case c.Family == tombstoneFamily:
+			case c.Family == mapping.FamilyTombstone:
 				return true
 			case c.Family != mapping.FamilyState:
 				return false

@@ -366,7 +366,7 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 			return
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
-			return c.Family == tombstoneFamily || c.Family == mapping.FamilyState
+			return c.Family == mapping.FamilyTombstone || c.Family == mapping.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue

@@ -260,8 +260,8 @@ func (c *compiler) families() {
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > MaxFamilyNameBytes:
 			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
-		case f.Name == FamilyState:
-			c.fail(path, CodeFamily, FamilyState+" is reserved", "another name")
+		case f.Name == FamilyState, f.Name == FamilyTombstone:
+			c.fail(path, CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
 			c.fail(path, CodeFamily, "types would be collected by age", "no maxAge")
 		}

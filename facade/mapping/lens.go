@@ -49,6 +49,10 @@ const (
 	// FamilyState holds the facade's bookkeeping. It is never part of an
 	// item: Place does not write it, Items does not read it.
 	FamilyState = "_f"
+	// FamilyTombstone holds, in tables of indexes, what the facade leaves where
+	// an entry was, until garbage collection takes it. A row with nothing else
+	// is none.
+	FamilyTombstone = "_x"
 )
 
 // FamilyItem is the family of the default layout, and of index rows.
