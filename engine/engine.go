@@ -242,6 +242,7 @@ type latch struct {
 	// garbage collector found stays garbage as long as it has not moved.
 	// Guarded by mu.
 	deletes uint64
+	covered uint64   // deletes when dead cells were last covered; guarded by mu
 	_       [40]byte // keeps neighbors off each other's cache line
 }
 

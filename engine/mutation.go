@@ -63,6 +63,7 @@ type rowBatch struct {
 
 	deletes bool // something was deleted
 	flush   bool // a range was
+	dead    int  // deleted cells that deletes stepped over
 	work    int  // keys looked at, for tests
 }
 

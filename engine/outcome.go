@@ -165,6 +165,8 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	if steps.end(it) {
 		d.note(o.w.latch)
 	}
+	inside, asked := forwardSteps(it)
+	o.w.dead += inside - asked
 	return tooMany, it.Close()
 }
 

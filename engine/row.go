@@ -78,6 +78,10 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	if w.flush {
 		d.flushTombstones()
 	}
+	if w.dead > deadSteps && l.deletes-l.covered >= coverDeletes {
+		l.covered = l.deletes
+		d.coverDead(w)
+	}
 	return nil
 }
 

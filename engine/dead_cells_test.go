@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestDeadCellsOfARowThatIsWrittenAllTheTime: replacing a cell under a new
+// timestamp does not get dearer with each time, and nothing beside it goes.
+func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	for _, row := range []string{"q", "r", "r\x00", "s"} {
+		mustMutate(t, d, row, set("f", "a", 1000, "first"), set("f", "k", 1000, "0"), set("f", "z", 1000, "last"))
+	}
+	if err := d.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const times = 6000
+	for i := 1; i <= times; i++ {
+		ts, value := int64(1000+i*1000), fmt.Sprint(i)
+		mustMutate(t, d, "r",
+			Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("k")},
+			set("f", "k", ts, value),
+			// A cell that comes and goes between the others.
+			set("f", "m", ts, value), Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("m"), Start: ts - 1000, End: ts - 999},
+		)
+		if i%500 != 0 {
+			continue
+		}
+		s, err := d.Scan(t.Context(), "t", ScanOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for s.NextRow() {
+			got += fmt.Sprintf("%q", s.Row())
+			for s.NextCell() {
+				got += fmt.Sprintf(" %s@%d=%s", s.Cell().Qualifier, s.Cell().Timestamp, s.Cell().Value)
+			}
+			got += "\n"
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		const still = " a@1000=first k@1000=0 z@1000=last\n"
+		want := `"q"` + still + fmt.Sprintf(`"r" a@1000=first k@%[1]d=%[2]d m@%[1]d=%[2]d z@1000=last`, ts, i) + "\n" + `"r\x00"` + still + `"s"` + still
+		if got != want {
+			t.Fatalf("after %d writes\n%s, want\n%s", i, got, want)
+		}
+	}
+	if err := d.pebble.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	w := readWork(t, d, ScanOptions{Spans: []Span{rowSpan([]byte("r"))}}, 1)
+	t.Logf("%d steps", w.steps)
+	if w.steps > times {
+		t.Errorf("reading a row of 4 cells after %d writes takes %d steps", times, w.steps)
+	}
+}
