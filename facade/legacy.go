@@ -13,8 +13,8 @@ import (
 // The parameters from before expressions: Expected, AttributeUpdates,
 // KeyConditions, QueryFilter, ScanFilter, ConditionalOperator. They are
 // checked by their own rules and then written as expressions, so that there is
-// one evaluator. An update or filter of several hundred attributes can exceed
-// the size limits of expressions, which then refuse it.
+// one evaluator. A condition or filter of several hundred attributes can exceed
+// the size limits of expressions, which then refuse it; AttributeUpdates cannot.
 
 // legacyCondition is one element of KeyConditions, QueryFilter or ScanFilter.
 type legacyCondition struct {
@@ -339,7 +339,7 @@ func (v *validator) legacyUpdate(updates map[string]attributeUpdate) (*expr.Upda
 	if err != nil {
 		return nil, v.expression(err)
 	}
-	u, err := expr.ParseUpdate(strings.Join(text, " "), p)
+	u, err := expr.ParseUpdate(strings.Join(text, " "), p.Unlimited())
 	return u, v.expression(err)
 }
 

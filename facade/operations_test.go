@@ -83,6 +83,33 @@ func TestOperations_ManyNames(t *testing.T) {
 	}
 }
 
+// AttributeUpdates have no limit but those of the item and the request, though
+// an expression that says the same would be too long.
+func TestUpdateItem_ManyAttributeUpdates(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", createPair)
+	update := func(n int, change string) string {
+		updates := make([]string, n)
+		for i := range updates {
+			updates[i] = strconv.Quote("a"+strconv.Itoa(i)) + ": " + change
+		}
+		return `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "AttributeUpdates": {` + strings.Join(updates, ",") + `}}`
+	}
+	for _, change := range []string{`{"Value": {"N": "1"}}`, `{"Action": "ADD", "Value": {"N": "2"}}`} {
+		must(t, s, "UpdateItem", update(1000, change))
+	}
+	must(t, s, "UpdateItem", update(998, `{"Action": "DELETE"}`))
+	got := must(t, s, "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}}`)
+	if want := `{"Item":{"a998":{"N":"3"},"a999":{"N":"3"},"pk":{"S":"a"},"sk":{"N":"1"}}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// As many as an item could never have: refused, and soon.
+	if _, err := s.Call(t.Context(), "UpdateItem", []byte(update(100_000, `{"Value": {"N": "1"}}`))); err == nil || !strings.Contains(err.Error(), "size") {
+		t.Errorf("100,000 attributes: %v", err)
+	}
+}
+
 // readPage is one page of a Query or Scan.
 type readPage struct {
 	Items            []map[string]map[string]string

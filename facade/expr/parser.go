@@ -54,6 +54,8 @@ type operand struct {
 
 	path  Path
 	value attr.Value
+
+	isTarget bool // the path that a clause of an update changes
 }
 
 // rawStep is a step of a path as written.
@@ -66,7 +68,7 @@ type rawStep struct {
 // newParser makes the first checks, which come before all others.
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
-	if len(src) > MaxExpressionBytes {
+	if len(src) > MaxExpressionBytes && !p.isUnlimited() {
 		return nil, kind.invalid(msgTooLong).orClassic(kind.invalid(msgTooLongClassic, len(src)))
 	}
 	ps.tokens = lex(src, keywords)
@@ -132,7 +134,7 @@ func (p *parser) tokenText(t token) string {
 // operator counts one operator or function.
 func (p *parser) operator() error {
 	p.operators++
-	if p.operators > MaxOperators {
+	if p.operators > MaxOperators && !p.placeholders.isUnlimited() {
 		return p.kind.invalid(msgTooManyOps, p.operators)
 	}
 	return nil

@@ -66,9 +66,13 @@ func child(v attr.Value, s Step) attr.Value {
 // one (leads to the same place or inside of it), or else of the first that
 // conflicts with an earlier one (takes for a map what that takes for a list).
 func checkPaths(k Kind, paths []Path) *Error {
+	if len(paths) < 2 {
+		return nil
+	}
 	var conflict *Error
-	for i, b := range paths {
-		for _, a := range paths[:i] {
+	earlier := make(map[string][]Path, len(paths)) // by attribute
+	for _, b := range paths {
+		for _, a := range earlier[b.Attribute()] {
 			switch comparePaths(a, b) {
 			case pathsOverlap:
 				return k.invalid(msgOverlap, a, b)
@@ -79,6 +83,7 @@ func checkPaths(k Kind, paths []Path) *Error {
 			case pathsDiffer:
 			}
 		}
+		earlier[b.Attribute()] = append(earlier[b.Attribute()], b)
 	}
 	return conflict
 }

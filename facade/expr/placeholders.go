@@ -26,7 +26,17 @@ type Placeholders struct {
 	values     map[string]attr.Value
 	usedNames  map[string]bool
 	usedValues map[string]bool
+	unlimited  bool
 }
+
+// Unlimited lets the expressions of p be as long as they are: DynamoDB's limit
+// is for those that users write, not for what stands for other parameters.
+func (p *Placeholders) Unlimited() *Placeholders {
+	p.unlimited = true
+	return p
+}
+
+func (p *Placeholders) isUnlimited() bool { return p != nil && p.unlimited }
 
 // NewPlaceholders takes the names by "#name" and the values by ":value". Nil
 // maps stand for parameters that the request does not have. It fails with an

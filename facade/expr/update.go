@@ -66,7 +66,7 @@ func ParseUpdate(src string, p *Placeholders) (*Update, error) {
 		update.paths = append(update.paths, c.target.path)
 	}
 	for _, o := range u.operands {
-		if o.form == pathOperand && !slices.ContainsFunc(u.clauses, func(c clause) bool { return c.target == o }) {
+		if o.form == pathOperand && !o.isTarget {
 			update.reads = append(update.reads, o.path)
 		}
 	}
@@ -109,6 +109,7 @@ func (u *updateParser) clause(s section) (clause, error) {
 	if err != nil {
 		return clause{}, err
 	}
+	target.isTarget = true
 	c := clause{section: s, target: target}
 	switch s {
 	case sectionSet:
