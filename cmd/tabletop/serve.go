@@ -351,7 +351,11 @@ func (s *serving) reap(ctx context.Context, f *facade.Server) {
 				return
 			case <-ticker.C:
 			}
-			if _, err := f.ReapExpired(ctx); err != nil && ctx.Err() == nil {
+			deleted, err := f.ReapExpired(ctx)
+			if deleted > 0 { // data that goes without anybody's request
+				s.logger.Warn("deleted items whose time to live is over", "items", deleted)
+			}
+			if err != nil && ctx.Err() == nil {
 				s.logger.Error("deleting expired items failed", "error", err)
 			}
 		}
