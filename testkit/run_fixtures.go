@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,10 +18,18 @@ import (
 //
 //	func TestVideos(t *testing.T) { testkit.RunFixtures(t, "testdata/fixtures/videos") }
 //
-// The environment takes opts; the clock, the garbage collector and the Bigtable
-// are its own. A directory that is no fixture fails t at once.
+// The environment takes opts; the garbage collector and the Bigtable are its own,
+// and its clock stands still at the time that the fixture gives as clock, if it
+// gives one. A directory that is no fixture fails t at once.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
+	at, err := fixtures.FixtureClock(os.DirFS(dir))
+	if err != nil {
+		t.Fatalf("testkit: fixture %s: %v", dir, err)
+	}
+	if !at.IsZero() {
+		opts = append(slices.Clone(opts), WithFrozenClock(at))
+	}
 	env := Start(t, opts...)
 	r, err := fixtures.Verify(t.Context(), env.Conn(), os.DirFS(dir), fixtures.Options{
 		Project: env.Project(), Instance: env.Instance(), Now: env.Now,

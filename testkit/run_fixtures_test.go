@@ -63,3 +63,36 @@ func TestRunFixtures_Fails(t *testing.T) {
 		t.Errorf("%d subtests fail, want 1:\n%s", n, out)
 	}
 }
+
+// TestRunFixtures_Clock runs a fixture whose cells would have been too old for
+// years, but for its clock.
+func TestRunFixtures_Clock(t *testing.T) {
+	t.Parallel()
+	testkit.RunFixtures(t, writeFixture(t, map[string]string{
+		"fixture.yaml": "clock: 2024-05-02T00:00:00Z\n",
+		"mapping.yaml": `
+apiVersion: migration/v1
+source: {table: Comments, key: {hash: {name: PK, type: S}}, schema: {Text: S}}
+target: {table: comments, families: {c: {gc: {maxAge: 48h}}}}
+timestamps: {default: "2024-05-01T00:00:00Z"}
+rules: [{name: comment, row: ["{PK}"], put: [{attr: Text, cell: "c:text"}]}]
+`,
+		"source/items.jsonl": `{"PK":{"S":"v1"},"Text":{"S":"x"}}` + "\n",
+	}))
+}
+
+// writeFixture writes the files of a fixture into a folder of the test.
+func writeFixture(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
@@ -33,7 +34,11 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	}
 	equal := true
 	for _, s := range subjects {
-		err := withStore("", func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
+		now, err := fixtureClock(s.Files)
+		if err != nil {
+			return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
+		}
+		err = withEngine(engine.Options{Now: now}, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
 			o := fixtures.Options{Now: time.Now, RunGC: runGC}
 			done := p.showProgress(&o)
 			r, err := fixtures.Verify(ctx, conn, s.Files, o)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // targetEmbedded names the store of the command's own, in memory.
@@ -190,9 +192,10 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 const maxMemorySource = 32 << 20
 
 // withPrivateStore runs fn on a Bigtable of its own for the rows of a source: in
-// memory, or for a large source in a temporary folder.
-func withPrivateStore(source string, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
-	o := engine.Options{}
+// memory, or for a large source in a temporary folder. Its clock is now, nil for
+// that of this machine.
+func withPrivateStore(source string, now func() time.Time, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
+	o := engine.Options{Now: now}
 	if sourceBytes(source) > maxMemorySource {
 		if o.Dir, err = os.MkdirTemp("", "tabletop-verify-*"); err != nil {
 			return fmt.Errorf("making room for the rows of a large source: %w", err)
@@ -201,6 +204,16 @@ func withPrivateStore(source string, fn func(conn grpc.ClientConnInterface, runG
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	}
 	return withEngine(o, fn)
+}
+
+// fixtureClock is the clock of a fixture that has one, and nil for that of this
+// machine.
+func fixtureClock(fsys fs.FS) (func() time.Time, error) {
+	at, err := fixtures.FixtureClock(fsys)
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	return func() time.Time { return at }, nil
 }
 
 // sourceBytes estimates the text of a source; 0 where its files cannot be seen,
@@ -237,7 +250,7 @@ func withEngine(o engine.Options, fn func(conn grpc.ClientConnInterface, runGC f
 		return fmt.Errorf("--data: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	srv, err := emu.New(emu.Options{DB: db})
+	srv, err := emu.New(emu.Options{DB: db, Now: o.Now})
 	if err != nil {
 		return err
 	}

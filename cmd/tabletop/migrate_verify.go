@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
@@ -136,7 +137,13 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			return finish(verify(ctx, t.conn, o))
 		})
 	}
-	return withPrivateStore(c.Source, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
+	var now func() time.Time
+	if isFixture(c.Source) {
+		if now, err = fixtureClock(os.DirFS(c.Source)); err != nil {
+			return asInputError(inFixture(c.Source, err))
+		}
+	}
+	return withPrivateStore(c.Source, now, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
 		o.RunGC = runGC
 		if c.Update != "" {
 			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
