@@ -96,3 +96,56 @@ func writeFixture(t *testing.T, files map[string]string) string {
 	}
 	return dir
 }
+
+// TestUpdateFlag updates a fixture with a wrong golden row, in processes of their
+// own: -update writes it and passes, and is refused where CI is true unless it is
+// forced.
+func TestUpdateFlag(t *testing.T) {
+	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
+		testkit.RunFixtures(t, dir, update)
+		return
+	}
+	t.Parallel()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flag, ci string
+		written  bool
+		want     string
+	}{
+		{"-update=false", "", false, "--- FAIL: TestUpdateFlag/golden_rows/products"},
+		{"-update", "", true, "expect/rows.golden: 10 lines removed, 10 added"},
+		{"-update", "true", false, "-update is refused where CI=true"},
+		{"-update=force", "true", true, "expect/rows.golden: 10 lines removed, 10 added"},
+		{"-update=never", "", false, `"never" is not force`},
+	} {
+		dir := filepath.Join(t.TempDir(), subjects[0].Name)
+		if err := os.CopyFS(dir, subjects[0].Files); err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join(dir, "expect", "rows.golden")
+		right, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := strings.Replace(string(right), `= "30"`, `= "31"`, 1)
+		if err := os.WriteFile(golden, []byte(wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUpdateFlag$", "-test.v", c.flag)
+		cmd.Env = append(os.Environ(), "TESTKIT_FIXTURE="+dir, "CI="+c.ci)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != c.written || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s where CI=%s: %v\n%s\nwant %q", c.flag, c.ci, err, out, c.want)
+		}
+		text, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written := string(text) != wrong; written != c.written {
+			t.Errorf("%s where CI=%s: written %t, want %t", c.flag, c.ci, written, c.written)
+		}
+	}
+}

@@ -43,6 +43,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -60,6 +61,7 @@ type config struct {
 	gc                GC
 	seed              uint64
 	dynamoDB          facade.Options
+	update            *fixtures.UpdateMode // nil without UpdateFlag
 }
 
 // GC says when the garbage-collection rules of families are applied.

@@ -29,33 +29,19 @@ type verifyCommand struct {
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
 }
 
-// updateMode is whether golden files are written; "" is not.
-type updateMode string
-
-const (
-	updateUnlessCI updateMode = "yes"
-	updateForced   updateMode = "force"
-)
+// updateMode is --update.
+type updateMode struct{ fixtures.UpdateMode }
 
 // IsBool lets the flag stand without a value.
 func (updateMode) IsBool() bool { return true }
 
 // Decode reads --update or --update=force.
 func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
-	*m = updateUnlessCI
-	if ctx.Scan.Peek().Type != kong.FlagValueToken {
-		return nil
+	value := "true"
+	if ctx.Scan.Peek().Type == kong.FlagValueToken {
+		value = fmt.Sprint(ctx.Scan.Pop().Value)
 	}
-	switch value := fmt.Sprint(ctx.Scan.Pop().Value); value {
-	case "true":
-	case "false":
-		*m = ""
-	case string(updateForced):
-		*m = updateForced
-	default:
-		return fmt.Errorf("%q is not force", value)
-	}
-	return nil
+	return m.Set(value)
 }
 
 // maxDiffsFlag bounds what a report lists.
@@ -89,12 +75,12 @@ func (c *verifyCommand) Validate() error {
 		mine = errors.New("--differential and --against exclude each other: it writes tables of its own, and --against writes nothing")
 	case c.Regress != "" && c.Differential == 0:
 		mine = errors.New("--regress is for --differential N")
-	case c.Update != "" && !isFixture(c.Source):
+	case c.Update.UpdateMode != "" && !isFixture(c.Source):
 		mine = fmt.Errorf("--update is for fixtures: %s is none (it has neither fixture.yaml, mapping.yaml nor a folder source)", c.Source)
-	case c.Update != "" && c.Against != "":
+	case c.Update.UpdateMode != "" && c.Against != "":
 		mine = errors.New("--update and --against exclude each other: golden files are of what the mapping makes, not of what is there")
-	case c.Update == updateUnlessCI && os.Getenv("CI") == "true":
-		mine = errors.New("--update is refused where CI=true, since a golden file that follows the code proves nothing; --update=force does it")
+	default:
+		mine = c.Update.Check("--update", os.Getenv("CI"))
 	}
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
@@ -145,7 +131,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	return withPrivateStore(c.Source, now, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
 		o.RunGC = runGC
-		if c.Update != "" {
+		if c.Update.UpdateMode != "" {
 			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
 			done()
 			if err != nil {
