@@ -1,11 +1,13 @@
 package conformance
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -130,8 +132,24 @@ func oneShotClient(t *testing.T, p *process) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: p.exports["AWS_REGION"], BaseEndpoint: aws.String(p.exports["AWS_ENDPOINT_URL_DYNAMODB"]),
 		Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:  &http.Client{Transport: transport}, Retryer: aws.NopRetryer{},
+		HTTPClient:  &http.Client{Transport: ownBody{transport}}, Retryer: aws.NopRetryer{},
 	})
+}
+
+// ownBody sends a copy of each request's body. The SDK closes its own as soon
+// as the answer is there, which may be before the transport has looked for the
+// body's end; a read of what is closed then fails, and the transport closes the
+// connection under the answer. Clients that try again do not notice.
+type ownBody struct{ next http.RoundTripper }
+
+func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return o.next.RoundTrip(r)
 }
 
 // bank is a table of accounts, counters and ledgers. Items have the attribute
