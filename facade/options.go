@@ -69,7 +69,8 @@ type Options struct {
 	Namespaced bool
 
 	// IndexLag is how long a write of an item takes to reach the global indexes
-	// of its table, on the clock Now: reads of these are eventually consistent,
+	// of its table, on the clock Now, where the mapping of the table says nothing
+	// else (lag): reads of these are eventually consistent,
 	// as on AWS. It is shorter for an item that is written again, that shares
 	// its row with others, or whose table's local index is read; and where
 	// thousands of rows wait. Default: 0, a write is in all indexes when
