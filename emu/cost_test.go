@@ -5,12 +5,17 @@ import (
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestAllocations bounds the allocations of the calls that are made most, with
 // those of the channel in this process: rows of three columns in a table of a
 // hundred. It is not parallel: they are counted in the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
 	e := newTable(t, "f")
 	for i := range 100 {
 		if err := e.mutate(fmt.Sprintf("r%03d", i), set("f", "a", 0, "v"), set("f", "b", 0, "v"), set("f", "c", 0, "v")); err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // rowsOf fills a fresh table with rows of three small cells and writes them to
@@ -87,6 +89,9 @@ func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 // TestAllocations bounds the allocations of the calls that are made most. It is
 // not parallel: they are counted in the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
 	d := rowsOf(t, 1_000)
 	key, muts := []byte("r000500"), []Mutation{set("f", "a", 1000, "v")}
 	for _, tc := range []struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // newSharingServer returns a server over an emulator whose messages are not
@@ -156,7 +157,7 @@ func BenchmarkRequest(b *testing.B) {
 // TestRequest_Allocations holds requests to the allocations that they take
 // now, and a tenth more: what a request costs is mostly what it allocates.
 func TestRequest_Allocations(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
 	if *remoteBigtable != "" {

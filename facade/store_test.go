@@ -27,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/peer"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // backends are the Bigtables that the store is tested on: see testBigtable,
@@ -38,7 +39,7 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		if raceDetector {
+		if race.Enabled {
 			tb.Skip("bttest has data races of its own, which would fail our test")
 		}
 		srv, err := bttest.NewServer("localhost:0", peer.ServerOptions()...)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // millionItems is how many items TestMillion migrates: `make million` says.
@@ -118,7 +119,7 @@ func checkpointed(t *testing.T, file string) int64 {
 // TestMillion loads and verifies a large table in one run of bounded memory.
 // Then it kills a load in the middle, resumes it, and verifies those rows.
 func TestMillion(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the memory of a program with the race detector is not the program's")
 	}
 	t.Parallel()
