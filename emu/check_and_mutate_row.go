@@ -47,7 +47,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 		matched = false
 		if len(rows.Spans) > 0 {
 			scan := tx.Scan()
-			_, err := program.Run(key, &source{Scan: scan}, func(*filter.Cell) error {
+			_, err := program.Run(ctx, key, &source{Scan: scan}, func(*filter.Cell) error {
 				matched = true
 				return errStop
 			})

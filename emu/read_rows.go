@@ -60,7 +60,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		if err != nil {
 			return toStatus(err)
 		}
-		err = r.read(scan)
+		err = r.read(ctx, scan)
 		if closeErr := scan.Close(); err == nil {
 			err = closeErr
 		}
@@ -139,12 +139,12 @@ type rowReader struct {
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
 }
 
-func (r *rowReader) read(scan *engine.Scan) error {
+func (r *rowReader) read(ctx context.Context, scan *engine.Scan) error {
 	src := &source{Scan: scan}
 	for scan.NextRow() {
 		r.rowsSeen++
 		r.out.begin(scan.Row())
-		seen, err := r.program.Run(scan.Row(), src, r.out.add)
+		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.add)
 		if err != nil {
 			return err
 		}

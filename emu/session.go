@@ -272,7 +272,7 @@ func (s *Server) readRow(ctx context.Context, table *engine.Table, key []byte, f
 		defer func() { _ = scan.Close() }()
 		if scan.NextRow() {
 			stats.RowsSeenCount = 1
-			if stats.CellsSeenCount, err = program.Run(scan.Row(), &source{Scan: scan}, out.add); err != nil {
+			if stats.CellsSeenCount, err = program.Run(ctx, scan.Row(), &source{Scan: scan}, out.add); err != nil {
 				return nil, nil, err
 			}
 		}

@@ -175,7 +175,7 @@ func toStatus(err error) error {
 		code = codes.NotFound
 	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists):
 		code = codes.AlreadyExists
-	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies):
+	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies), errors.Is(err, filter.ErrTooManySteps):
 		code = codes.InvalidArgument
 	case errors.Is(err, engine.ErrNotCounter), errors.Is(err, engine.ErrValueTooLarge):
 		code = codes.FailedPrecondition

@@ -17,6 +17,7 @@
 package filter
 
 import (
+	"context"
 	"fmt"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -34,11 +35,29 @@ const (
 	// chain they multiply, so that a filter of a few hundred bytes could ask
 	// for more copies than there is time.
 	hardMaxCopies = 1 << 16
+
+	// hardMaxInstructions bounds what the regular expressions of a filter
+	// compile to: repetitions multiply, so that 20 KB could ask for millions.
+	// RE2 refuses an expression of more than some 87,000.
+	hardMaxInstructions = 100_000
+
+	// hardMaxSteps bounds the work of regular expressions on one row, to less
+	// than a minute. A step is an instruction for a byte, at worst some twenty
+	// nanoseconds; eight instructions may go over each byte of the largest row.
+	hardMaxSteps = 8 * 256 << 20
+
+	// stepsAtOnce is the work between two looks at the context.
+	stepsAtOnce = 1 << 20
 )
 
-// ErrTooManyCopies ends the run of a filter whose interleaves multiply a cell
-// beyond measure. It is the request's fault.
-var ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
+// What ends the run of a filter that asks too much. It is the request's fault.
+var (
+	// ErrTooManyCopies is for interleaves that multiply a cell beyond measure.
+	ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
+	// ErrTooManySteps is for regular expressions that are large for a row that
+	// is large.
+	ErrTooManySteps = fmt.Errorf("the filter's regular expressions take more than %d steps on one row, an instruction for a byte each", int64(hardMaxSteps))
+)
 
 // Cell is one version of one column, as a filter sees it.
 type Cell struct {
@@ -88,6 +107,8 @@ type Program struct {
 	first  stage
 	rows   RowSet
 	passes int // passes over a row before the one that yields cells
+	// maxSteps is hardMaxSteps, but in tests.
+	maxSteps int64
 
 	perPass []interface{ resetPass() }
 	perRow  []interface{ resetRow() }
@@ -128,6 +149,7 @@ type linker struct{ p *Program }
 
 // run is the state of one row's evaluation.
 type run struct {
+	ctx      context.Context // of the call of Run
 	row      []byte
 	ordinals map[string]uint16
 	random   func() float64
@@ -135,7 +157,22 @@ type run struct {
 	final    bool // the pass that yields cells
 	emit     func(*Cell) error
 	copies   int   // that interleaves made of the current cell
-	err      error // of emit, or ErrTooManyCopies; ends the run
+	steps    int64 // that regular expressions may still take on the row
+	unasked  int64 // steps since ctx was asked whether it has ended
+	err      error // of emit or ctx, ErrTooManyCopies or ErrTooManySteps; ends the run
+}
+
+// spend accounts for steps of regular expressions. It returns false if the run
+// is over.
+func (r *run) spend(steps int64) bool {
+	if r.steps -= steps; r.steps < 0 && r.err == nil {
+		r.err = ErrTooManySteps
+	}
+	if r.unasked += steps; r.unasked >= stepsAtOnce && r.err == nil {
+		r.unasked = 0
+		r.err = r.ctx.Err()
+	}
+	return r.err == nil
 }
 
 // Compile validates f and compiles it. A nil f, and one with no member set,
@@ -153,7 +190,7 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{rows: root.rows(), passes: root.levels(0)}
+	p := &Program{rows: root.rows(), passes: root.levels(0), maxSteps: hardMaxSteps}
 	p.run.ordinals = o.Ordinals
 	p.run.random = o.Random
 	if o.Random == nil {
@@ -169,11 +206,12 @@ func (p *Program) Rows() RowSet { return p.rows }
 // Run evaluates the filter over one row and calls emit with each cell of the
 // output, in order. The cell and its slices are valid during the call. It
 // returns the number of cells read in the last pass, and what ended the run
-// early: the first error of emit, or ErrTooManyCopies.
-func (p *Program) Run(row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
+// early: the first error of emit, that of the context, which is asked while
+// regular expressions are at work, ErrTooManyCopies or ErrTooManySteps.
+func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run
-	r.row, r.emit, r.err = row, emit, nil
-	defer func() { r.row, r.emit = nil, nil }()
+	r.ctx, r.row, r.emit, r.steps, r.err = ctx, row, emit, p.maxSteps, nil
+	defer func() { r.ctx, r.row, r.emit = nil, nil, nil }()
 	for _, s := range p.perRow {
 		s.resetRow()
 	}
@@ -255,6 +293,8 @@ func (at place) errorf(format string, args ...any) error {
 type decoder struct {
 	maxDepth int
 	filters  int
+	// instructions that its regular expressions compile to.
+	instructions int
 }
 
 // decode is the registry of filters: every member of the oneof RowFilter.filter
@@ -282,19 +322,19 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	case *btpb.RowFilter_BlockAllFilter:
 		return onlyTrue(block{}, m.BlockAllFilter, at.in("block_all_filter"))
 	case *btpb.RowFilter_RowKeyRegexFilter:
-		return decodeRowKeyRegex(m.RowKeyRegexFilter, at.in("row_key_regex_filter"))
+		return d.rowKeyRegex(m.RowKeyRegexFilter, at.in("row_key_regex_filter"))
 	case *btpb.RowFilter_RowSampleFilter:
 		return decodeRowSample(m.RowSampleFilter, at.in("row_sample_filter"))
 	case *btpb.RowFilter_FamilyNameRegexFilter:
-		return decodeFamilyRegex(m.FamilyNameRegexFilter, at.in("family_name_regex_filter"))
+		return d.familyRegex(m.FamilyNameRegexFilter, at.in("family_name_regex_filter"))
 	case *btpb.RowFilter_ColumnQualifierRegexFilter:
-		return decodeQualifierRegex(m.ColumnQualifierRegexFilter, at.in("column_qualifier_regex_filter"))
+		return d.qualifierRegex(m.ColumnQualifierRegexFilter, at.in("column_qualifier_regex_filter"))
 	case *btpb.RowFilter_ColumnRangeFilter:
 		return decodeColumnRange(m.ColumnRangeFilter, at.in("column_range_filter"))
 	case *btpb.RowFilter_TimestampRangeFilter:
 		return decodeTimestampRange(m.TimestampRangeFilter, at.in("timestamp_range_filter"))
 	case *btpb.RowFilter_ValueRegexFilter:
-		return decodeValueRegex(m.ValueRegexFilter, at.in("value_regex_filter"))
+		return d.valueRegex(m.ValueRegexFilter, at.in("value_regex_filter"))
 	case *btpb.RowFilter_ValueRangeFilter:
 		return decodeValueRange(m.ValueRangeFilter, at.in("value_range_filter"))
 	case *btpb.RowFilter_ValueBitmaskFilter:

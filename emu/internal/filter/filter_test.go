@@ -3,8 +3,10 @@ package filter
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 	"rsc.io/binaryregexp"
+	"rsc.io/binaryregexp/syntax"
 )
 
 // cellsSource is a Source over a list. Like a store's scan it lets a cell's
@@ -366,7 +369,7 @@ type failer interface {
 func evaluate(t failer, p *Program, row string, src *cellsSource) []Cell {
 	t.Helper()
 	var out []Cell
-	_, err := p.Run([]byte(row), src, func(c *Cell) error {
+	_, err := p.Run(context.Background(), []byte(row), src, func(c *Cell) error {
 		kept := *c
 		kept.Qualifier, kept.Value = bytes.Clone(c.Qualifier), bytes.Clone(c.Value)
 		out = append(out, kept)
@@ -491,7 +494,7 @@ func TestRun_EmitError(t *testing.T) {
 	}
 	boom := errors.New("boom")
 	src := newSource([]Cell{{Family: "a"}, {Family: "a", Qualifier: []byte("b")}})
-	if _, err := p.Run([]byte("row"), src, func(*Cell) error { return boom }); !errors.Is(err, boom) {
+	if _, err := p.Run(t.Context(), []byte("row"), src, func(*Cell) error { return boom }); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
 	if src.reads != 1 {
@@ -584,6 +587,9 @@ func TestRowSet_Algebra(t *testing.T) {
 	})
 }
 
+// newRun is a run that regular expressions can be evaluated in.
+func newRun() *run { return &run{ctx: context.Background(), steps: math.MaxInt64} }
+
 // TestRegex_FastPaths compares the short cuts with the automaton.
 func TestRegex_FastPaths(t *testing.T) {
 	t.Parallel()
@@ -603,7 +609,7 @@ func TestRegex_FastPaths(t *testing.T) {
 		}
 		for range 5 {
 			b := []byte(strings.Join(input.Draw(t, "input"), ""))
-			if got, want := re.match(b), plain.Match(b); got != want {
+			if got, want := re.match(newRun(), b), plain.Match(b); got != want {
 				t.Fatalf("%q on %q: %v, the automaton says %v", pattern, b, got, want)
 			}
 			if plain.Match(b) && !bytes.HasPrefix(b, re.prefix) {
@@ -626,7 +632,7 @@ func TestRegex_ASCII(t *testing.T) {
 		}
 		std := regexp.MustCompile(`^(?:` + pattern + `)$`)
 		for _, in := range inputs {
-			if got, want := re.match([]byte(in)), std.MatchString(in); got != want {
+			if got, want := re.match(newRun(), []byte(in)), std.MatchString(in); got != want {
 				t.Errorf("%q on %q: got %v", pattern, in, got)
 			}
 		}
@@ -679,9 +685,122 @@ func TestRun_TooManyCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = p.Run([]byte("row"), newSource([]Cell{{Family: "a"}}), func(*Cell) error { return nil })
+	_, err = p.Run(t.Context(), []byte("row"), newSource([]Cell{{Family: "a"}}), func(*Cell) error { return nil })
 	if !errors.Is(err, ErrTooManyCopies) {
 		t.Errorf("got %v, want ErrTooManyCopies", err)
+	}
+}
+
+// valueRegexOf is a filter by the value, and the cells of a row with values of
+// so many bytes.
+func valueRegexOf(t *testing.T, pattern string, values, size int) (*Program, *cellsSource) {
+	t.Helper()
+	p, err := Compile(&btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []Cell
+	for i := range values {
+		cells = append(cells, Cell{Family: "a", Qualifier: fmt.Append(nil, i), Value: bytes.Repeat([]byte("a"), size)})
+	}
+	return p, newSource(cells)
+}
+
+// TestRun_TooManySteps: the work of regular expressions on a row is bounded,
+// whether it is that of one value or of many.
+func TestRun_TooManySteps(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ values, size int }{{1, 1 << 20}, {1 << 10, 1 << 10}} {
+		p, src := valueRegexOf(t, "(a|aa|aaa)*b", tc.values, tc.size)
+		none := func(*Cell) error { t.Error("a cell passed"); return nil }
+		p.maxSteps = 100 << 20
+		if _, err := p.Run(t.Context(), []byte("row"), src, none); err != nil {
+			t.Errorf("%d values of %d bytes: %v", tc.values, tc.size, err)
+		}
+		src.Rewind()
+		p.maxSteps = 1 << 20
+		_, err := p.Run(t.Context(), []byte("row"), src, none)
+		if !errors.Is(err, ErrTooManySteps) || p.run.steps < -stepsAtOnce {
+			t.Errorf("%d values of %d bytes: got %v after %d steps, want ErrTooManySteps", tc.values, tc.size, err, p.maxSteps-p.run.steps)
+		}
+	}
+}
+
+// countdown is a context that ends when it has been asked so often.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestRun_ContextEnds: a context that ends while a regular expression is at
+// work, on one value or on many, ends the run soon after.
+func TestRun_ContextEnds(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ values, size int }{{1, 1 << 20}, {1 << 10, 1 << 10}} {
+		p, src := valueRegexOf(t, "(a|aa|aaa)*b", tc.values, tc.size)
+		const asked = 3
+		_, err := p.Run(&countdown{t.Context(), asked}, []byte("row"), src, func(*Cell) error { return nil })
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d values of %d bytes: got %v, want DeadlineExceeded", tc.values, tc.size, err)
+		}
+		if steps := p.maxSteps - p.run.steps; steps > 2*(asked+1)*stepsAtOnce {
+			t.Errorf("%d values of %d bytes: %d steps until the end", tc.values, tc.size, steps)
+		}
+	}
+}
+
+// TestCompile_Instructions: what a filter's expressions compile to is bounded,
+// and counted before it is made.
+func TestCompile_Instructions(t *testing.T) {
+	t.Parallel()
+	value := func(pattern string) *btpb.RowFilter {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
+	}
+	many := func(n int) *btpb.RowFilter {
+		var fs []*btpb.RowFilter
+		for range n {
+			fs = append(fs, value("(ab){500}"))
+		}
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: fs}}}
+	}
+	for _, tc := range []struct {
+		filter *btpb.RowFilter
+		want   string // in the error; "" for none
+	}{
+		{value(strings.Repeat("a{1000}", 40)), ""},
+		{value(strings.Repeat("a{1000}", 3000)), "value_regex_filter: the regular expression compiles to"},
+		{value(strings.Repeat("(", 500_000) + strings.Repeat(")", 500_000)), "value_regex_filter: the regular expression compiles to"},
+		{many(30), ""},
+		{many(60), "value_regex_filter: the filter's regular expressions compile to more than"},
+	} {
+		_, err := Compile(tc.filter, Options{})
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%.50v: got %v, want %q", tc.filter, err, tc.want)
+		}
+	}
+	// The count is that of the compiler, or a bit more.
+	for _, pattern := range []string{
+		"", "a", "abc", "a|b|cd", "(a)(b)", "a*b+c?", "a{3}", "a{3,}", "(ab){2,7}", "a{0}", "a{0,}", "(?i)abc", "[a-z]{5}", `\pL`, "^a$", "(a*)*", "(|a){9}", "(?:a{2}){3}",
+	} {
+		parsed, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := instructions(parsed)
+		prog, err := syntax.Compile(parsed.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(prog.Inst) - 2; got > counted+1 || counted > 2*got+4 { // without those that begin and end each program
+			t.Errorf("%q: %d instructions are counted, %d compiled", pattern, counted, got)
+		}
 	}
 }
 

@@ -5,16 +5,28 @@ import (
 	"strings"
 )
 
+// regex compiles an expression of the filter.
+func (d *decoder) regex(pattern []byte, at place) (*regex, error) {
+	re, err := compileRegex(pattern)
+	if err != nil {
+		return nil, at.errorf("%w", err)
+	}
+	if d.instructions += re.instructions; d.instructions > hardMaxInstructions {
+		return nil, at.errorf("the filter's regular expressions compile to more than %d instructions", hardMaxInstructions)
+	}
+	return re, nil
+}
+
 // rowKeyRegex is row_key_regex_filter.
 type rowKeyRegex struct {
 	leaf
 	re *regex
 }
 
-func decodeRowKeyRegex(pattern []byte, at place) (node, error) {
-	re, err := compileRegex(pattern)
+func (d *decoder) rowKeyRegex(pattern []byte, at place) (node, error) {
+	re, err := d.regex(pattern, at)
 	if err != nil {
-		return nil, at.errorf("%w", err)
+		return nil, err
 	}
 	return rowKeyRegex{re: re}, nil
 }
@@ -46,7 +58,7 @@ func (s *rowKeyRegexStage) resetRow() { s.known = false }
 
 func (s *rowKeyRegexStage) push(r *run, c *Cell) hint {
 	if !s.known {
-		s.known, s.matches = true, s.re.match(r.row)
+		s.known, s.matches = true, s.re.match(r, r.row)
 	}
 	if !s.matches {
 		return hint{to: nextRow}
@@ -60,13 +72,13 @@ type familyRegex struct {
 	re *regex
 }
 
-func decodeFamilyRegex(pattern string, at place) (node, error) {
+func (d *decoder) familyRegex(pattern string, at place) (node, error) {
 	if strings.Contains(pattern, ":") {
 		return nil, at.errorf("%q contains ':'", pattern)
 	}
-	re, err := compileRegex([]byte(pattern))
+	re, err := d.regex([]byte(pattern), at)
 	if err != nil {
-		return nil, at.errorf("%w", err)
+		return nil, err
 	}
 	return familyRegex{re: re}, nil
 }
@@ -96,7 +108,7 @@ func (s *familyRegexStage) push(r *run, c *Cell) hint {
 		return oneFamily(s.next.push(r, c))
 	}
 	if !s.known || s.ordinal != c.Ordinal {
-		s.known, s.ordinal, s.matches = true, c.Ordinal, s.re.match([]byte(c.Family))
+		s.known, s.ordinal, s.matches = true, c.Ordinal, s.re.match(r, []byte(c.Family))
 	}
 	if !s.matches {
 		return hint{to: nextFamily}
@@ -110,10 +122,10 @@ type qualifierRegex struct {
 	re *regex
 }
 
-func decodeQualifierRegex(pattern []byte, at place) (node, error) {
-	re, err := compileRegex(pattern)
+func (d *decoder) qualifierRegex(pattern []byte, at place) (node, error) {
+	re, err := d.regex(pattern, at)
 	if err != nil {
-		return nil, at.errorf("%w", err)
+		return nil, err
 	}
 	return qualifierRegex{re: re}, nil
 }
@@ -128,7 +140,7 @@ type qualifierRegexStage struct {
 }
 
 func (s *qualifierRegexStage) push(r *run, c *Cell) hint {
-	if s.re.match(c.Qualifier) {
+	if s.re.match(r, c.Qualifier) {
 		h := s.next.push(r, c)
 		if s.re.isLiteral && (h.to == nextColumn || h.to == seekHere) {
 			return hint{to: nextFamily}
@@ -153,10 +165,10 @@ type valueRegex struct {
 	re *regex
 }
 
-func decodeValueRegex(pattern []byte, at place) (node, error) {
-	re, err := compileRegex(pattern)
+func (d *decoder) valueRegex(pattern []byte, at place) (node, error) {
+	re, err := d.regex(pattern, at)
 	if err != nil {
-		return nil, at.errorf("%w", err)
+		return nil, err
 	}
 	return valueRegex{re: re}, nil
 }
@@ -171,7 +183,7 @@ type valueRegexStage struct {
 }
 
 func (s *valueRegexStage) push(r *run, c *Cell) hint {
-	if !s.re.match(c.Value) {
+	if !s.re.match(r, c.Value) {
 		return hint{}
 	}
 	return s.next.push(r, c)

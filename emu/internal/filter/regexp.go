@@ -3,9 +3,11 @@ package filter
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 
 	"rsc.io/binaryregexp"
+	"rsc.io/binaryregexp/syntax"
 )
 
 // regex is an RE2 expression over raw bytes (RE2::Latin1 in Bigtable's words)
@@ -17,6 +19,9 @@ type regex struct {
 	// rest says what may follow prefix when that needs no automaton.
 	rest rest
 	re   *binaryregexp.Regexp // for rest == restRegexp
+	// instructions is the size of the program that the expression compiles to,
+	// or a bit more. Each may take part in each byte of a text.
+	instructions int
 }
 
 type rest uint8
@@ -32,26 +37,58 @@ func compileRegex(pattern []byte) (*regex, error) {
 		return nil, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
 	}
 	src := escapeRegex(pattern)
+	parsed, err := syntax.Parse(src, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	// Counted before it is compiled, which takes memory for each.
+	size := instructions(parsed)
+	if size > hardMaxInstructions {
+		return nil, fmt.Errorf("the regular expression compiles to %d instructions; at most %d can be run", size, hardMaxInstructions)
+	}
 	// Compiled by itself first: wrapped below, "a)(b" would look well-formed.
 	bare, err := binaryregexp.Compile(src)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
 	}
 	if prefix, complete := bare.LiteralPrefix(); complete {
-		return &regex{prefix: []byte(prefix), isLiteral: true}, nil
+		return &regex{prefix: []byte(prefix), isLiteral: true, instructions: size}, nil
 	}
 	if prefix, ok := literalBefore(src, `\C*`); ok {
-		return &regex{prefix: prefix, rest: restAnything}, nil
+		return &regex{prefix: prefix, rest: restAnything, instructions: size}, nil
 	}
 	if prefix, ok := literalBefore(src, `.*`); ok {
-		return &regex{prefix: prefix, rest: restLine}, nil
+		return &regex{prefix: prefix, rest: restLine, instructions: size}, nil
 	}
 	full, err := binaryregexp.Compile(`^(?:` + src + `)$`)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
 	}
 	prefix, _ := bare.LiteralPrefix()
-	return &regex{prefix: []byte(prefix), re: full}, nil
+	return &regex{prefix: []byte(prefix), re: full, instructions: size}, nil
+}
+
+// instructions is the number that an expression compiles to, or a bit more. It
+// cannot overflow: the parser bounds the product of nested repetitions.
+func instructions(re *syntax.Regexp) int {
+	n := 0
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	switch re.Op { //nolint:exhaustive // the others are one instruction each
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpConcat:
+		return n
+	case syntax.OpAlternate:
+		return n + len(re.Sub) - 1
+	case syntax.OpCapture:
+		return n + 2
+	case syntax.OpRepeat:
+		return max(re.Min, re.Max, 1) * (n + 1)
+	default:
+		return n + 1
+	}
 }
 
 // literalBefore returns the bytes that src matches before suffix, if src is a
@@ -69,7 +106,9 @@ func literalBefore(src, suffix string) ([]byte, bool) {
 	return []byte(literal), complete
 }
 
-func (x *regex) match(b []byte) bool {
+// match evaluates the expression and accounts for it in r, whose error says
+// that the answer is none.
+func (x *regex) match(r *run, b []byte) bool {
 	if x.isLiteral {
 		return bytes.Equal(b, x.prefix)
 	}
@@ -83,7 +122,28 @@ func (x *regex) match(b []byte) bool {
 		return bytes.IndexByte(b[len(x.prefix):], '\n') < 0
 	case restRegexp:
 	}
-	return x.re.Match(b)
+	if steps := int64(x.instructions) * int64(len(b)); steps <= stepsAtOnce {
+		return r.spend(steps) && x.re.Match(b)
+	}
+	return x.re.MatchReader(&meteredText{run: r, text: b, steps: int64(x.instructions)}) && r.err == nil
+}
+
+// meteredText is a text of which each byte costs a run so many steps. It ends
+// early when the run does.
+type meteredText struct {
+	run   *run
+	text  []byte
+	steps int64
+}
+
+// ReadByte implements io.ByteReader.
+func (m *meteredText) ReadByte() (byte, error) {
+	if len(m.text) == 0 || !m.run.spend(m.steps) {
+		return 0, io.EOF
+	}
+	c := m.text[0]
+	m.text = m.text[1:]
+	return c, nil
 }
 
 // escapeRegex rewrites a pattern so that each byte of 0x80 and above, alone,

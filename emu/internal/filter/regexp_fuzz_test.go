@@ -61,10 +61,16 @@ func FuzzRegexp(f *testing.F) {
 			return
 		}
 		theirs.Longest()
-		if got, want := ours.match(input), slices.Equal(theirs.FindIndex(input), []int{0, len(input)}); got != want {
+		got, want := ours.match(newRun(), input), slices.Equal(theirs.FindIndex(input), []int{0, len(input)})
+		if got != want {
 			t.Errorf("%q matches %q: %v, RE2: %v", pattern, input, got, want)
 		}
-		if ours.match(input) && !bytes.HasPrefix(input, ours.prefix) {
+		// As if the text were large.
+		ours.instructions = stepsAtOnce + 1
+		if metered := ours.match(newRun(), input); metered != got {
+			t.Errorf("%q matches %q: %v, when it is metered %v", pattern, input, got, metered)
+		}
+		if got && !bytes.HasPrefix(input, ours.prefix) {
 			t.Errorf("%q matches %q, without its prefix %q", pattern, input, ours.prefix)
 		}
 	})
