@@ -1,25 +1,200 @@
 package emu
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
+// fuzzed is a server that a fuzz target calls again and again. Before each call
+// it holds the same: what a call has changed is put back, which takes much less
+// time than a new server.
+type fuzzed struct {
+	db      *engine.DB
+	srv     *Server
+	data    btpb.BigtableClient
+	catalog string // as it is before each call
+	cells   string
+	resets  int // since the server was made
+}
+
+// maxResets is how often one server is put back. Rows that were deleted slow
+// down those that read over them.
+const maxResets = 200
+
+// newFuzzed returns a server with a table of three rows, and an instance with an
+// app profile and two tables, one of them deleted.
+func newFuzzed(f *testing.F) *fuzzed {
+	f.Helper()
+	z := &fuzzed{}
+	z.open(f)
+	f.Cleanup(func() {
+		if err := z.close(); err != nil {
+			f.Error(err)
+		}
+	})
+	return z
+}
+
+func (z *fuzzed) close() error { return errors.Join(z.srv.Close(), z.db.Close()) }
+
+func (z *fuzzed) open(tb testing.TB) {
+	tb.Helper()
+	c := clock.NewFrozen(start)
+	var err error
+	if z.db, err = engine.Open(engine.Options{Now: c.Now}); err != nil {
+		tb.Fatal(err)
+	}
+	if z.srv, err = New(Options{DB: z.db, Now: c.Now}); err != nil {
+		tb.Fatal(err)
+	}
+	z.data, z.resets = btpb.NewBigtableClient(z.srv.Conn()), 0
+	tables, instances := btapb.NewBigtableTableAdminClient(z.srv.Conn()), btapb.NewBigtableInstanceAdminClient(z.srv.Conn())
+	ctx, families := tb.Context(), map[string]*btapb.ColumnFamily{"f": {}, "g": {}}
+	const made = "projects/p/instances/made"
+	for _, id := range []string{"i", "made"} {
+		_, err = instances.CreateInstance(ctx, &btapb.CreateInstanceRequest{
+			Parent: "projects/p", InstanceId: id, Instance: &btapb.Instance{DisplayName: "The " + id},
+			Clusters: map[string]*btapb.Cluster{"c1": nodes("us-east1-b", 1)},
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if _, err = instances.CreateAppProfile(ctx, &btapb.CreateAppProfileRequest{Parent: made, AppProfileId: "ap", AppProfile: singleCluster("c1", true)}); err != nil {
+		tb.Fatal(err)
+	}
+	for _, req := range []*btapb.CreateTableRequest{{Parent: testInstance, TableId: "t"}, {Parent: made, TableId: "t"}, {Parent: made, TableId: "gone"}} {
+		req.Table = &btapb.Table{ColumnFamilies: families}
+		if _, err = tables.CreateTable(ctx, req); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if _, err = tables.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: made + "/tables/gone"}); err != nil {
+		tb.Fatal(err)
+	}
+	z.fill(tb)
+	z.catalog, z.cells = z.texts(tb)
+}
+
+// fill writes the rows of the table.
+func (z *fuzzed) fill(tb testing.TB) {
+	tb.Helper()
+	for _, row := range []string{"a", "b", "b\x00"} {
+		req := &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte(row), Mutations: []*btpb.Mutation{
+			set("f", "q", 1000, "value"), set("f", "q", 2000, "\x00\x00\x00\x00\x00\x00\x00\x07"), set("g", "", 0, "x"),
+		}}
+		if _, err := z.data.MutateRow(tb.Context(), req); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// putBack undoes what a call has changed, and tells whether it has.
+func (z *fuzzed) putBack(t *testing.T) (changed bool) {
+	t.Helper()
+	switch catalog, cells := z.texts(t); {
+	case catalog == z.catalog && cells == z.cells:
+		return false
+	case catalog == z.catalog && z.resets < maxResets:
+		z.resets++
+		for _, row := range z.rows(t) {
+			if err := z.db.Mutate(t.Context(), testTable, row, []engine.Mutation{{Kind: engine.DeleteFromRow}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z.fill(t)
+	default:
+		if err := z.close(); err != nil {
+			t.Fatal(err)
+		}
+		z.open(t)
+	}
+	return true
+}
+
+// rows are the keys of the table that each server has.
+func (z *fuzzed) rows(tb testing.TB) (keys [][]byte) {
+	tb.Helper()
+	scan, err := z.db.Scan(tb.Context(), testTable, engine.ScanOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for scan.NextRow() {
+		keys = append(keys, bytes.Clone(scan.Row()))
+	}
+	if err := errors.Join(scan.Err(), scan.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return keys
+}
+
+// texts are all that the server keeps: tables and resources, and cells.
+func (z *fuzzed) texts(tb testing.TB) (catalog, cells string) {
+	tb.Helper()
+	resources, err := z.db.Resources("")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tables := z.db.Tables("")
+	text, err := json.Marshal([]any{tables, z.db.DeletedTables(""), resources})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var b strings.Builder
+	for _, table := range tables {
+		scan, err := z.db.Scan(tb.Context(), table.Name, engine.ScanOptions{})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for scan.NextRow() {
+			for scan.NextCell() {
+				c := scan.Cell()
+				fmt.Fprintf(&b, "%s %q %s:%q @%d = %q\n", table.Name, scan.Row(), c.Family, c.Qualifier, c.Timestamp, c.Value)
+			}
+		}
+		if err := errors.Join(scan.Err(), scan.Close()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return string(text), b.String()
+}
+
+// decode makes of two byte strings what fuzz targets send: in the wire format
+// one message after the other is both, merged.
+func decode(base, patch []byte, m proto.Message) bool {
+	return proto.Unmarshal(base, m) == nil && proto.UnmarshalOptions{Merge: true}.Unmarshal(patch, m) == nil
+}
+
+// checkStatus checks that an error is a status of the server's own making.
+func checkStatus(t *testing.T, sent proto.Message, err error) {
+	t.Helper()
+	st, ok := status.FromError(err)
+	if !ok || st.Code() == codes.Unknown || st.Code() == codes.Internal || st.Code() == codes.Unavailable || !utf8.ValidString(st.Message()) {
+		t.Errorf("%v: %v", sent, err)
+	}
+}
+
 // fuzzData fuzzes requests of one data RPC. What is sent is seed messages that
-// mean something, changed, with fields of another laid over them: in the wire
-// format one message after the other is both, merged. An answer is a
+// mean something, changed, with fields of another laid over them. An answer is a
 // response or a status of the server's own making, and a write that fails has
 // written nothing.
-func fuzzData[Req proto.Message](f *testing.F, req func() Req, call func(*env, Req) error, seeds ...Req) {
+func fuzzData[Req proto.Message](f *testing.F, req func() Req, call func(context.Context, btpb.BigtableClient, Req) error, seeds ...Req) {
 	f.Helper()
 	for _, seed := range seeds {
 		b, err := proto.Marshal(seed)
@@ -29,36 +204,17 @@ func fuzzData[Req proto.Message](f *testing.F, req func() Req, call func(*env, R
 		f.Add(b, []byte{})
 		f.Add([]byte{}, b)
 	}
+	z := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, base, patch []byte) {
 		m := req()
-		if proto.Unmarshal(base, m) != nil || (proto.UnmarshalOptions{Merge: true}).Unmarshal(patch, m) != nil {
+		if !decode(base, patch, m) {
 			return
 		}
-		e := newEnvWith(t, Options{}, engine.Options{})
-		e.createTable("t", "f", "g")
-		for _, row := range []string{"a", "b", "b\x00"} {
-			req := &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte(row), Mutations: []*btpb.Mutation{
-				set("f", "q", 1000, "value"), set("f", "q", 2000, "\x00\x00\x00\x00\x00\x00\x00\x07"), set("g", "", 0, "x"),
-			}}
-			if _, err := e.data.MutateRow(e.ctx(), req); err != nil {
-				t.Fatal(err)
-			}
-		}
-		dump := func() string {
-			res, err := readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{TableName: testTable})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res.text()
-		}
-		before, sent := dump(), proto.Clone(m)
-		err := call(e, m)
-		st, ok := status.FromError(err)
-		switch {
-		case !ok, st.Code() == codes.Unknown, st.Code() == codes.Internal, st.Code() == codes.Unavailable, !utf8.ValidString(st.Message()):
-			t.Errorf("%v: %v", sent, err)
-		case err != nil && dump() != before:
-			t.Errorf("%v failed with %v and wrote:\n%sbefore:\n%s", sent, err, dump(), before)
+		sent := proto.Clone(m)
+		err := call(t.Context(), z.data, m)
+		checkStatus(t, sent, err)
+		if changed := z.putBack(t); changed && err != nil {
+			t.Errorf("%v failed with %v and wrote", sent, err)
 		}
 		if !proto.Equal(m, sent) {
 			t.Errorf("the request changed from %v to %v", sent, m)
@@ -86,8 +242,8 @@ var (
 
 func FuzzReadRows(f *testing.F) {
 	fuzzData(f, func() *btpb.ReadRowsRequest { return &btpb.ReadRowsRequest{} },
-		func(e *env, req *btpb.ReadRowsRequest) error {
-			_, err := readRows(e.ctx(), e.data, req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.ReadRowsRequest) error {
+			_, err := readRows(ctx, data, req)
 			return err
 		},
 		&btpb.ReadRowsRequest{TableName: testTable, RowsLimit: 2, Filter: fuzzedFilter},
@@ -101,23 +257,17 @@ func FuzzReadRows(f *testing.F) {
 
 func FuzzSampleRowKeys(f *testing.F) {
 	fuzzData(f, func() *btpb.SampleRowKeysRequest { return &btpb.SampleRowKeysRequest{} },
-		func(e *env, req *btpb.SampleRowKeysRequest) error {
-			s, err := e.data.SampleRowKeys(e.ctx(), req)
-			for err == nil {
-				_, err = s.Recv()
-			}
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.SampleRowKeysRequest) error {
+			s, err := data.SampleRowKeys(ctx, req)
+			return drained(s, err)
 		},
 		&btpb.SampleRowKeysRequest{TableName: testTable, AppProfileId: "default"})
 }
 
 func FuzzMutateRow(f *testing.F) {
 	fuzzData(f, func() *btpb.MutateRowRequest { return &btpb.MutateRowRequest{} },
-		func(e *env, req *btpb.MutateRowRequest) error {
-			_, err := e.data.MutateRow(e.ctx(), req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.MutateRowRequest) error {
+			_, err := data.MutateRow(ctx, req)
 			return err
 		},
 		&btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("a"), Mutations: fuzzedMutations},
@@ -128,15 +278,15 @@ func FuzzMutateRow(f *testing.F) {
 
 func FuzzMutateRows(f *testing.F) {
 	fuzzData(f, func() *btpb.MutateRowsRequest { return &btpb.MutateRowsRequest{} },
-		func(e *env, req *btpb.MutateRowsRequest) error {
-			s, err := e.data.MutateRows(e.ctx(), req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.MutateRowsRequest) error {
+			s, err := data.MutateRows(ctx, req)
 			entries := map[int64]bool{}
 			for err == nil {
 				var resp *btpb.MutateRowsResponse
 				resp, err = s.Recv()
 				for _, entry := range resp.GetEntries() {
 					if i := entry.GetIndex(); i < 0 || i >= int64(len(req.GetEntries())) || entries[i] {
-						e.t.Errorf("%v: entry %d is not of the request, or comes twice", req, i)
+						return fmt.Errorf("entry %d is not of the request, or comes twice", i)
 					}
 					entries[entry.GetIndex()] = true
 				}
@@ -145,7 +295,7 @@ func FuzzMutateRows(f *testing.F) {
 				return err
 			}
 			if len(entries) != len(req.GetEntries()) {
-				e.t.Errorf("%v: %d entries are answered", req, len(entries))
+				return fmt.Errorf("%d entries are answered", len(entries))
 			}
 			return nil
 		},
@@ -156,8 +306,8 @@ func FuzzMutateRows(f *testing.F) {
 
 func FuzzCheckAndMutateRow(f *testing.F) {
 	fuzzData(f, func() *btpb.CheckAndMutateRowRequest { return &btpb.CheckAndMutateRowRequest{} },
-		func(e *env, req *btpb.CheckAndMutateRowRequest) error {
-			_, err := e.data.CheckAndMutateRow(e.ctx(), req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.CheckAndMutateRowRequest) error {
+			_, err := data.CheckAndMutateRow(ctx, req)
 			return err
 		},
 		&btpb.CheckAndMutateRowRequest{TableName: testTable, RowKey: []byte("a"), PredicateFilter: &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{
@@ -167,8 +317,8 @@ func FuzzCheckAndMutateRow(f *testing.F) {
 
 func FuzzReadModifyWriteRow(f *testing.F) {
 	fuzzData(f, func() *btpb.ReadModifyWriteRowRequest { return &btpb.ReadModifyWriteRowRequest{} },
-		func(e *env, req *btpb.ReadModifyWriteRowRequest) error {
-			_, err := e.data.ReadModifyWriteRow(e.ctx(), req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.ReadModifyWriteRowRequest) error {
+			_, err := data.ReadModifyWriteRow(ctx, req)
 			return err
 		},
 		&btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("a"), Rules: []*btpb.ReadModifyWriteRule{
@@ -179,8 +329,8 @@ func FuzzReadModifyWriteRow(f *testing.F) {
 
 func FuzzPingAndWarm(f *testing.F) {
 	fuzzData(f, func() *btpb.PingAndWarmRequest { return &btpb.PingAndWarmRequest{} },
-		func(e *env, req *btpb.PingAndWarmRequest) error {
-			_, err := e.data.PingAndWarm(e.ctx(), req)
+		func(ctx context.Context, data btpb.BigtableClient, req *btpb.PingAndWarmRequest) error {
+			_, err := data.PingAndWarm(ctx, req)
 			return err
 		},
 		&btpb.PingAndWarmRequest{Name: testInstance, AppProfileId: "default"})

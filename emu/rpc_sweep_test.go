@@ -22,31 +22,32 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// sweptRPC is a method of a registered service, with the type of its request.
+// sweptRPC is a method of a registered service, with the types of its messages.
 type sweptRPC struct {
 	service, method string
 	request         protoreflect.MessageDescriptor
+	response        protoreflect.MessageDescriptor
 	stream          *grpc.StreamDesc // nil for unary methods
 }
 
 // registeredRPCs walks the descriptors of what is registered on the wire,
 // whoever registered it.
-func registeredRPCs(t *testing.T, s *grpc.Server) []sweptRPC {
-	t.Helper()
+func registeredRPCs(tb testing.TB, s *grpc.Server) []sweptRPC {
+	tb.Helper()
 	services := s.GetServiceInfo()
 	var out []sweptRPC
 	for _, name := range slices.Sorted(maps.Keys(services)) {
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			tb.Fatalf("%s: %v", name, err)
 		}
 		methods := d.(protoreflect.ServiceDescriptor).Methods()
 		if got := len(services[name].Methods); got != methods.Len() {
-			t.Errorf("%s: %d methods are registered of %d", name, got, methods.Len())
+			tb.Errorf("%s: %d methods are registered of %d", name, got, methods.Len())
 		}
 		for i := range methods.Len() {
 			m := methods.Get(i)
-			r := sweptRPC{service: name, method: string(m.Name()), request: m.Input()}
+			r := sweptRPC{service: name, method: string(m.Name()), request: m.Input(), response: m.Output()}
 			if m.IsStreamingClient() || m.IsStreamingServer() {
 				r.stream = &grpc.StreamDesc{StreamName: r.method, ClientStreams: m.IsStreamingClient(), ServerStreams: m.IsStreamingServer()}
 			}
@@ -392,15 +393,15 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 }
 
 // openingOf returns the first message of a session.
-func openingOf(t *testing.T) []byte {
-	t.Helper()
+func openingOf(tb testing.TB) []byte {
+	tb.Helper()
 	payload, err := proto.Marshal(&btpb.OpenTableRequest{TableName: testTable, Permission: btpb.OpenTableRequest_PERMISSION_READ_WRITE})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	m, err := proto.Marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Payload: payload}}})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
