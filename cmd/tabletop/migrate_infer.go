@@ -32,22 +32,31 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
 		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
 	}
+	o := options(nil)
+	all := make([]*fixtures.Inferred, len(src.Tables)) // before anything is written
+	for i, t := range src.Tables {
+		done := p.showProgress(&o)
+		all[i], err = fixtures.Infer(ctx, t, o)
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+	}
 	choices := p.stdout
 	if c.Output == "" {
 		choices = p.stderr
 	}
-	for _, t := range src.Tables {
-		found, err := fixtures.Infer(ctx, t)
-		if err != nil {
-			return asInputError(err)
-		}
+	for i, found := range all {
 		text, err := found.Mapping.Spec().YAML()
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(choices, "table %s\n", t.Name)
+		_, _ = fmt.Fprintf(choices, "table %s\n", src.Tables[i].Name)
 		for _, choice := range found.Choices {
 			_, _ = fmt.Fprintf(choices, "  %-10s %s\n  %-10s   (%s)\n", choice.What, choice.Chosen, "", choice.Why)
+		}
+		for _, warning := range found.Warnings {
+			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
 		}
 		if c.Output == "" {
 			_, err = p.stdout.Write(text)
