@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -118,58 +117,4 @@ func bigtableSide(text string) (where, table string, found bool) {
 		return "", "", false
 	}
 	return where, table, true
-}
-
-type reverseCommand struct {
-	Mapping    string `required:"" help:"Makes items of the rows." placeholder:"FILE"`
-	Target     string `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
-	Output     string `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
-	ExportTime string `help:"The moment that the export is said to be of; rows that are loaded from it get this time. Default: now." placeholder:"RFC3339"`
-	connectFlags
-}
-
-// Validate checks what flags cannot say alone.
-func (c *reverseCommand) Validate() error {
-	if c.Target == "" {
-		if c.Target = environmentTarget(); c.Target == "" {
-			return errors.New("say what to read: --target HOST:PORT, or BIGTABLE_EMULATOR_HOST in the environment")
-		}
-	}
-	if c.ExportTime != "" {
-		if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); err != nil {
-			return fmt.Errorf("--export-time: %q is no time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
-		}
-	}
-	return checkTarget("--target", c.Target)
-}
-
-// Help is the long help of the command.
-func (*reverseCommand) Help() string {
-	return `Reads the rows of a table, makes items of them by the mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have made is an error, and leaves no manifest.`
-}
-
-// Run writes the export.
-func (c *reverseCommand) Run(ctx context.Context, p *program) error {
-	mappings, err := loadMappings([]string{c.Mapping})
-	if err != nil {
-		return err
-	}
-	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
-	if c.ExportTime != "" {
-		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // Validate has seen it
-	}
-	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		o.Project, o.Instance = t.project, t.instance
-		done := p.showProgress(&o.Options)
-		r, err := fixtures.Reverse(ctx, t.conn, mappings[0], c.Output, o)
-		done()
-		if err != nil {
-			return asInputError(err)
-		}
-		for _, warning := range r.Warnings {
-			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
-		}
-		_, _ = fmt.Fprintf(p.stdout, "%s: %d items of %d rows in %d files\n", r.Dir, r.Items, r.Rows, r.Files)
-		return nil
-	})
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+type reverseCommand struct {
+	Mapping    []string `help:"Makes items of the rows. May be repeated. Default: the mappings of all tables, as loads noted them in the table _migration_schema." placeholder:"FILE" sep:"none"`
+	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR"`
+	Table      string   `help:"The one table to take, by its name in DynamoDB or in Bigtable." placeholder:"NAME"`
+	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
+	ExportTime string   `help:"The moment that the export is said to be of; rows that are loaded from it get this time. load is the time of the load, as it noted it: they are then the same rows again. Default: now." placeholder:"RFC3339|load"`
+	connectFlags
+}
+
+// exportTimeLoad is the --export-time of the load.
+const exportTimeLoad = "load"
+
+// Validate checks what flags cannot say alone.
+func (c *reverseCommand) Validate() error {
+	var wrong error
+	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {
+		wrong = fmt.Errorf("--export-time: %q is neither load nor a time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
+	}
+	switch {
+	case c.Target != "" && c.Data != "":
+		return errors.Join(wrong, errors.New("--target and --data exclude each other"))
+	case c.Data != "":
+		return wrong
+	case c.Target == "":
+		if c.Target = environmentTarget(); c.Target == "" {
+			return errors.Join(wrong, errors.New("say what to read: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment"))
+		}
+	case c.Target == targetEmbedded:
+		return errors.Join(wrong, errors.New("--target: nothing was loaded into the embedded Bigtable"))
+	}
+	return errors.Join(wrong, checkTarget("--target", c.Target))
+}
+
+// Help is the long help of the command.
+func (*reverseCommand) Help() string {
+	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have made is an error, and leaves no export of its table. Exits 0 when all is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or the machine is.`
+}
+
+// Run writes the exports.
+func (c *reverseCommand) Run(ctx context.Context, p *program) error {
+	mappings, err := loadMappings(c.Mapping)
+	if err != nil {
+		return err
+	}
+	if c.Data != "" {
+		if _, err := os.Stat(c.Data); err != nil { // opening would make it
+			return badInput("--data: %w", err)
+		}
+		return withStore(c.Data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
+			return c.reverse(ctx, p, &target{conn: conn, project: c.Project, instance: c.Instance}, mappings)
+		})
+	}
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) error { return c.reverse(ctx, p, t, mappings) })
+}
+
+func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {
+	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
+	if c.ExportTime == exportTimeLoad {
+		o.ExportTime = time.Time{}
+	} else if c.ExportTime != "" {
+		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // Validate has seen it
+	}
+	o.Project, o.Instance = t.project, t.instance
+	if len(mappings) == 0 {
+		if mappings, err = fixtures.StoredMappings(ctx, t.conn, o.Options); err != nil {
+			return asInputError(err)
+		}
+		if len(mappings) == 0 {
+			return badInput("the table %s notes no mapping, as a load leaves there: give --mapping FILE", mapping.SchemaTable)
+		}
+	}
+	if c.Table != "" {
+		mappings = slices.DeleteFunc(mappings, func(m *mapping.Mapping) bool { return m.SourceTable() != c.Table && m.TargetTable() != c.Table })
+		if len(mappings) == 0 {
+			return badInput("--table: no mapping is of a table %s", c.Table)
+		}
+	}
+	for _, m := range mappings {
+		done := p.showProgress(&o.Options)
+		r, err := fixtures.Reverse(ctx, t.conn, m, c.Output, o)
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+		for _, warning := range r.Warnings {
+			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
+		}
+		_, _ = fmt.Fprintf(p.stdout, "%s: %d items of %d rows in %d files\n", r.Dir, r.Items, r.Rows, r.Files)
+	}
+	return nil
+}
