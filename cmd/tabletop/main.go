@@ -8,10 +8,9 @@
 //	tabletop migrate plan     what would a load create, and what survives?
 //	tabletop migrate load     write an export to a Bigtable
 //	tabletop migrate verify   is this export the same in Bigtable?
-//	tabletop migrate lint     is this a good design?
+//	tabletop migrate lint     judge a mapping and its data by the design guides
 //	tabletop migrate diff     compare two exports or tables
 //	tabletop migrate reverse  write rows as an export
-//	tabletop migrate lint     judge a mapping and its data by the design guides
 //
 // It exits 0 when all is well and what was compared is equal, 1 when there are
 // differences, 2 for a bad input, mapping or flag, and 3 when the environment
@@ -38,6 +37,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // The exit codes.
@@ -168,6 +169,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		return p.fail(&exitError{exitBadInput, err})
 	}
 	if err := parsed.Run(); err != nil {
+		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
+			err = errors.New("interrupted")
+		}
 		return p.fail(err)
 	}
 	return exitEqual
@@ -181,9 +185,6 @@ func (p *program) fail(err error) int {
 		if e.err == nil {
 			return code
 		}
-	}
-	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
 	}
 	_, _ = fmt.Fprintf(p.stderr, "tabletop: %v\n", err)
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {

@@ -3,6 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +17,14 @@ import (
 // tabletop runs a command and returns its output and exit code.
 func tabletop(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
+	return tabletopIn(t, nil, args...)
+}
+
+// tabletopIn is tabletop with more in its environment.
+func tabletopIn(t *testing.T, env []string, args ...string) (out string, code int) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", args...)
+	cmd.Env = append(os.Environ(), env...)
 	text, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(text), exit.ExitCode()
@@ -99,6 +110,111 @@ func another(t *testing.T, dir, address, cert, token string, source []string) st
 		t.Fatal(out)
 	}
 	return writeFile(t, dir, "more.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"},"tags":{"SS":["x"]}}}`+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"y"},{"BOOL":true}]}}}`+"\n"+`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`+"\n")
+}
+
+// Without --token-file, application default credentials are shown: here those of
+// a user, whose token comes from where their file says.
+func TestMigrate_DefaultCredentials(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != "of-a-user" {
+			http.Error(w, "no token for that", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"a-static-token","token_type":"Bearer","expires_in":3600}`)
+	}))
+	defer tokens.Close()
+	credentials := func(refresh string) []string {
+		return []string{"GOOGLE_APPLICATION_CREDENTIALS=" + writeFile(t, dir, refresh+".json",
+			`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"`+refresh+`","token_uri":"`+tokens.URL+`"}`)}
+	}
+	cert, key, _ := certificate(t)
+	ports := filepath.Join(dir, "ports.json")
+	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
+		"--token-file", writeFile(t, dir, "token", "a-static-token\n"), "--port-file", ports)
+	text, err := os.ReadFile(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct{ Bigtable string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
+	for _, c := range []struct {
+		refresh, command, flag string
+		code                   int
+		want                   string
+	}{
+		{"of-a-user", "load", "--target", exitEqual, "1 item, 1 row, 1 cell written"},
+		{"of-a-user", "load", "--target", exitEqual, "1 cell there already, 0 written"},
+		{"of-a-user", "verify", "--against", exitEqual, "1 item, 1 row, 0 differences"},
+		{"of-another", "load", "--target", exitEnvironment, "no token for that"},
+	} {
+		out, code := tabletopIn(t, credentials(c.refresh), "migrate", c.command, items, "--key", "id",
+			c.flag, "projects/my-project/instances/my-instance", "--endpoint", found.Bigtable, "--ca", cert)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s by the credentials %s: exit code %d, want %d and %q:\n%s", c.command, c.refresh, code, c.code, c.want, out)
+		}
+	}
+}
+
+// Ctrl-C ends every command that waits for a server, which says so, exits 3 and
+// leaves nothing half behind.
+func TestMigrate_Interrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
+	mapping := filepath.Join(dir, "m.yaml")
+	if out, code := tabletop(t, "migrate", "infer", items, "--key", "id", "-o", mapping); code != exitEqual {
+		t.Fatal(out)
+	}
+	for _, args := range [][]string{
+		{"load", items, "--mapping", mapping, "--target", "SILENT"},
+		{"verify", items, "--mapping", mapping, "--against", "SILENT", "--report", "json=report.json"},
+		{"diff", items, "SILENT", "--mapping", mapping},
+		{"reverse", "--target", "SILENT", "--mapping", mapping, "-o", "back"},
+		{"reverse", "--target", "SILENT", "-o", "back"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			silent, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = silent.Close() }()
+			args := append([]string{"migrate"}, args...)
+			for i, arg := range args {
+				args[i] = strings.ReplaceAll(arg, "SILENT", silent.Addr().String())
+			}
+			cmd := exec.CommandContext(t.Context(), "tabletop", args...)
+			cmd.Dir = t.TempDir()
+			cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := silent.Accept() // it asks, and is not answered
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the code is what is asked for
+			if code := cmd.ProcessState.ExitCode(); code != exitEnvironment || out.String() != "tabletop: interrupted\n" {
+				t.Errorf("exit code %d, want %d and that it was interrupted:\n%s", code, exitEnvironment, out.String())
+			}
+			left, err := os.ReadDir(cmd.Dir)
+			if err != nil || len(left) > 0 {
+				t.Errorf("%v is left behind, error %v", left, err)
+			}
+		})
+	}
 }
 
 // Without credentials of any kind the message says what would help.
