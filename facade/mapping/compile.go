@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,12 +74,15 @@ type rule struct {
 	// versioned are the attributes whose absence each version records.
 	versioned []string
 
-	lossTypes, lossEmpty, lossRetention, lossAbsent, lossPrecision bool
+	accepted map[string]bool // the losses: LossTypes and so on
 }
 
 type capture struct {
 	name string
 	enc  *encoder
+	// alone says that timestamps alone tell it: it is a key attribute (ts.attr) that
+	// neither row nor qualifier has.
+	alone bool
 }
 
 // put is a compiled Put.
@@ -90,6 +94,7 @@ type put struct {
 	members  bool // {member}: one cell a member of a set
 	mapKeys  bool // {key}: one cell a key of a map
 	flatten  bool // {attr} or {key} is a path, one cell a leaf
+	omit     bool // a NULL has no cell
 	newest   bool // the first element of a list is its newest cell
 	family   string
 	qual     *template
@@ -156,7 +161,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	}
 	c.families()
 	var err error
-	if c.l.joiner, err = parseJoiner(spec.Target.Joiner); err != nil {
+	if c.l.joiner, err = parseJoiner(cmp.Or(spec.proven, spec.Target.Joiner)); err != nil {
 		c.fail("target.joiner", CodeSyntax, err.Error(), "")
 	}
 	if len(spec.Rules) == 0 {
@@ -386,7 +391,7 @@ func attrOfFamily(f string) (string, bool) {
 func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
-		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, version: slotNone,
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: slotNone,
 	}
 	for _, a := range c.l.key.attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -396,11 +401,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	}
 	for _, l := range c.spec.AcceptLoss {
 		if l.Rule == "" || l.Rule == spec.Name {
-			r.lossTypes = r.lossTypes || l.What == LossTypes
-			r.lossEmpty = r.lossEmpty || l.What == LossEmpty
-			r.lossRetention = r.lossRetention || l.What == LossRetention
-			r.lossAbsent = r.lossAbsent || l.What == LossAbsent
-			r.lossPrecision = r.lossPrecision || l.What == LossPrecision
+			r.accepted[l.What] = true
 		}
 	}
 	c.when(r, spec, path)
@@ -429,7 +430,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 // versions finds the rules whose items are versions of one another.
 func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	for _, p := range r.puts {
-		if p.byTime && r.captures[p.timeSlot-firstCapture].enc.version {
+		if c := p.timeSlot - firstCapture; p.byTime && (r.captures[c].enc.version || r.captures[c].alone) {
 			r.version = p.timeSlot
 		}
 	}
@@ -453,7 +454,7 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	}
 	path += ".latest"
 	r.latest = true
-	if r.version == slotNone {
+	if r.version == slotNone || !r.captures[r.version-firstCapture].enc.version {
 		c.fail(path, CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
 		return
 	}
@@ -509,7 +510,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })
 			if i < 0 {
 				i = len(r.captures)
-				r.captures = append(r.captures, capture{name, e})
+				r.captures = append(r.captures, capture{name: name, enc: e})
 			} else if r.captures[i].enc.name != e.name {
 				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.name, e.name)
 			}
@@ -533,6 +534,11 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 	if !ok {
 		c.fail(path+".when.same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
 	}
+}
+
+// names reports whether a name stands for a capture or a key attribute.
+func (c *compiler) names(r *rule, name string) bool {
+	return c.l.key.isKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
 }
 
 // reference resolves a name in a row or cell template.
@@ -623,6 +629,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	p := &put{attr: spec.Attr, star: spec.Attr == "*", presence: spec.Attr == Presence, timeSlot: slotNone, path: path, slots: firstCapture + len(r.captures)}
 	r.puts = append(r.puts, p)
 	var err error
+	p.omit = spec.Codec == codecOmit
 	if p.codec, err = parseCodec(spec.Codec, c.spec); err != nil {
 		c.fail(path+".codec", CodeSyntax, err.Error(), "")
 		return
@@ -634,22 +641,22 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	}
 	p.family = family
 	hasAttr := false
-	any1, _ := parseEncoder("s", attr.S)
 	t, err := parseTemplate(qual, func(name, enc string) (int, *encoder, error) {
-		if enc == "" {
-			switch {
-			case name == "attr" && p.star:
-				hasAttr = true
-				return slotAttr, any1, nil
-			case name == "member" && !p.star:
-				p.members = true
-				return slotMember, any1, nil
-			case name == "key" && !p.star:
-				p.mapKeys = true
-				return slotKey, any1, nil
-			}
+		if name == "attr" && p.star && enc == "" {
+			hasAttr = true
+			return slotAttr, verbatim, nil
 		}
-		return c.reference(r, name, enc)
+		if p.star || name != "member" && name != "key" || enc != "" && c.names(r, name) {
+			return c.reference(r, name, enc)
+		}
+		if name == "member" {
+			p.members = true
+			e, err := parseElementEncoder(enc, memberType(c.l.schema[spec.Attr].Type))
+			return slotMember, e, err
+		}
+		p.mapKeys = true
+		e, err := parseElementEncoder(enc, attr.S)
+		return slotKey, e, err
 	})
 	if err != nil {
 		c.fail(path+".cell", CodeSyntax, err.Error(), "")
@@ -678,6 +685,8 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".cell", CodeInverse, "more than one of {attr}, {member} and {key}", "one")
 	case p.star && r.star != nil:
 		c.fail(path+".attr", CodeSyntax, `a second "*"`, "one a rule")
+	case p.star && !hasAttr && c.spec.Fidelity == FidelityBlob && spec.Codec != "" && spec.Codec != "ddbjson":
+		c.fail(path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
 	case p.star && !hasAttr && (spec.Codec == "ddbjson" || c.spec.Fidelity == FidelityBlob):
 		p.whole, p.codec = true, codec{kind: codecDDBJSON}
 	case p.star && !hasAttr:
@@ -685,6 +694,8 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	case p.star:
 	case p.presence && spec.Codec != "":
 		c.fail(path+".codec", CodeSyntax, "a presence cell has no value", "no codec")
+	case p.presence && (p.members || p.mapKeys):
+		c.fail(path+".cell", CodeSyntax, "a presence cell has neither {member} nor {key}", "captures and key attributes")
 	case p.presence && r.presence != nil:
 		c.fail(path+".attr", CodeSyntax, "a second presence cell", "one a rule")
 	case p.presence:
@@ -693,6 +704,8 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 	case r.byAttr[spec.Attr] != nil:
 		c.fail(path+".attr", CodeSyntax, fmt.Sprintf("attribute %q is put twice", spec.Attr), "one put an attribute")
+	case p.elementEncoder() != nil && p.flatten:
+		c.fail(path+".cell", CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
 	case p.codec.kind == codecFlatten && !p.mapKeys:
 		c.fail(path+".codec", CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
 	case (p.members || p.mapKeys) && spec.Codec != "" && p.codec.kind != codecFlatten:
@@ -801,6 +814,9 @@ func (c *compiler) invert(r *rule, path string) {
 	for slot := range r.stored {
 		row[slot] = true
 	}
+	for i, p := range r.puts {
+		c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+	}
 	known := r.closure(maps.Clone(row))
 	for slot := range r.keys {
 		if known[slot] {
@@ -819,12 +835,7 @@ func (c *compiler) invert(r *rule, path string) {
 		known = r.closure(known)
 	}
 	for _, p := range r.puts {
-		cell := maps.Clone(row)
-		for _, s := range p.qual.slots() {
-			if s >= 0 {
-				cell[s] = true
-			}
-		}
+		cell := p.toldBy(row)
 		if r.knowsKey(r.closure(maps.Clone(cell))) {
 			continue
 		}
@@ -848,6 +859,47 @@ func (c *compiler) invert(r *rule, path string) {
 			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
 		}
 	}
+}
+
+// toldBy are the variables of row, and those of the put's qualifier.
+func (c *put) toldBy(row map[int]bool) map[int]bool {
+	cell := maps.Clone(row)
+	for _, s := range c.qual.slots() {
+		if s >= 0 {
+			cell[s] = true
+		}
+	}
+	return cell
+}
+
+// toldByTime makes a key attribute that is the timestamp of a put's cells (ts.attr)
+// the instant of a capture, where neither row nor qualifier tells it.
+func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
+	if !p.timeKey {
+		return
+	}
+	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr })
+	if r.closure(p.toldBy(row))[slot] {
+		return
+	}
+	e, err := parseEncoder(as, attr.Absent)
+	if err != nil {
+		c.fail(p.path+".ts", CodeSyntax, err.Error(), "")
+		return
+	}
+	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
+	switch {
+	case i >= 0 && r.captures[i].enc.name != e.name:
+		c.fail(p.path+".ts", CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.name), "one form of it")
+		return
+	case i < 0 && r.when[slot] != nil:
+		return // what its template captures has to be told
+	case i < 0:
+		i = len(r.captures)
+		r.captures = append(r.captures, capture{name: p.timeAttr, enc: e, alone: true})
+		r.when[slot] = &template{src: "{" + p.timeAttr + ":" + as + "}", parts: []part{{slot: firstCapture + i, enc: e}}}
+	}
+	p.timeSlot, p.timeAttr, p.timeKey = firstCapture+i, "", false
 }
 
 // qualify adds to the qualifier of a put what tells the items apart that could
@@ -918,9 +970,9 @@ func (c *compiler) exclusive() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
 			p := cmp.Or(r.byAttr[name], r.star)
-			if c.l.schema[name].Type == attr.L && c.listCells(r, p) && c.l.ttl == nil {
-				if gc := c.l.declared[p.family]; gc != (GC{}) {
-					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family without gc for lists, or codec ddbjson")
+			if c.l.schema[name].Type == attr.L && r.listCells(p) && c.l.ttl == nil {
+				if c.l.listRoom(p.family) == 0 {
+					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
 			}
 		}
@@ -928,8 +980,22 @@ func (c *compiler) exclusive() {
 }
 
 // listCells reports whether a put lays a list out as one cell an element.
-func (c *compiler) listCells(r *rule, p *put) bool {
+func (r *rule) listCells(p *put) bool {
 	return p != nil && r.exclusive && p.codec.kind == codecByType && p.timeSlot == slotNone && p.timeAttr == "" && !p.members && !p.mapKeys && !p.flatten
+}
+
+// listRoom is how many elements a list can have, each a version of one column,
+// in a family: what is beyond its versions, or older than its maxAge, garbage
+// collection would take. 0 says that the family has no lists: where it keeps one
+// version of a column, a list of one element is no different from a value.
+func (l *rules) listRoom(family string) int {
+	switch gc := l.declared[family]; {
+	case gc.MaxAge > 0 || gc.Versions == 1:
+		return 0
+	case gc.Versions > 0:
+		return gc.Versions
+	}
+	return math.MaxInt
 }
 
 // absences checks that no two rules record in one row what their versions lack.
@@ -1017,7 +1083,7 @@ func (c *compiler) claims() {
 			if p.family == c.l.shared {
 				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
 			}
-			if f := c.l.familyAttr[p.family]; f != "" {
+			if f := c.l.familyAttr[p.family]; f != "" && (f != p.attr || !p.members && !p.mapKeys) {
 				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
 			}
 			all = append(all, claim{r, p})
@@ -1048,8 +1114,14 @@ func qualifiersMeet(a, b *template) bool {
 	if a.isLiteral() && b.isLiteral() {
 		return a.src == b.src
 	}
+	if a.isLiteral() {
+		a, b = b, a
+	}
 	ap, as := a.literalEnds(nil)
 	bp, bs := b.literalEnds(nil)
+	if b.isLiteral() { // nothing goes on behind its ends
+		return bytes.HasPrefix(bp, ap) && bytes.HasSuffix(bs, as)
+	}
 	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))
 }
 

@@ -54,9 +54,8 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 	case attr.NULL, attr.Absent:
 		return append(dst, "null"...)
 	case attr.SS, attr.NS, attr.BS:
-		member := map[attr.Type]attr.Type{attr.SS: attr.S, attr.NS: attr.N, attr.BS: attr.B}[v.Type]
 		return array(len(v.Set), func(dst []byte, i int) []byte {
-			return appendPlainJSON(dst, attr.Value{Type: member, Str: v.Set[i]})
+			return appendPlainJSON(dst, attr.Value{Type: memberType(v.Type), Str: v.Set[i]})
 		})
 	case attr.L:
 		return array(len(v.List), func(dst []byte, i int) []byte { return appendPlainJSON(dst, v.List[i]) })
@@ -155,23 +154,28 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 
 // asSet turns the elements of an array into a set of type t, if they can be.
 func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
-	member := attr.S
-	switch {
-	case !t.IsSet() || len(list) == 0:
+	if !t.IsSet() || len(list) == 0 {
 		return attr.Value{}, false
-	case t == attr.NS:
-		member = attr.N
-	case t == attr.BS:
-		member = attr.B
 	}
 	members := make([]string, len(list))
 	for i, v := range list {
-		if v.Type != member {
+		if v.Type != memberType(t) {
 			return attr.Value{}, false
 		}
 		members[i] = v.Str
 	}
 	return attr.SetOf(t, members...), true
+}
+
+// memberType is the type of the members of a set of type t.
+func memberType(t attr.Type) attr.Type {
+	switch t { //nolint:exhaustive // the other types are no sets
+	case attr.NS:
+		return attr.N
+	case attr.BS:
+		return attr.B
+	}
+	return attr.S
 }
 
 // at is the schema of the value of a map's key.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -137,17 +138,24 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		why = append(why, text)
 	}
 	if gc := l.retention(r, p, name); gc != "" {
-		if r.lossRetention {
+		if r.accepted[LossRetention] {
 			note(Lossy, "accepted: garbage collection removes what is beyond "+gc)
 		} else {
 			note(LosslessInDomain, "within "+gc)
 		}
 	}
-	if p.codec.kind == codecF64BE && r.lossPrecision {
+	if p.omit {
+		if r.accepted[LossNull] {
+			note(Lossy, "accepted: a NULL is left out")
+		} else {
+			note(LosslessInDomain, "no NULL")
+		}
+	}
+	if p.codec.kind == codecF64BE && r.accepted[LossPrecision] {
 		note(Lossy, "accepted: rounded to 64 bits of floating point")
 	}
 	if slices.Contains(r.versioned, name) && !l.sidecar {
-		if r.lossAbsent {
+		if r.accepted[LossAbsent] {
 			note(Lossy, "accepted: the newest cell may be an older version's")
 		} else {
 			note(LosslessInDomain, "in every version")
@@ -155,13 +163,20 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	}
 	switch {
 	case l.sidecar || p.codec.kind == codecDDBJSON:
-	case r.lossTypes:
+	case r.accepted[LossTypes]:
 		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
-	case r.lossEmpty && (s.Type == attr.M || s.Type == attr.L):
+	case r.accepted[LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
 		note(Lossy, "accepted: empty ones vanish")
-	case p.codec.kind == codecF64BE && r.lossPrecision:
+	case p.codec.kind == codecF64BE && r.accepted[LossPrecision]:
 	default:
-		note(LosslessInDomain, cmp.Or(p.codec.expected(s), "one of the put's kind"))
+		domain := cmp.Or(p.codec.expected(s), "one of the put's kind")
+		if e := p.elementEncoder(); e != nil {
+			domain += ", each " + e.expected
+		}
+		if room := l.listRoom(p.family); s.Type == attr.L && r.listCells(p) && room < math.MaxInt {
+			domain += fmt.Sprintf(" of at most %d elements (family %s)", room, p.family)
+		}
+		note(LosslessInDomain, domain)
 	}
 	f.Why = strings.Join(why, "; ")
 	return f
@@ -178,7 +193,7 @@ func typeText(s Schema) string {
 // Where it is to delete what expires it loses nothing.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
-	if r.exclusive && p.codec.kind == codecByType {
+	if r.exclusive && p.codec.kind == codecByType && !p.members && !p.mapKeys {
 		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
 	}
 	gc := l.declared[family]

@@ -196,7 +196,7 @@ func (d *decoder) column(c column) error {
 		return d.typeColumn(c)
 	}
 	if d.r.exclusive {
-		if name, ok := d.l.familyAttr[c.family]; ok {
+		if name, ok := d.l.familyAttr[c.family]; ok && !d.r.spells(name, c.family) {
 			return d.familyColumn(c, name, c.qual)
 		}
 		if name, member, ok := bytes.Cut(c.qual, []byte{0}); ok && d.l.shared == c.family && d.l.sharedAttrs[string(name)] {
@@ -214,6 +214,13 @@ func (d *decoder) column(c column) error {
 		}
 	}
 	return nil
+}
+
+// spells reports whether a put of the rule says how the members or keys of an
+// attribute are written in a family.
+func (r *rule) spells(name, family string) bool {
+	p := r.byAttr[name]
+	return p != nil && p.family == family && (p.members || p.mapKeys)
 }
 
 // tagged reports whether the tags say that the column is this rule's.
@@ -349,7 +356,7 @@ func (d *decoder) value(p *partial, put *put, name, special string, c column) er
 
 // listColumn reports whether each version of the column is an element.
 func (d *decoder) listColumn(put *put, t attr.Type, form byte, marked bool, schema Schema) bool {
-	if !d.r.exclusive || put.timeSlot != slotNone || put.timeAttr != "" || d.l.declared[put.family] != (GC{}) {
+	if !d.r.exclusive || put.timeSlot != slotNone || put.timeAttr != "" || d.l.listRoom(put.family) == 0 {
 		return false
 	}
 	if marked {

@@ -11,8 +11,9 @@ import (
 //
 // A mapping whose joiner is auto writes the escaped form. For keys that the
 // proof finds safe (which have no '$' either) plain and escaped are the same
-// bytes, so that the outcome changes no row: it is a fact to report, and a
-// joiner to write into a mapping file.
+// bytes, so that the outcome changes no row: it is a fact to report, to note where
+// the rows are (Mapping.Proven), and a joiner to write into a mapping file
+// (Mapping.WithJoiner).
 type JoinerProof struct {
 	l        *rules
 	offender *Error
@@ -49,12 +50,18 @@ func (p *JoinerProof) Add(key attr.Item) error {
 	return nil
 }
 
+// What auto comes to.
+const (
+	joinerPlain   = "plain('#')"
+	joinerEscaped = "escaped('#')"
+)
+
 // Joiner is what auto comes to: "plain('#')" or "escaped('#')".
 func (p *JoinerProof) Joiner() string {
 	if p.offender != nil {
-		return "escaped('#')"
+		return joinerEscaped
 	}
-	return "plain('#')"
+	return joinerPlain
 }
 
 // Offender is the first key that plain could not take, or nil.
@@ -69,12 +76,28 @@ func (m *Mapping) Joiner() string {
 	return ""
 }
 
-// WithJoiner returns the mapping with another joiner. Errors are *SpecError.
+// Proven returns the mapping with what its joiner auto has come to, plain('#') or
+// escaped('#'). Its file still says auto; SchemaRows has the file as it is and,
+// beside it, the joiner of the rows. Errors are *SpecError.
+func (m *Mapping) Proven(joiner string) (*Mapping, error) {
+	switch {
+	case m.ProveJoiner() == nil:
+		return nil, &SpecError{Code: CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
+	case joiner != joinerPlain && joiner != joinerEscaped:
+		return nil, &SpecError{Code: CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
+	}
+	spec := *m.spec
+	spec.proven = joiner
+	return Compile(&spec)
+}
+
+// WithJoiner returns the mapping with another joiner in its file. Errors are
+// *SpecError.
 func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	if m.spec == nil {
 		return nil, &SpecError{Code: CodeSyntax, What: "the default layout has no joiner"}
 	}
 	spec := *m.spec
-	spec.Target.Joiner = joiner
+	spec.Target.Joiner, spec.proven = joiner, ""
 	return Compile(&spec)
 }

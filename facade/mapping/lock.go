@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,11 +21,12 @@ const LockFile = "mapping.lock.json"
 type Lock struct {
 	APIVersion string `json:"apiVersion"`
 	// Hash is the SHA-256 of the mapping as Spec.YAML writes it, so that
-	// comments and layout of the file do not matter, and of the descriptor sets
-	// that it names.
-	Hash      string       `json:"hash"`
-	Source    string       `json:"source,omitempty"` // DynamoDB table
-	Target    string       `json:"target"`           // Bigtable table
+	// comments and layout of the file do not matter, with the joiner of the rows,
+	// and of the descriptor sets that it names.
+	Hash   string `json:"hash"`
+	Source string `json:"source,omitempty"` // DynamoDB table
+	Target string `json:"target"`           // Bigtable table
+	// Joiner is that of the rows: what auto has come to, once that is proven.
 	Joiner    string       `json:"joiner,omitempty"`
 	ListEpoch int64        `json:"listEpoch"` // ListEpochMillis
 	Families  []LockFamily `json:"families"`
@@ -47,7 +49,9 @@ func (m *Mapping) Lock() (Lock, error) {
 	if m.spec == nil {
 		return Lock{}, &SpecError{Code: CodeSyntax, What: "the default layout has no lock"}
 	}
-	text, err := m.spec.YAML()
+	spec := *m.spec
+	spec.Target.Joiner = cmp.Or(spec.proven, spec.Target.Joiner)
+	text, err := spec.YAML()
 	if err != nil {
 		return Lock{}, fmt.Errorf("writing the mapping: %w", err)
 	}

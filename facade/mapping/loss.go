@@ -11,7 +11,12 @@ import (
 // Loss is an attribute of one item that does not come back as it was.
 type Loss struct {
 	Attribute string
-	What      string // LossTypes, LossEmpty or LossPrecision
+	What      string // LossTypes, LossEmpty, LossPrecision or LossNull
+}
+
+// loses reports whether items of the rule can come back otherwise than they were.
+func (r *rule) loses() bool {
+	return r.accepted[LossTypes] || r.accepted[LossEmpty] || r.accepted[LossPrecision] || r.accepted[LossNull]
 }
 
 // Returned is what comes back of an item that Place laid out: the item, but for
@@ -19,21 +24,36 @@ type Loss struct {
 // comes back otherwise is no loss but a fault, and is not in what is returned.
 // The values are shared with item.
 func (m *Mapping) Returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
-	_, r := m.ruleNamed(placed.Rule)
-	if r == nil || placed.Derived || !r.lossTypes && !r.lossEmpty && !r.lossPrecision {
+	l, r := m.ruleNamed(placed.Rule)
+	if r == nil || !r.loses() {
 		return item, nil
 	}
-	back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item)
+	key := item
+	if placed.Derived { // it comes back as the highest version does, which is equal but for the key
+		_, vars, bad := l.bind(item)
+		if bad != nil {
+			return item, nil
+		}
+		if _, key = l.renumbered(r, vars, 1); key == nil {
+			return item, nil
+		}
+		version := maps.Clone(item)
+		maps.Copy(version, key)
+		var err error
+		if placed, err = l.place(version, 0); err != nil {
+			return item, nil // what is wrong is told of the version
+		}
+	}
+	back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, key)
 	if err != nil || back == nil {
 		return item, nil
 	}
-	accepted := map[string]bool{LossTypes: r.lossTypes, LossEmpty: r.lossEmpty, LossPrecision: r.lossPrecision}
 	var losses []Loss
 	returned := item
 	for _, name := range slices.Sorted(maps.Keys(item)) {
 		v, ok := back[name]
 		what := lossOf(item[name], v)
-		if !accepted[what] {
+		if m.key.isKey(name) || what == "" || !r.accepted[what] {
 			continue
 		}
 		if len(losses) == 0 {
@@ -54,6 +74,9 @@ func lossOf(was, is attr.Value) string {
 	case is.IsAbsent():
 		if (was.Type == attr.M || was.Type == attr.L) && len(was.Map)+len(was.List) == 0 {
 			return LossEmpty
+		}
+		if was.Type == attr.NULL {
+			return LossNull
 		}
 		return ""
 	case was.Type != is.Type:

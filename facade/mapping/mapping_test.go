@@ -265,6 +265,21 @@ func TestMapping(t *testing.T) {
 					fmt.Fprintf(&b, "%s: %d\n", r.Key, len(items))
 				}
 				return b.String()
+			case "returned":
+				var b strings.Builder
+				for _, item := range parseItems(t, d.Input) {
+					p, err := m.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					back, losses := m.Returned(item, p)
+					fmt.Fprintf(&b, "%s", attr.AppendItemJSON(nil, back))
+					for _, l := range losses {
+						fmt.Fprintf(&b, " %s: %s", l.What, l.Attribute)
+					}
+					b.WriteByte('\n')
+				}
+				return b.String()
 			case "views":
 				var b strings.Builder
 				for _, v := range m.Views() {

@@ -339,7 +339,14 @@ func (r *reader) root(n ast.Node) {
 				var l AcceptedLoss
 				r.object(n, path, map[string]field{
 					"rule": r.str(&l.Rule, "a rule's name"), "why": r.str(&l.Why, "a reason"),
-					"what": func(n ast.Node, path string) { l.What = r.word(n, path, losses...) },
+					"what": func(n ast.Node, path string) {
+						// null is how YAML writes nothing, and the name of a loss.
+						if null, ok := n.(*ast.NullNode); !ok {
+							l.What = r.word(n, path, losses...)
+						} else if l.What = LossNull; null.GetToken() == nil || !strings.EqualFold(null.GetToken().Value, LossNull) {
+							r.fail(n, path, "no loss", strings.Join(losses, ", "))
+						}
+					},
 				}, "what", "why")
 				s.AcceptLoss = append(s.AcceptLoss, l)
 			})

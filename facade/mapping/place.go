@@ -194,7 +194,7 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 	if r.isCopy(vars) {
 		return Placed{Location: Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
 	}
-	p := &placer{l: l, r: r, vars: vars, item: item, time: defaultTimeMicros, extras: attr.Item{}}
+	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros, extras: attr.Item{}}
 	if t := l.ttl; t != nil {
 		var told bool
 		p.time, told = t.timestamp(item, defaultTimeMicros)
@@ -215,6 +215,24 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 		}
 	}
 	return placed, nil
+}
+
+// withoutNulls is the item without the attributes that codec omit leaves out.
+func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
+	left := item
+	for name, v := range item {
+		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.isKey(name) || r.timeAttrs[name] {
+			continue
+		}
+		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.omit {
+			continue
+		}
+		if len(left) == len(item) {
+			left = maps.Clone(item)
+		}
+		delete(left, name)
+	}
+	return left
 }
 
 func (p *placer) attributes() *Error {
@@ -346,6 +364,9 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 			return err
 		}
 	}
+	if put.omit && v.Type == attr.NULL {
+		return p.l.fault(CodeDomain, p.r, p.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
+	}
 	micros := p.l.cellTime(put, p.vars, p.item, p.time)
 	if put.flatten && v.Type == attr.M && len(v.Map) > 0 {
 		return p.leaves(put, name, v, schema, micros)
@@ -359,25 +380,25 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	}
 	// In a column of list elements every other value needs its mark.
 	b, ok := put.codec.encode(v, schema)
-	if !ok && put.codec.kind == codecF64BE && p.r.lossPrecision && v.Type == attr.N {
+	if !ok && put.codec.kind == codecF64BE && p.r.accepted[LossPrecision] && v.Type == attr.N {
 		b, _ = appendFloat(nil, v)
 		ok = true
 	}
-	marked := schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.declared[put.family] == (GC{})
+	marked := schema.Type == attr.L && v.Type != attr.L && p.native(put) && p.l.listRoom(put.family) > 0
 	if ok && !marked {
 		return p.cell(put, special, micros, b)
 	}
 	// Outside of the codec's domain: the cell holds the native form, and the
 	// sidecar says which.
+	if b, ok := p.accepted(put.codec, v, schema); ok && !marked {
+		return p.cell(put, special, micros, b)
+	}
 	if put.byTime {
 		return p.extra(name, v)
 	}
 	qual, err := p.qualifier(put, special)
 	if err != nil {
 		return err
-	}
-	if b, ok := p.accepted(put.codec, v, schema); ok && !marked {
-		return p.cell(put, special, micros, b)
 	}
 	if err := p.exception(put, name, qual, plainMark(v.Type), "", put.codec.expected(schema)); err != nil {
 		return err
@@ -427,7 +448,9 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 		return p.setCells(put, name, v, schema, family, micros)
 	case v.Type == attr.M && family != "":
 		return p.mapCells(put, name, v, schema, family, micros)
-	case v.Type == attr.L && native && p.l.declared[put.family] == (GC{}):
+	case v.Type == attr.L && native && len(v.List) > p.l.listRoom(put.family) && p.l.listRoom(put.family) > 0:
+		return p.whole(put, name, v, fmt.Sprintf("the list has %d elements", len(v.List)), fmt.Sprintf("at most %d, the versions of family %s", p.l.listRoom(put.family), put.family))
+	case v.Type == attr.L && native && p.l.listRoom(put.family) > 0:
 		if schema.Type != attr.L {
 			if err := p.exception(put, name, nil, mark(attr.L), "", expectedType(schema)); err != nil {
 				return true, err
@@ -471,7 +494,7 @@ func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, fa
 		if put.members {
 			var bad *part
 			if quals[i], bad = put.qual.render(nil, p.vars, m); bad != nil {
-				return true, p.l.outside(p.r, bad, p.vars, p.item)
+				return true, p.unwritten(name, v, m, bad)
 			}
 		}
 		if len(quals[i]) > MaxQualifierBytes {
@@ -505,7 +528,7 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 		if put.mapKeys {
 			var bad *part
 			if quals[i], bad = put.qual.render(nil, p.vars, k); bad != nil {
-				return true, p.l.outside(p.r, bad, p.vars, p.item)
+				return true, p.unwritten(name, v, k, bad)
 			}
 		}
 		if len("c/")+len(family)+1+len(quals[i]) > MaxQualifierBytes {
@@ -546,14 +569,35 @@ func (p *placer) tooLong(put *put, name string, v attr.Value) (bool, *Error) {
 	if put.members || put.mapKeys {
 		return true, p.extra(name, v)
 	}
+	return p.whole(put, name, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
+}
+
+// whole keeps a set, map or list that cannot have a cell an element as one cell.
+// what and expected say why it cannot.
+func (p *placer) whole(put *put, name string, v attr.Value, what, expected string) (bool, *Error) {
+	if !p.l.sidecar {
+		return true, p.l.fault(CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
+	}
 	special := ""
 	if put.star {
 		special = name
 	}
-	if err := p.exception(put, name, nil, mark(v.Type, markJSON), "", fmt.Sprintf("members and keys of at most %d bytes", MaxQualifierBytes)); err != nil {
+	if err := p.exception(put, name, nil, mark(v.Type, markJSON), "", expected); err != nil {
 		return true, err
 	}
 	return true, p.cell(put, special, p.time, attr.AppendJSON(nil, v))
+}
+
+// unwritten keeps a set or map whose member or key is outside of the domain of
+// its encoder, if bad is that: a key attribute outside of one is an error.
+func (p *placer) unwritten(name string, v attr.Value, element string, bad *part) *Error {
+	if bad.slot >= 0 {
+		return p.l.outside(p.r, bad, p.vars, p.item)
+	}
+	if !p.l.sidecar {
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", clip([]byte(element)), bad.enc.name), bad.enc.expected+", or a family _t for exceptions")
+	}
+	return p.extra(name, v)
 }
 
 // plainMark is the type mark of a value in the form of appendPlain.
@@ -575,7 +619,7 @@ func expectedType(s Schema) string {
 // the codec reads as the schema's type. Bytes that mean something else to the
 // codec, such as eight characters to i64be, are no such loss.
 func (p *placer) accepted(c codec, v attr.Value, schema Schema) ([]byte, bool) {
-	if p.l.sidecar || !p.r.lossTypes {
+	if p.l.sidecar || !p.r.accepted[LossTypes] {
 		return nil, false
 	}
 	b := plain(v)
@@ -609,7 +653,7 @@ func (p *placer) cellException(family string, qual []byte, name string, mark []b
 
 func (p *placer) typeCell(qual, name string, mark []byte, loss, expected string) *Error {
 	if !p.l.sidecar {
-		if loss == LossEmpty && p.r.lossEmpty {
+		if loss == LossEmpty && p.r.accepted[LossEmpty] {
 			return nil
 		}
 		t, _, _ := parseMark(mark)
@@ -708,7 +752,7 @@ const absent = 'A'
 // absences records which attributes a version lacks.
 func (p *placer) absences() *Error {
 	for _, name := range p.r.versioned {
-		if _, has := p.item[name]; has || !p.l.sidecar && p.r.lossAbsent {
+		if _, has := p.item[name]; has || !p.l.sidecar && p.r.accepted[LossAbsent] {
 			continue
 		}
 		qual := "a/" + name

@@ -235,6 +235,24 @@ rules:
 			return pk, "x" + hostileText().Draw(t, "sk")
 		},
 	},
+	{
+		name: "spelled members", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "put: [",
+			"put: [{attr: c, cell: 's.c:{member:revdomain}'}, {attr: d, cell: 's.d:{member:nord}'}, {attr: k, cell: 's.k:x{member:hex}'}, {attr: f, cell: 'm.f:{key:revdomain}'}, ", 1),
+		total: true,
+	},
+	{name: "spelled in part", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "put: [", "put: [{attr: d, cell: 's.d:{member:i64}'}, {attr: c, cell: 's.c:{member:revdigits}'}, {attr: f, cell: 'm.f:{key:strip(k)}'}, ", 1), total: true},
+	{name: "lists of two", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "{a: {},", "{a: {gc: {versions: 2}},", 1), total: true},
+	{
+		name: "told by time", yaml: `apiVersion: migration/v1
+source:
+` + keysSS + schema + `target: {table: t, families: {v: {gc: {versions: 10}}, _t: {gc: {versions: 10}}}}
+on: {unknown-attribute: sidecar}
+rules: [{name: doc, row: ["{PK}"], put: [{attr: l, cell: "v:=", codec: nord, ts: {attr: SK, as: iso(ms)}}, {attr: "*", cell: "v:+{attr}", ts: {attr: SK, as: iso(ms)}}]}]
+`, total: true,
+		keys: func(t *rapid.T) (pk, sk string) {
+			return rapid.SampledFrom([]string{"p", "p#", "q"}).Draw(t, "pk"), fmt.Sprintf("2020-11-0%dT10:00:00.%03d", rapid.IntRange(0, 4).Draw(t, "day"), rapid.IntRange(0, 2).Draw(t, "ms"))
+		},
+	},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},

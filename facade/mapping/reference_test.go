@@ -262,7 +262,7 @@ func codecs(t *testing.T, b *strings.Builder) {
 	b.WriteString("\n## Codecs\n\nA value outside of a codec's domain is kept in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | example | is written | domain |\n|---|---|---|---|\n")
 	document := attr.MapOf(map[string]attr.Value{"k": attr.Int(1)})
 	documentSchema := Schema{Type: attr.M, Elem: &Schema{Type: attr.N}}
-	seen := map[string]bool{"flatten": true}
+	seen := map[string]bool{"flatten": true, codecOmit: true}
 	for _, s := range []struct {
 		codec  string
 		v      attr.Value
@@ -307,6 +307,7 @@ func codecs(t *testing.T, b *strings.Builder) {
 		}
 	}
 	b.WriteString("\n`flatten` gives a map a cell a leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
+		"`omit` goes by type, and gives a NULL no cell: the attribute is not there when the item comes back, as `accept_loss: [{what: null}]` has to agree. NULLs inside of maps and lists stay.\n\n" +
 		"`proto(file, message)` writes a protobuf. The file is a descriptor set beside the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names of the `.proto` file.\n\n" +
-		"By type, where a row belongs to one item: a set has a cell a member in the family `s.<attribute>`, a map a cell a key in `m.<attribute>`, where those families are declared; a list has a cell an element, in the order of timestamps, where its family has no garbage collection.\n")
+		"By type, where a row belongs to one item: a set has a cell a member in the family `s.<attribute>`, a map a cell a key in `m.<attribute>`, where those families are declared; a list has a cell an element, in the order of timestamps, where its family has no garbage collection, or keeps two versions or more and no age: there a list of more elements is one cell of JSON, whose type is in `_t`. How members are written, a put of the attribute says: `cell: \"s.Scores:{member:nord}\"` sorts numbers by their value.\n")
 }

@@ -71,8 +71,11 @@ func (e *encoder) encodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 
 // decodeKey is the inverse: it takes nothing that encodeKey does not write.
 func (e *encoder) decodeKey(b []byte) (attr.Value, bool) {
-	if e.derived {
+	switch {
+	case e.derived:
 		return attr.Value{}, false
+	case e == verbatim:
+		return attr.Value{Type: e.in, Str: string(b)}, true
 	}
 	v, ok := e.decode(b)
 	if !ok {
@@ -80,6 +83,26 @@ func (e *encoder) decodeKey(b []byte) (attr.Value, bool) {
 	}
 	back, ok := e.encode(nil, v)
 	return v, ok && bytes.Equal(back, b)
+}
+
+// verbatim is how {attr}, {member} and {key} are written without an encoder: the
+// text of a name or number, the bytes of a binary.
+var verbatim = &encoder{
+	in: attr.S, order: sameOrder, text: true,
+	encode: func(dst []byte, v attr.Value) ([]byte, bool) { return append(dst, v.Str...), true },
+}
+
+// parseElementEncoder finds the encoder of members of a set, or of keys of a map,
+// of type t.
+func parseElementEncoder(text string, t attr.Type) (*encoder, error) {
+	if text == "" {
+		return verbatim, nil
+	}
+	e, err := parseEncoder(text, t)
+	if err == nil && e.derived {
+		err = fmt.Errorf("encoder %s does not tell the value back", e.name)
+	}
+	return e, err
 }
 
 // encoderNames says what parseEncoder takes.

@@ -16,16 +16,19 @@ const (
 	SchemaFamily = "m"
 )
 
-// The columns of the row of a table that have its mapping: its file, and the
-// descriptor sets that the file names, whose names go on the second.
+// The columns of the row of a table that have its mapping: its file, the joiner
+// that auto in it has come to, and the descriptor sets that the file names, whose
+// names go on the last.
 const (
 	schemaMapping     = "mapping"
+	schemaJoiner      = "joiner"
 	schemaDescriptors = "descriptors/"
 )
 
 // SchemaRows are the rows of SchemaTable for the mapping's table, sorted: one for
 // the table, with the mapping file itself, the descriptor sets that it names, its
-// hash and joiner; and one for each attribute of key and schema, with its type
+// hash, and the joiner of the rows, which is what auto in the file has come to
+// (Mapping.Proven); and one for each attribute of key and schema, with its type
 // and what it is, unless its name is too long for a row key. The keys begin with
 // the id of the table and a '#'. Whoever finds a table can so read it:
 // [FromSchemaRows] is the inverse. All cells are at timeMicros. A default layout
@@ -50,7 +53,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.spec.Descriptors)) {
 		cells = append(cells, schemaDescriptors+name, string(m.spec.Descriptors[name]))
 	}
-	rows := []Row{row("", append(cells, "hash", lock.Hash, "joiner", lock.Joiner, schemaMapping, string(text), "source", m.source)...)}
+	rows := []Row{row("", append(cells, "hash", lock.Hash, schemaJoiner, lock.Joiner, schemaMapping, string(text), "source", m.source)...)}
 	names := map[string]bool{}
 	for name := range m.spec.Source.Schema {
 		names[name] = true
@@ -90,15 +93,20 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 		return nil, nil
 	}
 	var text []byte
+	joiner := ""
 	descriptors := map[string][]byte{}
 	for _, c := range rows[i].Cells {
 		if c.Family != SchemaFamily {
 			continue
 		}
-		if name, ok := strings.CutPrefix(string(c.Qualifier), schemaDescriptors); ok {
+		name, isDescriptor := strings.CutPrefix(string(c.Qualifier), schemaDescriptors)
+		switch {
+		case isDescriptor:
 			descriptors[name] = c.Value
-		} else if string(c.Qualifier) == schemaMapping {
+		case name == schemaMapping:
 			text = c.Value
+		case name == schemaJoiner:
+			joiner = string(c.Value)
 		}
 	}
 	spec, err := Parse(SchemaTable, text)
@@ -108,7 +116,11 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 	if len(descriptors) > 0 {
 		spec.Descriptors = descriptors
 	}
-	return Compile(spec)
+	m, err := Compile(spec)
+	if err != nil || joiner == "" || joiner == m.Joiner() || m.ProveJoiner() == nil {
+		return m, err
+	}
+	return m.Proven(joiner)
 }
 
 // text is the schema as the mapping file writes it, on one line of JSON.

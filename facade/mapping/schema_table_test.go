@@ -66,6 +66,75 @@ t#tags [742374616773]
 	}
 }
 
+// The file in the table says auto, as its author does, and the cell beside it what
+// that has come to: whoever finds the table reads the rows by that.
+func TestSchemaRows_Joiner(t *testing.T) {
+	t.Parallel()
+	m, err := Load("m.yaml", []byte(strings.Replace(lockedMapping, "joiner: oc", "joiner: auto", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, proven := range []string{"plain('#')", "escaped('#')", "auto"} {
+		of := m
+		if proven != "auto" {
+			if of, err = m.Proven(proven); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, err := of.SchemaRows(expTime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range rows[0].Cells {
+			if string(c.Qualifier) == "joiner" && string(c.Value) != proven {
+				t.Errorf("the joiner in the table is %s, want %s", c.Value, proven)
+			}
+			if string(c.Qualifier) == "mapping" && !strings.Contains(string(c.Value), "joiner: auto") {
+				t.Errorf("the mapping in the table is another one than the author's:\n%s", c.Value)
+			}
+		}
+		again, err := FromSchemaRows("t", rows)
+		if err != nil || again.Joiner() != proven {
+			t.Fatalf("the joiner comes back as %v, %v", again.Joiner(), err)
+		}
+		lock, err := again.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if was, err := of.Lock(); err != nil || lock.Joiner != proven || len(was.Changes(lock)) > 0 {
+			t.Errorf("the lock has joiner %s, and changes: %v, %v", lock.Joiner, was.Changes(lock), err)
+		}
+		if proven == "auto" {
+			continue
+		}
+		// What is proven and what the author wrote are the same rows, and one lock.
+		written, err := m.WithJoiner(proven)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := written.Lock(); err != nil || len(lock.Changes(is)) > 0 {
+			t.Errorf("joiner %s written out has another lock: %v, %v", proven, lock.Changes(is), err)
+		}
+	}
+	for _, wrong := range []string{"oc", "auto", ""} {
+		if _, err := m.Proven(wrong); err == nil {
+			t.Errorf("auto comes to %q", wrong)
+		}
+	}
+	rows, err := m.SchemaRows(expTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range rows[0].Cells {
+		if string(c.Qualifier) == "joiner" {
+			rows[0].Cells[i].Value = []byte("glue")
+		}
+	}
+	if _, err := FromSchemaRows("t", rows); err == nil {
+		t.Error("a joiner in the table that is none is taken")
+	}
+}
+
 // A mapping with a protobuf comes back with its descriptor set; an attribute
 // whose name is longer than a row key has no row.
 func TestSchemaRows_Descriptors(t *testing.T) {

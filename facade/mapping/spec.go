@@ -34,6 +34,8 @@ type Spec struct {
 
 	file string
 	pos  map[string]position // by path
+	// proven is the joiner that auto has come to, "" while it is open.
+	proven string
 }
 
 // The fidelity profiles.
@@ -186,7 +188,7 @@ type GC struct {
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {
 	Rule string // "" for all rules
-	What string // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision
+	What string // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
 	Why  string
 }
 
@@ -204,9 +206,11 @@ const (
 	LossAbsent = "absent"
 	// LossPrecision: codec f64be rounds numbers that it does not hold exactly.
 	LossPrecision = "precision"
+	// LossNull: codec omit gives a NULL no cell, so that the attribute is absent.
+	LossNull = "null"
 )
 
-var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision}
+var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull}
 
 // Rule sends items to rows and cells.
 type Rule struct {
@@ -230,7 +234,7 @@ type Put struct {
 	// a cell without attribute that says that the item is there.
 	Attr  string
 	Cell  string // family:qualifier template
-	Codec string // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten proto(file, message)
+	Codec string // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(file, message)
 	Time  PutTime
 	// Order is which element of a list is its newest cell: OrderAppend
 	// (default) the last, OrderNewestFirst the first.

@@ -105,24 +105,39 @@ func (t *template) width() int {
 	return w
 }
 
+// elementEncoder is the encoder that a template has for {member} or {key}, nil
+// where it has none.
+func (c *put) elementEncoder() *encoder {
+	if !c.members && !c.mapKeys {
+		return nil
+	}
+	if last := c.qual.parts[len(c.qual.parts)-1]; last.slot < slotNone && last.enc != verbatim {
+		return last.enc
+	}
+	return nil
+}
+
 // isLiteral reports whether the template refers to nothing.
 func (t *template) isLiteral() bool {
 	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.lit == nil })
 }
 
-// render appends the template's text. bad is the reference whose variable has
-// no value or is outside of its encoder's domain.
+// render appends the template's text; special is the value of {attr}, {member}
+// or {key}. bad is the reference whose variable has no value or is outside of its
+// encoder's domain.
 func (t *template) render(dst []byte, vars []attr.Value, special string) (out []byte, bad *part) {
 	for i := range t.parts {
 		p := &t.parts[i]
 		switch {
 		case p.lit != nil:
 			dst = append(dst, p.lit...)
-		case p.slot < 0:
-			dst = append(dst, special...)
 		default:
+			v := attr.Value{Type: p.enc.in, Str: special}
+			if p.slot >= 0 {
+				v = vars[p.slot]
+			}
 			var ok bool
-			if dst, ok = p.enc.encodeKey(dst, vars[p.slot]); !ok {
+			if dst, ok = p.enc.encodeKey(dst, v); !ok {
 				return dst, p
 			}
 		}
@@ -160,7 +175,7 @@ func (p *part) unknownSalt(vars []attr.Value) bool {
 }
 
 // match takes text apart and sets the variables; one that has a value already
-// must get the same. special gets the text of {attr}, {member} or {key}. A
+// must get the same. special gets the value of {attr}, {member} or {key}. A
 // reference takes its fixed width, or the least up to the literal after it, or
 // the rest.
 func (t *template) match(text []byte, vars []attr.Value, special *string) bool {
@@ -185,8 +200,12 @@ func (t *template) match(text []byte, vars []attr.Value, special *string) bool {
 		}
 		switch {
 		case p.slot < 0:
+			v, ok := p.enc.decodeKey(text[:n])
+			if !ok {
+				return false
+			}
 			if special != nil {
-				*special = string(text[:n])
+				*special = v.Str
 			}
 		case p.enc.derived: // the caller renders again, and compares
 		default:

@@ -147,11 +147,14 @@ var byType codec
 
 var codecNames = map[string]codecKind{
 	"s": codecString, "n": codecNumber, "b": codecBinary, "bool": codecBool, "text": codecText, "b64": codecBase64,
-	"i64be": codecI64BE, "f64be": codecF64BE, "nord": codecOrdered, "json": codecJSON, "ddbjson": codecDDBJSON, "flatten": codecFlatten,
+	"i64be": codecI64BE, "f64be": codecF64BE, "nord": codecOrdered, "json": codecJSON, "ddbjson": codecDDBJSON, "flatten": codecFlatten, codecOmit: codecByType,
 }
 
+// codecOmit goes by type, and gives a NULL no cell.
+const codecOmit = "omit"
+
 // codecList says what parseCodec takes.
-const codecList = "s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten or proto(file, message)"
+const codecList = "s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)"
 
 // parseCodec finds a codec by its text; spec has the descriptors of protobufs.
 func parseCodec(text string, spec *Spec) (codec, error) {

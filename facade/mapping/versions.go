@@ -34,6 +34,26 @@ func (r *rule) number(vars []attr.Value) int64 {
 	return n
 }
 
+// renumbered are the variables of another version, with its key; nil where the
+// rule takes no such version.
+func (l *rules) renumbered(r *rule, vars []attr.Value, version int64) ([]attr.Value, attr.Item) {
+	vars = slices.Clone(vars)
+	vars[r.version] = attr.Int(version)
+	for slot := range r.keys {
+		if r.when[slot] != nil && r.when[slot].uses(r.version) {
+			vars[slot] = attr.Value{}
+		}
+	}
+	if !r.derive(vars) {
+		return nil, nil
+	}
+	key, ok := l.keyItem(r, vars)
+	if !ok {
+		return nil, nil
+	}
+	return vars, key
+}
+
 // copies adds the copies of the highest versions.
 func (d *decoder) copies() {
 	if !d.r.latest {
@@ -47,18 +67,8 @@ func (d *decoder) copies() {
 		}
 	}
 	for _, p := range highest {
-		vars := slices.Clone(p.vars)
-		vars[d.r.version] = attr.Int(0)
-		for slot := range d.r.keys {
-			if d.r.when[slot] != nil && d.r.when[slot].uses(d.r.version) {
-				vars[slot] = attr.Value{}
-			}
-		}
-		if !d.r.derive(vars) {
-			continue
-		}
-		key, ok := d.l.keyItem(d.r, vars)
-		if !ok {
+		vars, key := d.l.renumbered(d.r, p.vars, 0)
+		if key == nil {
 			continue
 		}
 		item := maps.Clone(p.item)

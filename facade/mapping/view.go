@@ -74,7 +74,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 			special = name
 		}
 		single := !p.byTime && !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
-			(l.schema[name].Type != attr.L || !c.listCells(r, p))
+			(l.schema[name].Type != attr.L || !r.listCells(p))
 		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
