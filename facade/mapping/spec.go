@@ -26,7 +26,7 @@ type Spec struct {
 	Compat     string
 	AcceptLoss []AcceptedLoss
 	Rules      []Rule   // the first whose When matches takes the item
-	Patterns   []string // files or folders of access patterns
+	Patterns   []string // files or folders of access patterns, beside the file
 
 	// Descriptors are the serialized FileDescriptorSets that codec proto names,
 	// by file name.
