@@ -185,7 +185,8 @@ func TestCrash_Writing(t *testing.T) {
 // everything that was acknowledged.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	for n := int32(0); n < 60; n += 3 {
+	const most = 200 // more writes than there are
+	for n := range int32(most) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
@@ -225,8 +226,8 @@ func TestFaults(t *testing.T) {
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			failing.Store(false)
 			_ = d.Close() // may tell of the failure
-			if n == 0 && !failed {
-				t.Fatal("nothing failed")
+			if n == 0 && !failed || n == most-1 && failed {
+				t.Fatalf("from write %d on: failed: %v", n, failed)
 			}
 			o.FS = crash
 			again := openTest(t, o)
@@ -241,6 +242,67 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCrash_Open crashes a store before every write to its disk while it is made,
+// and again while it is opened: it can be opened, and has what it had.
+func TestCrash_Open(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		mem := vfs.NewCrashableMem()
+		var mu sync.Mutex // guards crashes: the disk is used by several goroutines
+		var crashes []*vfs.MemFS
+		o := Options{Dir: "data", Now: clock.NewFrozen(epoch).Now}
+		o.FS = faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				mu.Lock()
+				defer mu.Unlock()
+				crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+			}
+			return nil
+		}))
+		check := func(when, want string) {
+			mu.Lock()
+			found := crashes
+			crashes = nil
+			mu.Unlock()
+			for n, fs := range found {
+				crashed, err := Open(Options{Dir: "data", FS: fs, Now: o.Now})
+				if err != nil {
+					t.Fatalf("seed %d, crash %d while it was %s: %v", seed, n, when, err)
+				}
+				if got := storeText(t, crashed); got != want {
+					t.Errorf("seed %d, crash %d while it was %s: it has\n%swant\n%s", seed, n, when, got, want)
+				}
+				if err := crashed.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		d, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("made", "")
+		createTest(t, d, "f")
+		mustMutate(t, d, "r", set("f", "q", 0, "v"))
+		want := storeText(t, d)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		crashes = nil
+		mu.Unlock()
+		if d, err = Open(o); err != nil {
+			t.Fatal(err)
+		}
+		check("opened", want)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check("closed", want)
 	}
 }
 

@@ -62,7 +62,25 @@ func (f guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) 
 	if isTable(name) && c == compaction && f.d.failed() != nil {
 		return nil, f.pause()
 	}
-	return f.guard(name, func() (vfs.File, error) { return f.FS.Create(name, c) })
+	return f.guard(name, func() (vfs.File, error) {
+		if strings.HasPrefix(f.PathBase(name), "marker.manifest.") {
+			// It names the list of files. Pebble makes both before it syncs their
+			// directory, so that a crash could leave this one alone.
+			if err := syncDir(f.FS, f.PathDir(name)); err != nil {
+				return nil, err
+			}
+		}
+		return f.FS.Create(name, c)
+	})
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // ReuseForWrite implements vfs.FS.
