@@ -29,8 +29,9 @@ const (
 // coverDead covers the gaps of a row that hold many dead cells. The caller has
 // the row's latch, so that nothing comes to be in them meanwhile. It changes
 // nothing that can be read; if it fails the next one does its work.
-func (d *DB) coverDead(w *rowBatch) {
-	if err := d.coverGaps(w.prefix, prefixEnd(bytes.Clone(w.prefix))); err != nil && d.logger != nil {
+func (d *DB) coverDead(t *table, row []byte) {
+	lower := appendRowPrefix(nil, t.def.ID, row)
+	if err := d.coverGaps(lower, prefixEnd(bytes.Clone(lower))); err != nil && d.logger != nil {
 		d.logger.Warn("store: deleted cells: " + err.Error())
 	}
 }
@@ -44,7 +45,7 @@ func (d *DB) coverGaps(lower, upper []byte) error {
 	type gap struct{ from, to []byte }
 	var gaps []gap
 	from := lower
-	before, _ := forwardSteps(it)
+	before, _ := stepsOf(it)
 	valid := it.First()
 	for cells := 0; cells < maxCoverCells && len(gaps) < maxGaps; cells++ {
 		to := upper
@@ -53,7 +54,7 @@ func (d *DB) coverGaps(lower, upper []byte) error {
 		} else if it.Error() != nil {
 			break
 		}
-		now, _ := forwardSteps(it)
+		now, _ := stepsOf(it)
 		if now-before > gapSteps {
 			gaps = append(gaps, gap{from, to})
 		}

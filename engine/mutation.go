@@ -56,7 +56,7 @@ func serverMicros(t *table, now time.Time) int64 {
 type rowBatch struct {
 	d      *DB
 	t      *table
-	b      *pebble.Batch
+	b      *pebble.Batch // nil before begin
 	latch  int
 	prefix []byte // of the row
 	key    []byte // scratch
@@ -67,10 +67,31 @@ type rowBatch struct {
 	work    int  // keys looked at, for tests
 }
 
-func (d *DB) newRowBatch(t *table, row []byte) *rowBatch {
-	return &rowBatch{
-		d: d, t: t, b: d.pebble.NewBatch(),
-		latch: d.latchOf(t.def.ID, row), prefix: appendRowPrefix(nil, t.def.ID, row),
+// begin makes w, which may have collected changes of another row, collect those
+// of a row of t.
+func (w *rowBatch) begin(t *table, row []byte) {
+	if w.b == nil {
+		w.b = w.d.pebble.NewBatch()
+	} else {
+		w.b.Reset()
+	}
+	*w = rowBatch{
+		d: w.d, t: t, b: w.b, latch: w.d.latchOf(t.def.ID, row),
+		prefix: appendRowPrefix(w.prefix[:0], t.def.ID, row), key: w.key[:0],
+	}
+}
+
+// take returns the batch of what w collected; the caller closes it.
+func (w *rowBatch) take() *pebble.Batch {
+	b := w.b
+	w.b = nil
+	return b
+}
+
+// close frees what w collected, unless it was taken.
+func (w *rowBatch) close() {
+	if w.b != nil {
+		_ = w.take().Close()
 	}
 }
 

@@ -165,7 +165,7 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	if steps.end(it) {
 		d.note(o.w.latch)
 	}
-	inside, asked := forwardSteps(it)
+	inside, asked := stepsOf(it)
 	o.w.dead += inside - asked
 	return tooMany, it.Close()
 }

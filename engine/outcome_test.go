@@ -57,8 +57,9 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 				for i := range n {
 					muts = append(muts, mutations(i)...)
 				}
-				w := d.newRowBatch(d.catalog.Load().tables["t"], []byte("r"))
-				defer func() { _ = w.b.Close() }()
+				w := rowBatch{d: d}
+				defer w.close()
+				w.begin(d.catalog.Load().tables["t"], []byte("r"))
 				if err := w.add(muts, epoch); err != nil {
 					t.Fatal(err)
 				}

@@ -27,7 +27,8 @@ type RowTx struct {
 	row   []byte
 	now   time.Time
 	scans []*Scan
-	w     *rowBatch
+	batch *rowBatch // what to collect changes in
+	w     *rowBatch // batch, once it holds what is to be committed
 	done  bool
 }
 
@@ -50,42 +51,63 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	l := &d.latches[d.latchOf(t.def.ID, row)]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The latch was chosen by the id of the table; what matters from here is
-	// what the table is now that it is held.
-	now, err := d.lookup(table)
-	if err != nil {
+	if t, err = d.lookupAgain(t); err != nil {
 		return err
 	}
-	if now.def.ID != t.def.ID {
-		return fmt.Errorf("%w: %q: deleted meanwhile", ErrTableNotFound, table)
-	}
-	tx := &RowTx{d: d, ctx: ctx, t: now, row: row, now: d.now()}
-	defer tx.end()
-	if err := fn(tx); err != nil {
+	w := &rowBatch{d: d}
+	defer w.close()
+	tx := &RowTx{d: d, ctx: ctx, t: t, row: row, now: d.now(), batch: w}
+	if err := tx.run(fn); err != nil {
 		return err
 	}
-	w := tx.w
-	if w == nil || w.b.Empty() {
+	if tx.w == nil || w.b.Empty() {
 		return nil
 	}
-	tx.w = nil // commit closes the batch
-	if w.deletes {
-		l.deletes++
-	}
-	if err := d.commit(w.b); err != nil {
+	dead := l.changed(w)
+	if err := d.commit(w.take()); err != nil {
 		return err
 	}
 	if w.flush {
 		d.flushTombstones()
 	}
-	if w.dead > deadSteps && l.deletes-l.covered >= coverDeletes {
-		l.covered = l.deletes
-		d.coverDead(w)
+	if dead {
+		d.coverDead(t, row)
 	}
 	return nil
 }
 
-// end closes what fn left open.
+// lookupAgain returns the table as it is now that a row of it is locked, whose
+// latch was chosen by the id of t.
+func (d *DB) lookupAgain(t *table) (*table, error) {
+	now, err := d.lookup(t.def.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now.def.ID != t.def.ID {
+		return nil, fmt.Errorf("%w: %q: deleted meanwhile", ErrTableNotFound, t.def.Name)
+	}
+	return now, nil
+}
+
+// changed takes notice of what w is about to change in a row of the latch,
+// which the caller holds, and tells whether dead cells are to be covered then.
+func (l *latch) changed(w *rowBatch) (dead bool) {
+	if w.deletes {
+		l.deletes++
+	}
+	if w.dead <= deadSteps || l.deletes-l.covered < coverDeletes {
+		return false
+	}
+	l.covered = l.deletes
+	return true
+}
+
+// run calls fn and closes what it left open.
+func (tx *RowTx) run(fn func(tx *RowTx) error) error {
+	defer tx.end()
+	return fn(tx)
+}
+
 func (tx *RowTx) end() {
 	tx.done = true
 	for _, s := range tx.scans {
@@ -93,9 +115,6 @@ func (tx *RowTx) end() {
 			_ = s.Close()
 			s.err = fmt.Errorf("%w: scan of a row used after its Update", ErrInvalid)
 		}
-	}
-	if tx.w != nil {
-		_ = tx.w.b.Close()
 	}
 }
 
@@ -131,12 +150,11 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 	if err := checkMutations(tx.t, muts); err != nil {
 		return err
 	}
-	w := tx.d.newRowBatch(tx.t, tx.row)
-	if err := w.add(muts, tx.now); err != nil {
-		_ = w.b.Close()
+	tx.batch.begin(tx.t, tx.row)
+	if err := tx.batch.add(muts, tx.now); err != nil {
 		return err
 	}
-	tx.w = w
+	tx.w = tx.batch
 	return nil
 }
 
@@ -221,7 +239,8 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), bytes.Compare(a.Qualifier, b.Qualifier))
 	})
-	w := tx.d.newRowBatch(tx.t, tx.row)
+	w := tx.batch
+	w.begin(tx.t, tx.row)
 	tx.w = w
 	for i := range cells {
 		c := &cells[i]

@@ -50,6 +50,8 @@ type Scan struct {
 	buffers [6][scanBufferBytes]byte
 
 	walk  walk
+	held  heldRow
+	holds bool        // the current row is in held, and the iterator before it
 	rules *columnRule // hides what they let go; nil hides nothing
 	has   bool        // cell is a cell of the current row
 	cell  Cell
@@ -234,7 +236,7 @@ func (s *Scan) advanceRow() bool {
 	case s.at == atNone:
 		valid = s.first()
 	case s.reverse:
-		valid = s.it.SeekLT(s.prefix)
+		valid = s.rowBefore()
 	case s.at == atEnd:
 		valid = s.it.Valid()
 	default:
@@ -256,11 +258,19 @@ func (s *Scan) advanceRow() bool {
 		}
 		// A row with cells of dropped families alone.
 		if s.reverse {
-			valid = s.it.SeekLT(s.prefix)
+			valid = s.rowBefore()
 		} else {
 			valid = s.it.Valid()
 		}
 	}
+}
+
+// rowBefore moves the iterator to the last cell before the current row.
+func (s *Scan) rowBefore() bool {
+	if s.holds {
+		return s.it.Valid()
+	}
+	return s.it.SeekLT(s.prefix)
 }
 
 // first moves to the end of the span where the scan begins.
@@ -298,7 +308,7 @@ func (s *Scan) startRow() bool {
 		s.rules.begin()
 	}
 	s.walk.begin(s.it, s.d.notes.Load() > 0 && s.d.takeNote(s.d.latchOf(s.t.def.ID, s.row)))
-	if s.reverse && !s.it.SeekGE(s.prefix) {
+	if s.reverse && !s.turn() {
 		return false
 	}
 	if !s.findLive() {
@@ -308,14 +318,62 @@ func (s *Scan) startRow() bool {
 	return true
 }
 
+// turn makes the first cell of the row of which the iterator is on the last one
+// the next to be read.
+func (s *Scan) turn() bool {
+	s.holds = false
+	if !s.walk.hot {
+		var err error
+		if s.holds, err = s.held.hold(s.it, s.prefix); err != nil {
+			s.err = iterError(err)
+			return false
+		}
+	}
+	return s.holds || s.it.SeekGE(s.prefix)
+}
+
+// valid tells whether there is a cell to be read.
+func (s *Scan) valid() bool {
+	if s.holds {
+		return s.held.at >= 0
+	}
+	return s.it.Valid()
+}
+
+// key returns the key of the cell to be read.
+func (s *Scan) key() []byte {
+	if s.holds {
+		return s.held.key()
+	}
+	return s.it.Key()
+}
+
+// next moves on to the next cell.
+func (s *Scan) next() bool {
+	if s.holds {
+		s.held.at--
+		return s.held.at >= 0
+	}
+	return s.it.Next()
+}
+
+// seekGE moves to the first cell at or after key.
+func (s *Scan) seekGE(key []byte) {
+	if s.holds {
+		s.held.seek(key)
+	} else {
+		s.it.SeekGE(key)
+	}
+}
+
 // findLive moves the iterator, which is valid or at the end, on to the first
 // cell of the current row whose family lives and which no rule hides; it
 // returns false at the row's end. It is called once for each cell that the
 // iterator comes to, which is the first of its column or follows the one
 // before: so versions can be counted.
 func (s *Scan) findLive() bool {
-	for s.it.Valid() {
-		k := s.it.Key()
+	for s.valid() {
+		k := s.key()
 		if !bytes.HasPrefix(k, s.prefix) {
 			return false
 		}
@@ -330,16 +388,16 @@ func (s *Scan) findLive() bool {
 			}
 			// What a rule lets go it also lets go of the column's older cells.
 			s.seek = prefixEnd(append(s.seek[:0], k[:len(k)-timestampLen]...))
-			s.it.SeekGE(s.seek)
+			s.seekGE(s.seek)
 			continue
 		}
 		next, ok := s.t.nextLive(ordinal)
 		if !ok {
-			s.it.SeekGE(s.rowEnd())
+			s.seekGE(s.rowEnd())
 			return false
 		}
 		s.seek = appendOrdinal(append(s.seek[:0], s.prefix...), next)
-		s.it.SeekGE(s.seek)
+		s.seekGE(s.seek)
 	}
 	return false
 }
@@ -364,14 +422,18 @@ func (s *Scan) NextCell() bool {
 		return false
 	case atFresh:
 	case atCell:
-		s.walk.next(s.it)
+		if s.holds || !s.walk.hot {
+			s.next()
+		} else {
+			s.walk.next(s.it)
+		}
 	case atSkip:
 		// Most columns have one version, and stepping past it is cheaper.
-		if s.walk.hot || s.it.Next() && bytes.Compare(s.it.Key(), s.target) < 0 {
-			s.it.SeekGE(s.target)
+		if s.walk.hot || s.next() && bytes.Compare(s.key(), s.target) < 0 {
+			s.seekGE(s.target)
 		}
 	case atSeek:
-		s.it.SeekGE(s.target)
+		s.seekGE(s.target)
 	}
 	if s.at != atFresh && !s.findLive() || !s.load() {
 		if s.err == nil {
@@ -389,7 +451,7 @@ func (s *Scan) NextCell() bool {
 
 // load reads the cell under the iterator.
 func (s *Scan) load() bool {
-	k := s.it.Key()
+	k := s.key()
 	rest := k[len(s.prefix):]
 	columnLen := len(rest) - timestampLen
 	if !bytes.Equal(rest[:columnLen], s.column) {
@@ -411,12 +473,16 @@ func (s *Scan) load() bool {
 		}
 	}
 	s.cell.Timestamp = keyTimestamp(k)
-	value, err := s.it.ValueAndErr()
-	if err != nil {
-		s.err = iterError(err)
-		return false
+	if s.holds {
+		s.cell.Value = s.held.value()
+	} else {
+		value, err := s.it.ValueAndErr()
+		if err != nil {
+			s.err = iterError(err)
+			return false
+		}
+		s.cell.Value = value
 	}
-	s.cell.Value = value
 	s.has = true
 	return true
 }
@@ -470,7 +536,7 @@ func (s *Scan) seekTo(key []byte) {
 	case atNone, atEnd:
 		return
 	case atFresh, atCell:
-		if s.it == nil || !s.it.Valid() || bytes.Compare(key, s.it.Key()) <= 0 {
+		if s.it == nil || !s.valid() || bytes.Compare(key, s.key()) <= 0 {
 			return
 		}
 	case atSkip, atSeek:
@@ -541,7 +607,7 @@ const (
 // begin starts the walk through a row, hot if the row's latch has a note.
 func (w *walk) begin(it *pebble.Iterator, hot bool) {
 	w.hot = hot
-	w.steps, w.calls = forwardSteps(it)
+	w.steps, w.calls = stepsOf(it)
 }
 
 // next moves the iterator, which is valid, to the next cell.
@@ -558,7 +624,7 @@ func (w *walk) end(it *pebble.Iterator) bool {
 	if w.hot {
 		return false
 	}
-	steps, calls := forwardSteps(it)
+	steps, calls := stepsOf(it)
 	steps, calls = steps-w.steps, calls-w.calls
 	return steps-calls > manySteps+calls*seekSteps
 }
@@ -583,9 +649,10 @@ func (d *DB) note(latch int) {
 	}
 }
 
-// forwardSteps returns how many steps the iterator has made inside, and how
-// many it was asked for.
-func forwardSteps(it *pebble.Iterator) (inside, asked int) {
+// stepsOf returns how many steps the iterator has made inside, and how many it
+// was asked for.
+func stepsOf(it *pebble.Iterator) (inside, asked int) {
 	s := it.Stats()
-	return s.ForwardStepCount[pebble.InternalIterCall], s.ForwardStepCount[pebble.InterfaceCall]
+	return s.ForwardStepCount[pebble.InternalIterCall] + s.ReverseStepCount[pebble.InternalIterCall],
+		s.ForwardStepCount[pebble.InterfaceCall] + s.ReverseStepCount[pebble.InterfaceCall]
 }

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// UpdateRows is Update for many rows: it locks them and calls fn with the place
+// of each in rows, in order, and returns the error of each. The changes of a
+// row apply all or none, whatever becomes of other rows; a row that is there
+// twice is changed twice. It costs less than as many calls of Update: rows are
+// locked and committed some at a time, and wait for the disk together.
+func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
+	errs := make([]error, len(rows))
+	fail := func(from int, err error) []error {
+		for i := from; i < len(errs); i++ {
+			if errs[i] == nil {
+				errs[i] = err
+			}
+		}
+		return errs
+	}
+	if err := d.enter(); err != nil {
+		return fail(0, err)
+	}
+	defer d.leave()
+	g := rowGroup{d: d, batch: rowBatch{d: d}}
+	defer g.batch.close()
+	for first := 0; first < len(rows); {
+		n, err := g.update(ctx, table, rows[first:], errs[first:], func(i int, tx *RowTx) error { return fn(first+i, tx) })
+		if err != nil {
+			fail(first, err)
+			break
+		}
+		first += n
+	}
+	if g.applied && d.write.Sync {
+		if err := d.syncLog(); err != nil {
+			return fail(0, err)
+		}
+	}
+	return errs
+}
+
+const (
+	// groupRows and groupBytes bound what UpdateRows commits at once, and so
+	// how long others wait for a row.
+	groupRows  = 128
+	groupBytes = 256 << 10
+)
+
+// rowGroup is rows that are locked and committed together. It serves one group
+// after the other.
+type rowGroup struct {
+	d       *DB
+	batch   rowBatch // of one row after the other
+	applied bool     // something was, without waiting for the disk
+
+	rows  [][]byte
+	latch [groupRows]uint8 // the index of each row's
+	// The rows of a latch form a list: last is 1 + the place of its last row,
+	// and before that of the row before each, 0 for none.
+	last   [latches]uint8
+	before [groupRows]uint8
+}
+
+// gather takes the first of rows as the group. They are all different: the
+// changes of a row are worked out from what the store holds.
+func (g *rowGroup) gather(id uint32, rows [][]byte) {
+	g.last = [latches]uint8{}
+	n := 0
+	for ; n < min(len(rows), groupRows); n++ {
+		l := g.d.latchOf(id, rows[n])
+		for i := g.last[l]; i > 0; i = g.before[i-1] {
+			if bytes.Equal(rows[i-1], rows[n]) {
+				g.rows = rows[:n]
+				return
+			}
+		}
+		g.latch[n], g.before[n], g.last[l] = uint8(l), g.last[l], uint8(n+1)
+	}
+	g.rows = rows[:n]
+}
+
+// lock takes the latches of the group and returns what gives them back.
+func (g *rowGroup) lock() (unlock func()) {
+	var held [latches / 64]uint64
+	for i := range g.rows {
+		held[g.latch[i]/64] |= 1 << (g.latch[i] % 64)
+	}
+	each := func(f func(l *latch)) {
+		for word, set := range held {
+			for ; set != 0; set &= set - 1 {
+				f(&g.d.latches[word*64+bits.TrailingZeros64(set)])
+			}
+		}
+	}
+	each(func(l *latch) { l.mu.Lock() })
+	return func() { each(func(l *latch) { l.mu.Unlock() }) }
+}
+
+// update changes the first n of rows and puts the error of each into errs. An
+// error of its own is that of all rows that have none.
+func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs []error, fn func(i int, tx *RowTx) error) (n int, err error) {
+	d := g.d
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	t, err := d.lookup(table)
+	if err != nil {
+		return 0, err
+	}
+	g.gather(t.def.ID, rows)
+	defer g.lock()()
+	if t, err = d.lookupAgain(t); err != nil {
+		return 0, err
+	}
+	all := d.pebble.NewBatch()
+	defer func() {
+		if all != nil {
+			_ = all.Close()
+		}
+	}()
+	var flush bool
+	var dead []int // rows whose dead cells are to be covered
+	txs, now := make([]RowTx, len(g.rows)), d.now()
+	for ; n < len(g.rows) && all.Len() < groupBytes; n++ {
+		tx := &txs[n]
+		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], now: now, batch: &g.batch}
+		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
+			continue
+		}
+		if err := all.Apply(tx.w.b, nil); err != nil {
+			return 0, fmt.Errorf("engine: update rows: %w", err)
+		}
+		flush = flush || tx.w.flush
+		if d.latches[g.latch[n]].changed(tx.w) {
+			dead = append(dead, n)
+		}
+	}
+	if all.Empty() {
+		return n, nil
+	}
+	b := all
+	all = nil // apply closes it
+	if err := d.apply(b, pebble.NoSync); err != nil {
+		return 0, err
+	}
+	g.applied = true
+	if flush {
+		d.flushTombstones()
+	}
+	for _, i := range dead {
+		d.coverDead(t, g.rows[i])
+	}
+	return n, nil
+}
