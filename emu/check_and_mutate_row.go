@@ -81,5 +81,5 @@ func (s *Server) branch(t *engine.Table, field string, muts []*btpb.Mutation) ([
 	if err := s.limit(len(muts), maxMutations, field, "mutations"); err != nil {
 		return nil, err
 	}
-	return s.mutations(t, field, muts)
+	return s.mutations(nil, t, field, muts)
 }

@@ -3,6 +3,7 @@ package emu
 import (
 	"bytes"
 	"math"
+	"slices"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -69,17 +70,18 @@ func (s *Server) checkMutationCount(field string, n int) error {
 	return s.limit(n, maxMutations, field, "mutations")
 }
 
-// mutations validates the mutations of a row of t and converts them. The
-// result shares the bytes of muts.
-func (s *Server) mutations(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
-	out := make([]engine.Mutation, len(muts))
+// mutations validates the mutations of a row of t and appends them to dst,
+// converted. The result shares the bytes of muts.
+func (s *Server) mutations(dst []engine.Mutation, t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
+	dst = slices.Grow(dst, len(muts))
 	for i, m := range muts {
-		var err error
-		if out[i], err = s.mutation(t, listed{field, i}, m); err != nil {
+		converted, err := s.mutation(t, listed{field, i}, m)
+		if err != nil {
 			return nil, err
 		}
+		dst = append(dst, converted)
 	}
-	return out, nil
+	return dst, nil
 }
 
 // listed is an element of a repeated field, whose name is put together for an

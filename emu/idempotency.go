@@ -42,41 +42,35 @@ func checkIdempotency(field string, id *btpb.Idempotency, now time.Time) error {
 	return nil
 }
 
-// mutateOnce applies muts unless the token of id was used on the row within
-// the window.
-func (s *Server) mutateOnce(ctx context.Context, table string, key []byte, muts []engine.Mutation, field string, id *btpb.Idempotency) error {
-	var period int64
-	err := s.db.Update(ctx, table, key, func(tx *engine.RowTx) error {
-		now := tx.Now()
-		if err := checkIdempotency(field, id, now); err != nil {
-			return err
-		}
-		period = idempotencyPeriod(now)
-		names := [2]string{
-			idempotencyName(period, tx.Table().ID, key, id.GetToken()),
-			idempotencyName(period-1, tx.Table().ID, key, id.GetToken()),
-		}
-		for _, name := range names {
-			used, err := tx.Resource(name)
-			switch {
-			case errors.Is(err, engine.ErrResourceNotFound):
-				continue
-			case err != nil:
-				return err
-			}
-			if len(used) == 8 && now.UnixMicro()-int64(binary.BigEndian.Uint64(used)) < idempotencyWindow.Microseconds() {
-				return nil
-			}
-		}
-		if err := tx.Mutate(muts); err != nil {
-			return err
-		}
-		return tx.PutResource(names[0], binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro())))
-	})
-	if err == nil {
-		s.forgetTokens(ctx, period)
+// mutateOnce applies muts to the row of tx unless the token of id was used on it
+// within the window. It returns the period of the token; what is older can be
+// forgotten once tx is done.
+func mutateOnce(tx *engine.RowTx, key []byte, muts []engine.Mutation, field string, id *btpb.Idempotency) (period int64, err error) {
+	now := tx.Now()
+	if err := checkIdempotency(field, id, now); err != nil {
+		return 0, err
 	}
-	return err
+	period = idempotencyPeriod(now)
+	names := [2]string{
+		idempotencyName(period, tx.Table().ID, key, id.GetToken()),
+		idempotencyName(period-1, tx.Table().ID, key, id.GetToken()),
+	}
+	for _, name := range names {
+		used, err := tx.Resource(name)
+		switch {
+		case errors.Is(err, engine.ErrResourceNotFound):
+			continue
+		case err != nil:
+			return 0, err
+		}
+		if len(used) == 8 && now.UnixMicro()-int64(binary.BigEndian.Uint64(used)) < idempotencyWindow.Microseconds() {
+			return period, nil
+		}
+	}
+	if err := tx.Mutate(muts); err != nil {
+		return 0, err
+	}
+	return period, tx.PutResource(names[0], binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro())))
 }
 
 // forgetTokens removes the tokens of periods that no lookup tries any more,

@@ -71,6 +71,13 @@ const (
 	// one after the other. Their stacks have grown already, which is a tenth of
 	// a small call's time; calls beyond them get goroutines of their own.
 	streamWorkers = 16
+	// streamWindowBytes and connWindowBytes are how much of a request, and of
+	// all requests of a connection, may be under way before the server has read
+	// it. They are fixed: to find out better ones, gRPC has every request
+	// answered by a ping and waits for its answer, which on a loopback takes as
+	// long as a small call.
+	streamWindowBytes = 1 << 20
+	connWindowBytes   = 4 << 20
 	// maxMessageBytes bounds a response of ReadRows with several rows,
 	// including the protocol's overhead.
 	maxMessageBytes = 1<<20 - 1
@@ -79,8 +86,10 @@ const (
 	// emulator keep: the official Go and Python clients cannot read a row that
 	// goes on in the next message. For Go see also wantsWholeRows.
 	maxRowMessageBytes = 4<<20 - 64<<10
-	// targetMessageBytes is the size at which a response of ReadRows is sent.
+	// targetMessageBytes is the size at which a response of ReadRows is sent,
+	// and firstMessageBytes that of the first: who waits for it has nothing yet.
 	targetMessageBytes = 256 << 10
+	firstMessageBytes  = 32 << 10
 	// maxChunkValueBytes is the largest piece of a value in one chunk. With the
 	// largest row key, family and qualifier it still fits into maxMessageBytes.
 	maxChunkValueBytes = 960 << 10
@@ -91,8 +100,4 @@ const (
 	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.
 	maxEntriesPerMessage = 10_000
-	// A MutateRows request is applied by one goroutine for each
-	// minEntriesPerWorker entries, up to maxEntryWorkers.
-	minEntriesPerWorker = 16
-	maxEntryWorkers     = 16
 )

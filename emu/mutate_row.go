@@ -2,8 +2,6 @@ package emu
 
 import (
 	"context"
-	"hash/maphash"
-	"sync"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -32,20 +30,34 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 // mutateRow validates and applies the mutations of a row, once if they carry a
 // token.
 func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte, muts []*btpb.Mutation, id *btpb.Idempotency) error {
-	if err := s.checkRowKey("row_key", key); err != nil {
-		return err
-	}
-	if err := s.checkMutationCount("mutations", len(muts)); err != nil {
-		return err
-	}
-	converted, err := s.mutations(table, "mutations", muts)
+	converted, err := s.rowMutations(nil, table, key, muts)
 	if err != nil {
 		return err
 	}
-	if id != nil {
-		return toStatus(s.mutateOnce(ctx, table.Name, key, converted, "idempotency", id))
+	if id == nil {
+		return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
 	}
-	return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
+	var period int64
+	err = s.db.Update(ctx, table.Name, key, func(tx *engine.RowTx) error {
+		period, err = mutateOnce(tx, key, converted, "idempotency", id)
+		return err
+	})
+	if err == nil {
+		s.forgetTokens(ctx, period)
+	}
+	return toStatus(err)
+}
+
+// rowMutations validates a row's key and its mutations and appends these,
+// converted, to dst.
+func (s *Server) rowMutations(dst []engine.Mutation, table *engine.Table, key []byte, muts []*btpb.Mutation) ([]engine.Mutation, error) {
+	if err := s.checkRowKey("row_key", key); err != nil {
+		return nil, err
+	}
+	if err := s.checkMutationCount("mutations", len(muts)); err != nil {
+		return nil, err
+	}
+	return s.mutations(dst, table, "mutations", muts)
 }
 
 // MutateRows applies each entry as MutateRow does, entries of one row in the
@@ -80,12 +92,13 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 			return toStatus(err)
 		}
 		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part)), RateLimitInfo: rate}
+		slab, ok := make([]btpb.MutateRowsResponse_Entry, len(part)), &statuspb.Status{}
 		for i, err := range errs {
-			st := &statuspb.Status{}
+			slab[i].Index, slab[i].Status = int64(first+i), ok
 			if err != nil {
-				st = status.Convert(err).Proto()
+				slab[i].Status = status.Convert(err).Proto()
 			}
-			resp.Entries[i] = &btpb.MutateRowsResponse_Entry{Index: int64(first + i), Status: st}
+			resp.Entries[i] = &slab[i]
 		}
 		if err := stream.Send(resp); err != nil {
 			return err
@@ -106,34 +119,31 @@ func (s *Server) rateLimit(ctx context.Context) *btpb.RateLimitInfo {
 	return &btpb.RateLimitInfo{Period: durationpb.New(10 * time.Millisecond), Factor: 1.3}
 }
 
-// mutateEntries applies entries and returns the outcome of each. Entries of
-// the same row keep their order; others are applied side by side, so that a
-// store on disk syncs many with one write.
+// mutateEntries applies entries and returns the outcome of each.
 func (s *Server) mutateEntries(ctx context.Context, table *engine.Table, entries []*btpb.MutateRowsRequest_Entry) []error {
-	errs := make([]error, len(entries))
-	apply := func(i int) {
-		// A panic in a goroutine of ours would end the process.
-		defer s.recoverPanic("google.bigtable.v2.Bigtable/MutateRows", &errs[i])
-		errs[i] = s.mutateRow(ctx, table, entries[i].GetRowKey(), entries[i].GetMutations(), entries[i].GetIdempotency())
+	keys := make([][]byte, len(entries))
+	for i, e := range entries {
+		keys[i] = e.GetRowKey()
 	}
-	workers := uint64(min(len(entries)/minEntriesPerWorker, maxEntryWorkers))
-	if workers < 2 {
-		for i := range entries {
-			apply(i)
+	var converted []engine.Mutation
+	var period int64 // of the last token
+	errs := s.db.UpdateRows(ctx, table.Name, keys, func(i int, tx *engine.RowTx) (err error) {
+		if converted, err = s.rowMutations(converted[:0], table, keys[i], entries[i].GetMutations()); err != nil {
+			return err
 		}
-		return errs
+		id := entries[i].GetIdempotency()
+		if id == nil {
+			return tx.Mutate(converted)
+		}
+		p, err := mutateOnce(tx, keys[i], converted, "idempotency", id)
+		period = max(period, p)
+		return err
+	})
+	for i, err := range errs {
+		errs[i] = toStatus(err)
 	}
-	var wg sync.WaitGroup
-	seed := maphash.MakeSeed()
-	for w := range workers {
-		wg.Go(func() {
-			for i, e := range entries {
-				if maphash.Bytes(seed, e.GetRowKey())%workers == w {
-					apply(i)
-				}
-			}
-		})
+	if period > 0 {
+		s.forgetTokens(ctx, period)
 	}
-	wg.Wait()
 	return errs
 }

@@ -50,8 +50,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		return err
 	}
 	r := &rowReader{
-		program:      program,
-		out:          &rowChunks{send: stream.Send, wholeRows: wantsWholeRows(ctx), rowLimitBytes: s.rowLimitBytes()},
+		program: program,
+		out: &rowChunks{
+			send: stream.Send, sendCopies: s.sendCopies, wholeRows: wantsWholeRows(ctx), rowLimitBytes: s.rowLimitBytes(),
+		},
 		limit:        req.GetRowsLimit(),
 		tellsScanned: features.GetLastScannedRowResponses(),
 	}

@@ -13,10 +13,12 @@ import (
 // family and the qualifier only where they change; many rows a message; values
 // above maxChunkValueBytes in pieces, all but the last with the value's size;
 // commit_row on the last chunk of a row. A message ends within a row only if
-// the row does not fit into maxRowMessageBytes. Each message has memory of its own, since it
-// belongs to its receiver once it is sent.
+// the row does not fit into maxRowMessageBytes. Each message has memory of its
+// own, since it belongs to its receiver once it is sent, unless sending copies.
 type rowChunks struct {
 	send func(*btpb.ReadRowsResponse) error
+	// sendCopies says that the memory of a message is free again once it is sent.
+	sendCopies bool
 	// wholeRows never ends a message within a row, however large it becomes.
 	wholeRows bool
 	// rowLimitBytes is the size of a row above which it cannot be read; 0 is
@@ -29,10 +31,13 @@ type rowChunks struct {
 	family    string // of the previous cell of the row
 	qualifier []byte // likewise, a copy
 
+	sent bool                   // there was a message before resp
 	resp *btpb.ReadRowsResponse // being filled; nil when empty
 	size int                    // its serialized size, or a bit more
 	buf  []byte                 // memory for its bytes
 	slab []btpb.ReadRowsResponse_CellChunk
+	// Of messages that were copied: their chunks, and the memory of a list of them.
+	free, list []*btpb.ReadRowsResponse_CellChunk
 	// What chunks of resp share: rows of a table are much alike.
 	named struct {
 		family     *wrapperspb.StringValue
@@ -121,7 +126,7 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	}
 	chunks[len(chunks)-1].RowStatus = w.named.commit
 	w.committed, w.committedSize = len(chunks), w.size
-	if w.size >= targetMessageBytes {
+	if w.size >= targetMessageBytes || !w.sent && w.size >= firstMessageBytes {
 		err = w.flush()
 	}
 	return w.cells, err
@@ -144,9 +149,16 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 		}
 	}
 	if w.resp == nil {
-		w.resp = &btpb.ReadRowsResponse{}
+		w.resp, w.list = &btpb.ReadRowsResponse{Chunks: w.list}, nil
 	}
 	w.size += size
+	if n := len(w.free); n > 0 {
+		c := w.free[n-1]
+		w.free = w.free[:n-1]
+		c.Reset()
+		w.resp.Chunks = append(w.resp.GetChunks(), c)
+		return c, nil
+	}
 	if len(w.slab) == 0 {
 		// Grow with the message: point reads need one or two.
 		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.GetChunks())), 256))
@@ -165,11 +177,20 @@ func (w *rowChunks) keep(b []byte) []byte {
 	if len(b) > cap(w.buf)-len(w.buf) {
 		// What was kept stays where it is; only the tail of the old memory is
 		// lost.
-		w.buf = make([]byte, 0, max(len(b), min(max(512, 2*cap(w.buf)), 64<<10)))
+		w.buf = make([]byte, 0, max(len(b), min(max(512, 2*cap(w.buf)), w.maxBuf())))
 	}
 	n := len(w.buf)
 	w.buf = append(w.buf, b...)
 	return w.buf[n:len(w.buf):len(w.buf)]
+}
+
+// maxBuf is how much memory is taken at once. That of a message that is copied
+// is soon large enough for all of the next.
+func (w *rowChunks) maxBuf() int {
+	if w.sendCopies {
+		return 2 * targetMessageBytes
+	}
+	return 64 << 10
 }
 
 // flush sends the message that is being filled, if there is one.
@@ -178,11 +199,20 @@ func (w *rowChunks) flush() error {
 	if resp == nil {
 		return nil
 	}
-	w.resp, w.size, w.buf, w.slab = nil, 0, nil, nil
+	w.resp, w.size = nil, 0
 	clear(w.named.qualifiers[:])
 	w.named.family, w.named.commit = nil, nil
 	w.committed, w.committedSize = 0, 0
-	return w.send(resp)
+	w.sent = true
+	if err := w.send(resp); err != nil {
+		return err
+	}
+	if w.sendCopies {
+		w.buf, w.free, w.list = w.buf[:0], append(w.free, resp.GetChunks()...), resp.GetChunks()[:0]
+	} else {
+		w.buf, w.slab = nil, nil
+	}
+	return nil
 }
 
 // flushCommitted sends the whole rows of the message and keeps the rest.
@@ -190,12 +220,15 @@ func (w *rowChunks) flushCommitted() error {
 	chunks, size := w.resp.GetChunks(), w.size-w.committedSize
 	rest := chunks[w.committed:]
 	w.resp.Chunks = chunks[:w.committed]
+	if len(rest) > 0 {
+		w.buf = nil // it holds what the rest is made of
+	}
 	if err := w.flush(); err != nil {
 		return err
 	}
 	if len(rest) > 0 {
 		// The chunks move; their array stays with the message that is gone.
-		w.resp = &btpb.ReadRowsResponse{Chunks: append([]*btpb.ReadRowsResponse_CellChunk(nil), rest...)}
+		w.resp, w.list = &btpb.ReadRowsResponse{Chunks: append([]*btpb.ReadRowsResponse_CellChunk(nil), rest...)}, nil
 		w.size = size
 	}
 	return nil

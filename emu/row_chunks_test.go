@@ -1,6 +1,8 @@
 package emu
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -8,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 )
@@ -96,6 +99,53 @@ func TestClientFeatures_BadHeaders(t *testing.T) {
 		got := new(Server).clientFeatures(metadata.NewIncomingContext(t.Context(), metadata.Pairs("bigtable-features", v))).GetReverseScans()
 		if want := v == "CAE"; got != want {
 			t.Errorf("%q: got %v", v, got)
+		}
+	}
+}
+
+// TestRowChunks_SendCopies sends rows that fill messages, go on in the next and
+// are large, with memory that is used again once a message was sent: those who
+// copied it have the same as those who kept it.
+func TestRowChunks_SendCopies(t *testing.T) {
+	t.Parallel()
+	send := func(copies bool) []*btpb.ReadRowsResponse {
+		var out []*btpb.ReadRowsResponse
+		w := &rowChunks{sendCopies: copies, send: func(r *btpb.ReadRowsResponse) error {
+			if copies {
+				r = proto.CloneOf(r)
+			}
+			out = append(out, r)
+			return nil
+		}}
+		for i, row := range []struct{ cells, bytes int }{
+			{1, 0}, {3, 100}, {2000, 100}, {1000, 10}, {1, 200 << 10}, {5, 200 << 10}, {1, 3 << 20}, {7, 900 << 10}, {3, 1}, {300, 5000}, {1, 1},
+		} {
+			w.begin(fmt.Appendf(nil, "row%d", i))
+			for c := range row.cells {
+				err := w.add(&filter.Cell{
+					Family: []string{"f", "g"}[c*2/row.cells], Qualifier: fmt.Appendf(nil, "q%d", c/2), TimestampMicros: int64(c),
+					Value: bytes.Repeat([]byte{byte(i + c)}, row.bytes), Label: []string{"", "l"}[c%2],
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if cells, err := w.commit(); err != nil || cells != int64(row.cells) {
+				t.Fatal(cells, err)
+			}
+		}
+		if err := w.flush(); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	kept, copied := send(false), send(true)
+	if len(kept) < 9 || len(kept) != len(copied) {
+		t.Fatalf("%d messages, %d that were copied", len(kept), len(copied))
+	}
+	for i := range kept {
+		if !proto.Equal(kept[i], copied[i]) {
+			t.Errorf("message %d, of %d bytes, is another if it is copied, of %d", i, proto.Size(kept[i]), proto.Size(copied[i]))
 		}
 	}
 }

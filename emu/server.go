@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
 )
@@ -54,6 +55,9 @@ type (
 	dataService struct {
 		btpb.UnimplementedBigtableServer
 		*Server
+		// sendCopies says that a message is copied when it is sent, and that
+		// nobody keeps it.
+		sendCopies bool
 	}
 	tableAdminService struct {
 		btapb.UnimplementedBigtableTableAdminServer
@@ -90,7 +94,10 @@ func New(o Options) (*Server, error) {
 		grpc.StreamInterceptor(o.StreamInterceptor),
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
 		grpc.MaxSendMsgSize(maxReceiveBytes),
+		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.StaticStreamWindowSize(streamWindowBytes),
+		grpc.StaticConnWindowSize(connWindowBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default
 		// policy would end their connections for it.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
@@ -102,8 +109,8 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	s.register(s.grpc, s.withResponseParams(s.guard(&btpb.Bigtable_ServiceDesc)))
-	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc))
+	s.register(s.grpc, s.withResponseParams(s.guard(&btpb.Bigtable_ServiceDesc)), dataService{Server: s, sendCopies: o.StreamInterceptor == nil})
+	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc), dataService{Server: s})
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for service := range s.grpc.GetServiceInfo() {
@@ -113,9 +120,9 @@ func New(o Options) (*Server, error) {
 }
 
 // register adds the services, each method guarded, to a gRPC server or a
-// channel. data is the guarded data service.
-func (s *Server) register(r grpc.ServiceRegistrar, data *grpc.ServiceDesc) {
-	r.RegisterService(data, dataService{Server: s})
+// channel. data is the guarded description of the data service impl.
+func (s *Server) register(r grpc.ServiceRegistrar, data *grpc.ServiceDesc, impl dataService) {
+	r.RegisterService(data, impl)
 	r.RegisterService(s.guard(&btapb.BigtableTableAdmin_ServiceDesc), tableAdminService{Server: s})
 	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{Server: s})
 	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{Server: s})

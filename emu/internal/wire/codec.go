@@ -1,0 +1,66 @@
+// Package wire is the gRPC codec of the server: protobuf, with code of its own
+// for the messages that carry most bytes, which are responses of ReadRows and
+// requests that set cells. That code knows the usual forms of these messages;
+// package proto does all others, and says what is wrong with those that are not
+// well-formed.
+package wire
+
+import (
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/encoding"
+	protocodec "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// Codec implements [encoding.CodecV2].
+type Codec struct {
+	others    encoding.CodecV2
+	responses responsePool
+}
+
+// NewCodec returns the codec.
+func NewCodec() *Codec { return &Codec{others: encoding.GetCodecV2(protocodec.Name)} }
+
+// Name is that of the codec of gRPC whose place it takes.
+func (c *Codec) Name() string { return protocodec.Name }
+
+// Marshal returns the wire form of v, which it does not keep.
+func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
+	resp, ok := v.(*btpb.ReadRowsResponse)
+	if !ok {
+		return c.others.Marshal(v)
+	}
+	size, ok := readRowsSize(resp)
+	if !ok {
+		return c.others.Marshal(v)
+	}
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		return mem.BufferSlice{mem.SliceBuffer(appendReadRows(make([]byte, 0, size), resp))}, nil
+	}
+	buf := c.responses.Get(size)
+	*buf = appendReadRows((*buf)[:0], resp)
+	return mem.BufferSlice{mem.NewBuffer(buf, &c.responses)}, nil
+}
+
+// Unmarshal reads the message v from its wire form. Byte fields of v may share
+// memory with each other, and with nothing else.
+func (c *Codec) Unmarshal(data mem.BufferSlice, v any) error {
+	switch m := v.(type) {
+	case *btpb.MutateRowsRequest:
+		return unmarshal(data, m, (*decoder).mutateRows)
+	case *btpb.MutateRowRequest:
+		return unmarshal(data, m, (*decoder).mutateRow)
+	}
+	return c.others.Unmarshal(data, v)
+}
+
+func unmarshal[M proto.Message](data mem.BufferSlice, m M, read func(*decoder, []byte, M) bool) error {
+	src := data.Materialize()
+	proto.Reset(m)
+	if read(&decoder{}, src, m) {
+		return nil
+	}
+	proto.Reset(m)
+	return proto.Unmarshal(src, m)
+}
