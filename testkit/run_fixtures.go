@@ -106,10 +106,8 @@ func reportFixture(t *testing.T, r *fixtures.Report) {
 	for _, p := range r.Patterns {
 		t.Run(subtestName("pattern", p.ID), func(t *testing.T) {
 			t.Helper()
-			for _, f := range r.Failures {
-				if f.Pattern == p.ID {
-					t.Error(f)
-				}
+			for _, f := range r.FailuresOfPattern(p.ID) {
+				t.Error(f)
 			}
 			if p.Differences > 0 {
 				t.Errorf("%d differences", p.Differences)
