@@ -687,10 +687,12 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".attr", CodeSyntax, `a second "*"`, "one a rule")
 	case p.star && !hasAttr && c.spec.Fidelity == FidelityBlob && spec.Codec != "" && spec.Codec != "ddbjson":
 		c.fail(path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
+	case p.star && !hasAttr && p.codec.kind == codecProto:
+		p.whole = true
 	case p.star && !hasAttr && (spec.Codec == "ddbjson" || c.spec.Fidelity == FidelityBlob):
 		p.whole, p.codec = true, codec{kind: codecDDBJSON}
 	case p.star && !hasAttr:
-		c.fail(path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson")
+		c.fail(path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	case p.star:
 	case p.presence && spec.Codec != "":
 		c.fail(path+".codec", CodeSyntax, "a presence cell has no value", "no codec")

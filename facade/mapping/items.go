@@ -307,7 +307,7 @@ func (d *decoder) value(p *partial, put *put, name, special string, c column) er
 	case put.presence:
 		return nil
 	case put.whole:
-		rest, err := attr.UnmarshalItem(newest.Value)
+		rest, err := put.all(newest.Value, d.l.itemSchema())
 		if err != nil {
 			return d.l.corrupt(d.r, d.row, c, err)
 		}
@@ -352,6 +352,15 @@ func (d *decoder) value(p *partial, put *put, name, special string, c column) er
 	}
 	p.item[name] = v
 	return nil
+}
+
+// all is the inverse of placer.all.
+func (c *put) all(value []byte, schema Schema) (attr.Item, error) {
+	if c.codec.kind != codecProto {
+		return attr.UnmarshalItem(value)
+	}
+	v, err := c.codec.decode(value, schema)
+	return v.Map, err
 }
 
 // listColumn reports whether each version of the column is an element.

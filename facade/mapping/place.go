@@ -272,7 +272,11 @@ func (p *placer) attributes() *Error {
 		}
 	}
 	if p.r.star != nil && p.r.star.whole {
-		if err := p.cell(p.r.star, "", p.l.cellTime(p.r.star, p.vars, p.item, p.time), attr.AppendItemJSON(nil, rest)); err != nil {
+		value, err := p.all(p.r.star, rest)
+		if err != nil {
+			return err
+		}
+		if err := p.cell(p.r.star, "", p.l.cellTime(p.r.star, p.vars, p.item, p.time), value); err != nil {
 			return err
 		}
 	}
@@ -283,6 +287,56 @@ func (p *placer) attributes() *Error {
 	}
 	return nil
 }
+
+// all is the value of the cell that has all attributes of rest. Those that a
+// message has no form of are kept aside.
+func (p *placer) all(put *put, rest attr.Item) ([]byte, *Error) {
+	if put.codec.kind != codecProto {
+		return attr.AppendItemJSON(nil, rest), nil
+	}
+	schema := p.l.itemSchema()
+	value, ok := put.codec.encode(attr.MapOf(rest), schema)
+	if ok {
+		return value, nil
+	}
+	aside := func(name string) *Error {
+		if !p.l.sidecar {
+			return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no place in the message", clip(attr.AppendJSON(nil, rest[name]))), put.codec.expected(schema)+", or a family _t for exceptions")
+		}
+		p.extras[name] = rest[name]
+		return nil
+	}
+	message, all := attr.Item{}, slices.Sorted(maps.Keys(rest))
+	for _, name := range all {
+		if _, ok := put.codec.encode(attr.MapOf(attr.Item{name: rest[name]}), schema); ok {
+			message[name] = rest[name]
+		} else if err := aside(name); err != nil {
+			return nil, err
+		}
+	}
+	if value, ok = put.codec.encode(attr.MapOf(message), schema); ok {
+		return value, nil
+	}
+	clear(message) // of a oneof, the first
+	for _, name := range all {
+		if _, told := p.extras[name]; told {
+			continue
+		}
+		message[name] = rest[name]
+		if next, ok := put.codec.encode(attr.MapOf(message), schema); ok {
+			value = next
+			continue
+		}
+		delete(message, name)
+		if err := aside(name); err != nil {
+			return nil, err
+		}
+	}
+	return value, nil
+}
+
+// itemSchema is the schema of an item as a map of its attributes.
+func (l *rules) itemSchema() Schema { return Schema{Type: attr.M, Keys: l.schema} }
 
 // unknown keeps an attribute that no put takes, if the mapping says so.
 func (p *placer) unknown(name string) *Error {

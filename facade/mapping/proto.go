@@ -48,13 +48,22 @@ func (s *Spec) message(file, name string) (protoreflect.MessageDescriptor, error
 // A message stands for a map of its fields that are set, under their names in
 // the .proto file: strings are S, bytes B, bool BOOL, numbers N, enums S with
 // the name of the value, messages M, repeated fields L (or the set that the
-// schema says), maps M.
+// schema says), maps M. The wrappers of one scalar, google.protobuf.StringValue
+// and so on, stand for that, as they do in the JSON of protobufs.
+
+// wrapped is the field of a wrapper of a scalar, nil of other messages.
+func wrapped(d protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
+	if d.Fields().Len() != 1 || d.ParentFile().Path() != "google/protobuf/wrappers.proto" {
+		return nil
+	}
+	return d.Fields().Get(0)
+}
 
 // encodeMessage returns the deterministic wire form of v, or false where the
 // message does not give v back.
 func encodeMessage(d protoreflect.MessageDescriptor, v attr.Value, s Schema) ([]byte, bool) {
 	m := dynamicpb.NewMessage(d)
-	if !setFields(m, v) {
+	if !setMessage(m, v) {
 		return nil, false
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
@@ -77,7 +86,10 @@ func decodeMessage(d protoreflect.MessageDescriptor, b []byte, s Schema) (attr.V
 	return messageValue(m, s)
 }
 
-func setFields(m protoreflect.Message, v attr.Value) bool {
+func setMessage(m protoreflect.Message, v attr.Value) bool {
+	if f := wrapped(m.Descriptor()); f != nil {
+		return setField(m, f, v)
+	}
 	if v.Type != attr.M {
 		return false
 	}
@@ -118,13 +130,12 @@ func setField(m protoreflect.Message, f protoreflect.FieldDescriptor, v attr.Val
 
 // elementsOf are the elements of a list or set.
 func elementsOf(v attr.Value) []attr.Value {
-	member, ok := map[attr.Type]attr.Type{attr.SS: attr.S, attr.NS: attr.N, attr.BS: attr.B}[v.Type]
-	if !ok {
+	if !v.Type.IsSet() {
 		return v.List
 	}
 	list := make([]attr.Value, len(v.Set))
 	for i, m := range v.Set {
-		list[i] = attr.Value{Type: member, Str: m}
+		list[i] = attr.Value{Type: memberType(v.Type), Str: m}
 	}
 	return list
 }
@@ -143,7 +154,7 @@ func mapKeyValue(f protoreflect.FieldDescriptor, key string) attr.Value {
 func setElement(f protoreflect.FieldDescriptor, v attr.Value, make func() protoreflect.Value, set func(protoreflect.Value)) bool {
 	if f.Kind() == protoreflect.MessageKind || f.Kind() == protoreflect.GroupKind {
 		x := make()
-		if !setFields(x.Message(), v) {
+		if !setMessage(x.Message(), v) {
 			return false
 		}
 		set(x)
@@ -195,8 +206,11 @@ func fieldScalar(f protoreflect.FieldDescriptor, v attr.Value) (protoreflect.Val
 	return none, false
 }
 
-// messageValue is the map that a message stands for.
+// messageValue is the map, or of a wrapper the scalar, that a message stands for.
 func messageValue(m protoreflect.Message, s Schema) (attr.Value, error) {
+	if f := wrapped(m.Descriptor()); f != nil {
+		return elementValue(f, m.Get(f), s)
+	}
 	v := attr.MapOf(map[string]attr.Value{})
 	var failed error
 	m.Range(func(f protoreflect.FieldDescriptor, x protoreflect.Value) bool {

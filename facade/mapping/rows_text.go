@@ -28,12 +28,14 @@ func FormatRow(dst []byte, row Row) []byte {
 	return FormatRowFunc(dst, row, func(c Cell) string { return ValueText(c.Value) })
 }
 
-// FormatRow is the function FormatRow with protobufs decoded: the name of the
-// message, and its fields as JSON.
-func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
+// CellText returns how reports show the values of the row's cells: by ValueText,
+// but of a protobuf the name of its message and its fields as JSON. The row may be
+// a part of one.
+func (m *Mapping) CellText(row Row) func(c Cell) string {
+	text := func(c Cell) string { return ValueText(c.Value) }
 	l, ok := m.layout.(*rules)
 	if !ok {
-		return FormatRow(dst, row)
+		return text
 	}
 	var puts []*put
 	for _, r := range l.rules {
@@ -41,16 +43,24 @@ func (m *Mapping) FormatRow(dst []byte, row Row) []byte {
 			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
 		}
 	}
-	return FormatRowFunc(dst, row, func(c Cell) string {
+	if len(puts) == 0 {
+		return text
+	}
+	return func(c Cell) string {
 		for _, p := range puts {
-			if p.family == c.Family && p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
-				if v, err := p.codec.decode(c.Value, l.schema[p.attr]); err == nil {
-					return string(p.codec.message.FullName()) + " " + string(appendPlainJSON(nil, v))
-				}
+			if p.family != c.Family || !p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
+				continue
+			}
+			schema := l.schema[p.attr]
+			if p.whole {
+				schema = l.itemSchema()
+			}
+			if v, err := p.codec.decode(c.Value, schema); err == nil {
+				return string(p.codec.message.FullName()) + " " + string(appendPlainJSON(nil, v))
 			}
 		}
-		return ValueText(c.Value)
-	})
+		return text(c)
+	}
 }
 
 // FormatRowFunc is FormatRow with the values written by text, on one line each.
