@@ -31,8 +31,8 @@ const (
 	// maxDynamoDBHeaderBytes is the largest request line with its headers that
 	// DynamoDB takes. Package net/http lets up to 4 KB more pass.
 	maxDynamoDBHeaderBytes = 16 << 10
-	// stopTimeout bounds how long a clean stop waits for requests in flight.
-	stopTimeout = 5 * time.Second
+	// stopNotice is after how long a stop that waits says so.
+	stopNotice = time.Second
 )
 
 // off is the listen address of a door that stays shut.
@@ -67,6 +67,7 @@ type serveCommand struct {
 	GC          gcMode         `name:"gc" help:"When expired cells go: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
+	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C ends it at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
@@ -130,6 +131,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.TTLInterval <= 0 {
 		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
+	}
+	if c.Grace < 0 {
+		return fmt.Errorf("--grace: %v is not a time to wait", c.Grace)
 	}
 	switch c.Limits {
 	case "", limitsStrict, limitsOff:
@@ -222,6 +226,7 @@ type serving struct {
 
 	bigtableAddr, dynamoDBAddr net.Addr // nil: the door is shut
 	closers                    []func() error
+	deadline                   time.Time // of the stop
 	background                 sync.WaitGroup
 }
 
@@ -259,12 +264,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.closers = append(s.closers, func() error {
-		hurry := time.AfterFunc(stopTimeout, func() { _ = srv.Close() })
-		defer hurry.Stop()
-		srv.GracefulStop()
-		return srv.Close()
-	})
+	s.closers = append(s.closers, srv.Close)
 	addr := c.Bigtable
 	switch addr {
 	case off:
@@ -272,10 +272,21 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	case "":
 		addr = "127.0.0.1:8086"
 	}
-	lis, err := s.listen("--bigtable", addr, "h2")
+	lis, door, err := s.listen("--bigtable", addr, "h2", http2Greeting)
 	if err != nil {
 		return nil, err
 	}
+	s.closers = append(s.closers, func() error {
+		s.wait(door, func(ctx context.Context) {
+			end := context.AfterFunc(ctx, func() {
+				door.cut(true)
+				_ = srv.Close()
+			})
+			defer end()
+			srv.GracefulStop()
+		})
+		return nil
+	})
 	s.bigtableAddr = lis.Addr()
 	s.background.Go(func() {
 		if err := srv.Serve(lis); err != nil {
@@ -305,24 +316,29 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	}
 	s.closers = append(s.closers, f.Close)
 	s.reap(ctx, f)
-	lis, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1")
+	lis, door, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1", 0)
 	if err != nil {
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
+	handler := arrivals{f}
 	web := &http.Server{
-		Handler:           f,
+		Handler:   handler,
+		ConnState: handler.idle,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, arrivalsKey{}, doorConnOf(c))
+		},
 		ReadHeaderTimeout: time.Minute,
 		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
-	s.closers = append(s.closers, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		if err := web.Shutdown(ctx); err != nil {
-			return web.Close()
-		}
-		return nil
+	s.closers = append(s.closers, func() (err error) {
+		s.wait(door, func(ctx context.Context) {
+			if web.Shutdown(ctx) != nil { // time is up
+				err = web.Close()
+			}
+		})
+		return err
 	})
 	s.background.Go(func() {
 		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
@@ -362,23 +378,25 @@ func (s *serving) reap(ctx context.Context, f *facade.Server) {
 	}()
 }
 
-// listen opens a port for a protocol, and warns of one that other machines can
-// reach and that anyone there may use.
-func (s *serving) listen(flag string, addr listenAddress, protocol string) (net.Listener, error) {
+// listen opens a port for a protocol, whose connections begin with a greeting of
+// so many bytes, and warns of one that other machines can reach and that anyone
+// there may use. The listener is the door, or encrypts what passes it.
+func (s *serving) listen(flag string, addr listenAddress, protocol string, greeting int) (net.Listener, *door, error) {
 	lis, err := net.Listen("tcp", string(addr))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
+	door := newDoor(lis, greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are; --token-file does\n", flag, lis.Addr())
 	}
 	if s.tls == nil {
-		return lis, nil
+		return door, door, nil
 	}
 	config := s.tls.Clone()
 	config.NextProtos = []string{protocol}
-	return tls.NewListener(lis, config), nil
+	return tls.NewListener(door, config), door, nil
 }
 
 // announce prints the lines that point clients here, once the doors are open.
@@ -432,8 +450,22 @@ func clientAddr(a net.Addr) string {
 	return a.String()
 }
 
+// wait ends a door by stop, which waits for requests in flight until its context
+// ends. What has not wholly arrived is none.
+func (s *serving) wait(door *door, stop func(ctx context.Context)) {
+	ctx, cancel := context.WithDeadline(context.Background(), s.deadline)
+	defer cancel()
+	notice := time.AfterFunc(stopNotice, func() {
+		_, _ = fmt.Fprintf(s.program.stderr, "tabletop: waiting for requests in flight, %v at most; Ctrl-C ends them at once\n", s.command.Grace)
+	})
+	defer notice.Stop()
+	door.cut(false)
+	stop(ctx)
+}
+
 // stop ends what was opened, last first: the doors, then what is behind them.
 func (s *serving) stop() error {
+	s.deadline = time.Now().Add(s.command.Grace)
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
 		if err := s.closers[i](); err != nil {
