@@ -47,14 +47,14 @@ fuzz: ## all fuzz targets, each for FUZZTIME (30s) or so many execs (100000x); F
 	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | grep -E '$(FUZZ)' | sort | \
 	while read -r dir name; do \
 		echo "== $$dir $$name"; \
-		$(GO) test "$$dir" -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) </dev/null || exit 1; \
+		$(GO) test "$$dir" -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x </dev/null || exit 1; \
 	done
 
 CRASHES ?= 1
 
 .PHONY: crash
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
-	$(GO) test ./engine ./emu ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Kill' -count=$(CRASHES) -timeout=60m
+	$(GO) test ./engine ./emu ./facade ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Kill' -count=$(CRASHES) -timeout=60m
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 

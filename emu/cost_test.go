@@ -1,13 +1,104 @@
 package emu
 
 import (
+	"encoding/base64"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
+
+// TestMemoryOfScans: what the heap holds while a table is read to its end, and
+// what a read of few rows allocates, is the same in a table ten times as large.
+// It is not parallel: memory is counted in the whole process.
+func TestMemoryOfScans(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	const few, many, slack = 2_000, 20_000, 2 << 20
+	value := strings.Repeat("v", 1000)
+	table := func(rows int) *env {
+		e := newTable(t, "f")
+		for i := 0; i < rows; i += 100 {
+			var entries []*btpb.MutateRowsRequest_Entry
+			for j := range 100 {
+				entries = append(entries, entry(fmt.Sprintf("r%06d", i+j), set("f", "q", 1000, value)))
+			}
+			if _, err := e.mutateRows(entries...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e
+	}
+	var m runtime.MemStats
+	heap := func() int64 {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	// drained reads all messages and returns how much more the heap held
+	// meanwhile than before, and how much was allocated.
+	drained := func(e *env, req *btpb.ReadRowsRequest, look bool) (held, allocated int64) {
+		req.TableName = testTable
+		before, total := heap(), int64(m.TotalAlloc)
+		stream, err := e.data.ReadRows(withFeatures(t.Context(), &btpb.FeatureFlags{ReverseScans: true}, base64.URLEncoding), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(t, func() (*btpb.ReadRowsResponse, error) {
+			resp, err := stream.Recv()
+			if look {
+				held = max(held, heap()-before)
+			}
+			return resp, err
+		})
+		runtime.ReadMemStats(&m)
+		return held, int64(m.TotalAlloc) - total
+	}
+	small, large := table(few), table(many)
+	for _, tc := range []struct {
+		name string
+		req  func(rows int) *btpb.ReadRowsRequest
+	}{
+		{"all rows", func(int) *btpb.ReadRowsRequest { return &btpb.ReadRowsRequest{} }},
+		{"all rows, reversed", func(int) *btpb.ReadRowsRequest { return &btpb.ReadRowsRequest{Reversed: true} }},
+		{"all rows through a filter that none passes", func(int) *btpb.ReadRowsRequest {
+			return &btpb.ReadRowsRequest{Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte("v*w")}}}
+		}},
+	} {
+		was, _ := drained(small, tc.req(few), true)
+		is, _ := drained(large, tc.req(many), true)
+		t.Logf("%s: %d KiB are held of %d rows, %d KiB of %d", tc.name, was>>10, few, is>>10, many)
+		if is > was+slack {
+			t.Errorf("%s: %d bytes are held while %d rows are read, %d while %d are", tc.name, is, many, was, few)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		req  func(rows int) *btpb.ReadRowsRequest
+	}{
+		{"the first ten rows", func(int) *btpb.ReadRowsRequest { return &btpb.ReadRowsRequest{RowsLimit: 10} }},
+		{"ten rows from the middle", func(rows int) *btpb.ReadRowsRequest {
+			return &btpb.ReadRowsRequest{RowsLimit: 10, Rows: &btpb.RowSet{RowRanges: []*btpb.RowRange{{
+				StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: fmt.Appendf(nil, "r%06d", rows/2)},
+			}}}}
+		}},
+		{"a row", func(rows int) *btpb.ReadRowsRequest {
+			return &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{fmt.Appendf(nil, "r%06d", rows/2)}}}
+		}},
+	} {
+		_, was := drained(small, tc.req(few), false)
+		_, is := drained(large, tc.req(many), false)
+		t.Logf("%s: %d bytes are allocated of %d rows, %d of %d", tc.name, was, few, is, many)
+		if is > 2*was+64<<10 {
+			t.Errorf("%s: %d bytes are allocated in a table of %d rows, %d in one of %d", tc.name, is, many, was, few)
+		}
+	}
+}
 
 // TestAllocations bounds the allocations of the calls that are made most, with
 // those of the channel in this process: rows of three columns in a table of a

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -51,8 +52,8 @@ const (
 	costItems   = 2000
 )
 
-// loadCostTables makes both tables and fills them.
-func loadCostTables(tb testing.TB, s *Server) {
+// loadCostTables makes both tables and fills them with so many items.
+func loadCostTables(tb testing.TB, s *Server, items int) {
 	tb.Helper()
 	const schema = `"BillingMode":"PAY_PER_REQUEST",
 		"KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],
@@ -63,7 +64,7 @@ func loadCostTables(tb testing.TB, s *Server) {
 	must(tb, s, "CreateTable", `{"TableName":"`+costIndexed+`",`+schema+index+`}`)
 	must(tb, s, "CreateTable", `{"TableName":"`+costPlain+`",`+schema+`]}`)
 	for _, table := range []string{costIndexed, costPlain} {
-		for i := 0; i < costItems; i += 25 {
+		for i := 0; i < items; i += 25 {
 			must(tb, s, "BatchWriteItem", costBatch(table, i, 0))
 		}
 	}
@@ -137,7 +138,7 @@ func BenchmarkRequest(b *testing.B) {
 	for _, r := range costRequests {
 		b.Run(r.name, func(b *testing.B) {
 			s := newSharingServer(b)
-			loadCostTables(b, s)
+			loadCostTables(b, s, costItems)
 			bodies := make([][]byte, 256)
 			for n := range bodies {
 				bodies[n] = []byte(r.body(n * 7))
@@ -164,7 +165,7 @@ func TestRequest_Allocations(t *testing.T) {
 		t.Skip("the Bigtable is in another process")
 	}
 	s := newSharingServer(t)
-	loadCostTables(t, s)
+	loadCostTables(t, s, costItems)
 	for _, r := range costRequests {
 		most, ok := mostAllocations[r.name]
 		if !ok {
@@ -199,4 +200,50 @@ func TestRequest_Allocations(t *testing.T) {
 var mostAllocations = map[string]float64{
 	"Get": 120, "Put": 350, "Put_Conditional": 370, "Put_Plain": 225, "Update_Spread": 540, "Update_Hot": 540,
 	"Query": 1950, "Query_Index": 830, "Scan_1MB": 18500, "BatchWrite": 9900, "TransactWrite": 6250,
+}
+
+// TestMemoryOfReads: what a page of a query or scan allocates, which is all that
+// it can hold, is the same in tables four times as large.
+func TestMemoryOfReads(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	if *remoteBigtable != "" {
+		t.Skip("the Bigtable is in another process")
+	}
+	small, large := newSharingServer(t), newSharingServer(t)
+	const few, many = 1500, 6000
+	loadCostTables(t, small, few)
+	loadCostTables(t, large, many)
+	for _, r := range []struct{ name, operation, body string }{
+		{"a partition", "Query", `{"TableName":"` + costIndexed + `","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p00000007"}}}`},
+		{"one item", "Query", `{"TableName":"` + costIndexed + `","Limit":1,"KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p00000007"}}}`},
+		{"one item of an index", "Query", `{"TableName":"` + costIndexed + `","IndexName":"GSI","Limit":1,"KeyConditionExpression":"GPK = :p","ExpressionAttributeValues":{":p":{"S":"g00000007"}}}`},
+		{"the first page", "Scan", `{"TableName":"` + costPlain + `"}`},
+		{"the first page, of which a filter leaves nothing", "Scan", `{"TableName":"` + costPlain + `","FilterExpression":"N < :n","ExpressionAttributeValues":{":n":{"N":"0"}}}`},
+		{"one item", "Scan", `{"TableName":"` + costPlain + `","Limit":1}`},
+		{"one item of a segment", "Scan", `{"TableName":"` + costPlain + `","Limit":1,"Segment":3,"TotalSegments":4}`},
+		{"one item of an index", "Scan", `{"TableName":"` + costIndexed + `","IndexName":"GSI","Limit":1}`},
+	} {
+		was, is := allocatedBy(t, small, r.operation, r.body), allocatedBy(t, large, r.operation, r.body)
+		t.Logf("%s, %s: %d bytes of %d items, %d of %d", r.operation, r.name, was, few, is, many)
+		if is > was+was/4+64<<10 {
+			t.Errorf("%s, %s: %d bytes are allocated in a table of %d items, %d in one of %d", r.operation, r.name, is, many, was, few)
+		}
+	}
+}
+
+// allocatedBy is how many bytes a call allocates, the least of some: what the
+// store does in the background counts too.
+func allocatedBy(t *testing.T, s *Server, operation, body string) uint64 {
+	t.Helper()
+	least := uint64(math.MaxUint64)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		must(t, s, operation, body)
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	return least
 }
