@@ -42,6 +42,9 @@ func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
+		for _, mark := range l.markColumns(a.Name) { // of another type, the item is not in the index
+			present = append(present, FamilyTypes+"["+quoteText(mark)+"] IS NULL")
+		}
 	}
 	add(sourceKeyColumn, "_key")
 	order = append(order, quoteName(sourceKeyColumn))
@@ -87,6 +90,30 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		c.fail(path, CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
 	}
 	return expr
+}
+
+// markColumns are the columns of the sidecar that say that an attribute, which
+// has one column, is of another type than the schema's; nil without a sidecar.
+func (l *rules) markColumns(name string) []string {
+	if !l.sidecar {
+		return nil
+	}
+	var marks []string
+	for _, r := range l.rules {
+		p := l.putOf(r, name)
+		if p == nil {
+			continue
+		}
+		mark := "a/" + name
+		if !r.exclusive {
+			qual, _ := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), name)
+			mark = "c/" + p.family + ":" + string(qual)
+		}
+		if !slices.Contains(marks, mark) {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
 }
 
 // sortsByValue reports whether the cells of an attribute sort as its values do.
