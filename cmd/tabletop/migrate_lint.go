@@ -12,8 +12,7 @@ import (
 
 type lintCommand struct {
 	sourceFlags
-	Rules string `help:"Levels and thresholds, over those of the fixture." placeholder:"FILE"`
-	failOnFlag
+	lintFlags
 }
 
 // Validate checks what flags cannot say alone.
@@ -28,18 +27,14 @@ func (*lintCommand) Help() string {
 
 // Run lints a fixture or an input.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
-	o := fixtures.Options{Lint: fixtures.LintOptions{FailOn: cmp.Or(c.level(), lint.Error)}}
-	if c.Rules != "" {
-		text, err := os.ReadFile(c.Rules)
-		if err == nil {
-			o.Lint.Config, err = lint.ParseConfig(c.Rules, text)
-		}
-		if err != nil {
-			return badInput("--rules: %w", err)
-		}
+	o := options(nil)
+	var err error
+	if o.Lint, err = c.lint(); err != nil {
+		return err
 	}
+	o.Lint.FailOn = cmp.Or(o.Lint.FailOn, lint.Error)
 	done := p.showProgress(&o)
-	r, err := c.lint(ctx, o)
+	r, err := c.judge(ctx, o)
 	done()
 	if err != nil {
 		return asInputError(err)
@@ -47,7 +42,7 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	return c.finish(p, r)
 }
 
-func (c *lintCommand) lint(ctx context.Context, o fixtures.Options) (*fixtures.Report, error) {
+func (c *lintCommand) judge(ctx context.Context, o fixtures.Options) (*fixtures.Report, error) {
 	if isFixture(c.Source) {
 		if err := c.ownFixture(); err != nil {
 			return nil, err

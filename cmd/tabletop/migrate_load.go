@@ -13,9 +13,9 @@ import (
 
 type loadCommand struct {
 	sourceFlags
-	failOnFlag
+	lintFlags
 	connectFlags
-	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC or with --ca over TLS, or Cloud Bigtable. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC or with --ca over TLS; Cloud Bigtable; or embedded, one in memory that is gone at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
 	DeadLetter string `help:"Load the rest where an item cannot be loaded, and write such items here: where they stand in the source, why they were refused, and what they are. Default: the first refuses the whole load." placeholder:"FILE"`
 	Checkpoint string `help:"Note here how far the load is; one that finds the file goes on from there. A complete load removes it." placeholder:"FILE"`
@@ -32,7 +32,7 @@ func (c *loadCommand) Validate() error {
 		}
 	}
 	var wrong error
-	if c.Target != "" {
+	if c.Target != "" && c.Target != targetEmbedded {
 		wrong = checkTarget("--target", c.Target)
 	}
 	return errors.Join(wrong, c.sourceFlags.Validate(), c.validateFailOn())
@@ -54,7 +54,9 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}
-	o.Lint = fixtures.LintOptions{Run: c.FailOn != "", FailOn: c.level()}
+	if o.Lint, err = c.lint(); err != nil {
+		return err
+	}
 	if c.DeadLetter != "" {
 		file, err := os.Create(c.DeadLetter)
 		if err != nil {

@@ -16,14 +16,16 @@ type reportFlags struct {
 	Report []string `help:"Also write the report to files; text alone is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
 }
 
-// reportFormats are what --report can write.
-var reportFormats = []string{"text", "json", "junit", "html"}
-
 func (f *reportFlags) validateReports() error {
-	for _, r := range f.Report {
+	return validateReports(f.Report, "text", "json", "junit", "html")
+}
+
+// validateReports checks the values of --report, of which text may stand alone.
+func validateReports(reports []string, formats ...string) error {
+	for _, r := range reports {
 		format, file, _ := strings.Cut(r, "=")
-		if !slices.Contains(reportFormats, format) || file == "" && r != "text" {
-			return fmt.Errorf("--report: %q is none of text, text=FILE, json=FILE, junit=FILE and html=FILE", r)
+		if !slices.Contains(formats, format) || file == "" && r != "text" {
+			return fmt.Errorf("--report: %q is none of text, %s=FILE", r, strings.Join(formats, "=FILE, "))
 		}
 	}
 	return nil
@@ -66,12 +68,13 @@ func writeReport(format, file string, r *fixtures.Report) error {
 	return errors.Join(err, w.Close())
 }
 
-// failOnFlag says which findings are differences.
-type failOnFlag struct {
+// lintFlags say how findings are judged, and which are differences.
+type lintFlags struct {
+	Rules  string `help:"Levels, thresholds and acceptances of lint, over those of the fixture and the mapping." placeholder:"FILE"`
 	FailOn string `help:"Count findings of lint of this level, and worse ones, as differences." placeholder:"lint=error|warn|info"`
 }
 
-func (f *failOnFlag) validateFailOn() error {
+func (f *lintFlags) validateFailOn() error {
 	level, ok := strings.CutPrefix(f.FailOn, "lint=")
 	if l, err := lint.ParseLevel(level); f.FailOn != "" && (!ok || err != nil || l == lint.Off) {
 		return fmt.Errorf("--fail-on: %q is none of lint=error, lint=warn and lint=info", f.FailOn)
@@ -79,8 +82,19 @@ func (f *failOnFlag) validateFailOn() error {
 	return nil
 }
 
-// level is what the flag names, Off without it.
-func (f *failOnFlag) level() lint.Level {
-	l, _ := lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
-	return l
+// lint is what the flags ask for; nothing is a difference without --fail-on.
+func (f *lintFlags) lint() (o fixtures.LintOptions, err error) {
+	o.Run = f.FailOn != "" || f.Rules != ""
+	o.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
+	if f.Rules == "" {
+		return o, nil
+	}
+	text, err := os.ReadFile(f.Rules)
+	if err == nil {
+		o.Config, err = lint.ParseConfig(f.Rules, text)
+	}
+	if err != nil {
+		return o, badInput("--rules: %w", err)
+	}
+	return o, nil
 }

@@ -16,7 +16,7 @@ import (
 
 type verifyCommand struct {
 	sourceFlags
-	failOnFlag
+	lintFlags
 	connectFlags
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
@@ -102,7 +102,10 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	o := options(nil)
 	o.MaxDifferences, o.Timestamps = c.MaxDiffs, fixtures.TimestampPolicy(c.Timestamps)
 	o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.Differential, c.Seed, c.Regress, c.AllowEmpty
-	o.Lint = fixtures.LintOptions{Run: true, FailOn: c.level()}
+	if o.Lint, err = c.lint(); err != nil {
+		return err
+	}
+	o.Lint.Run = true
 	done := p.showProgress(&o)
 	finish := func(r *fixtures.Report, err error) error {
 		done()

@@ -353,8 +353,7 @@ func (r *reader) root(n ast.Node) {
 		},
 		"rules":    func(n ast.Node, path string) { r.list(n, path, r.rule) },
 		"patterns": r.texts(&s.Patterns, "a path"),
-		// Levels and thresholds of lint rules: package fixtures/lint reads them.
-		"lint": func(ast.Node, string) {},
+		"lint":     func(n ast.Node, _ string) { s.lint = n },
 	}, "apiVersion", "source", "target")
 }
 

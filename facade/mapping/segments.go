@@ -1,6 +1,10 @@
 package mapping
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+)
 
 // Segment is one segment of the row key of a rule.
 type Segment struct {
@@ -65,6 +69,10 @@ func (m *Mapping) ruleNamed(name string) (*rules, *rule) {
 	}
 	return l, l.rules[i]
 }
+
+// Lint is what the mapping file says of lint, which package fixtures/lint reads;
+// nil for nothing.
+func (s *Spec) Lint() ast.Node { return s.lint }
 
 // Position is where the mapping file says what a path such as
 // "rules[0].row[1]" leads to; of a path that the file does not have, where the

@@ -3,6 +3,8 @@ package mapping
 import (
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
@@ -36,6 +38,7 @@ type Spec struct {
 	pos  map[string]position // by path
 	// proven is the joiner that auto has come to, "" while it is open.
 	proven string
+	lint   ast.Node
 }
 
 // The fidelity profiles.
