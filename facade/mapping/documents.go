@@ -215,6 +215,19 @@ func (f timeFormat) format(millis int64) (string, bool) {
 	return text, millis%f.unit == 0 && len(text) == f.digits
 }
 
+// from is the first instant, in milliseconds, whose ISO text begins with b or
+// sorts above it; b may be the beginning of a text, or go on behind one. False
+// where it cannot be told.
+func (f timeFormat) from(b []byte) (int64, bool) {
+	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.layout))
+	n := copy(text, b)
+	// The least month and day that begin with a digit are 01, or 10 and so on.
+	if (n == 6 || n == 9) && text[n-1] != '0' {
+		text[n] = '0'
+	}
+	return f.parse(string(text))
+}
+
 // parse is the inverse of format: it takes nothing that format does not write.
 func (f timeFormat) parse(text string) (int64, bool) {
 	var millis int64

@@ -481,6 +481,15 @@ func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) 
 	if !ok || e.width == 0 {
 		return 0, 0
 	}
+	if format := timeFormats[e.name]; format.layout != "" {
+		if from, ok := format.from(text.lo); ok {
+			minMicros = from * 1000
+		}
+		if to, ok := format.from(text.hi); ok && text.hi != nil && to < maxTimeMillis-1 {
+			maxMicros = (to + 1) * 1000
+		}
+		return minMicros, maxMicros
+	}
 	least := digitsNear(text.lo, e.width)
 	most := bytes.Repeat([]byte{'9'}, e.width)
 	if text.hi != nil {
