@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
@@ -25,10 +27,12 @@ type inputFlags struct {
 	csvFlags
 }
 
-// validateInput takes the path for the source.
-func (f *inputFlags) validateInput() error {
+// validateInput takes the path for the source; it wins over one that the
+// environment or a file names.
+func (f *inputFlags) validateInput(args *kong.Context) error {
+	both := slices.ContainsFunc(args.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "source" && !p.Resolved })
 	switch {
-	case f.Path != "" && f.Source != "":
+	case f.Path != "" && f.Source != "" && both:
 		return fmt.Errorf("%s and --source %s both say what to read", f.Path, f.Source)
 	case f.Path == "" && f.Source == "":
 		return errors.New("say what to read: --source PATH")
@@ -63,8 +67,8 @@ type sourceFlags struct {
 }
 
 // Validate checks what flags cannot say alone.
-func (f *sourceFlags) Validate() error {
-	return errors.Join(f.validateInput(), f.validateMapping(), f.validateReports())
+func (f *sourceFlags) Validate(args *kong.Context) error {
+	return errors.Join(f.validateInput(args), f.validateMapping(), f.validateReports())
 }
 
 // csvFlags say how a CSV input is written.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
@@ -16,11 +18,11 @@ type inferCommand struct {
 }
 
 // Validate checks what flags cannot say alone.
-func (c *inferCommand) Validate() error { return c.validateInput() }
+func (c *inferCommand) Validate(args *kong.Context) error { return c.validateInput(args) }
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one item a row, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one item a row, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data cannot tell, such as a key that the input does not declare, is a guess, and warned of. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.
@@ -73,15 +75,17 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 type planCommand struct {
 	inputFlags
 	mappingFlags
-	JSON string `name:"json" help:"Also write the plan as JSON." placeholder:"FILE"`
+	Report []string `help:"Also write the plan to files; text alone is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE"`
 }
 
 // Validate checks what flags cannot say alone.
-func (c *planCommand) Validate() error { return errors.Join(c.validateInput(), c.validateMapping()) }
+func (c *planCommand) Validate(args *kong.Context) error {
+	return errors.Join(c.validateInput(args), c.validateMapping(), validateReports(c.Report, "text", "json"))
+}
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes with the row key of one, the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy), and what else changes.`
+	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes with the row key of one, the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy), and what else changes. Exits 0 when a load would succeed, 2 when the input or the mapping is at fault, 3 when the machine is.`
 }
 
 // Run prints the plan.
@@ -98,13 +102,20 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 		return asInputError(err)
 	}
 	_, _ = fmt.Fprint(p.stdout, plan.Text())
-	if c.JSON != "" {
-		text, err := plan.JSON()
+	for _, to := range c.Report {
+		format, file, _ := strings.Cut(to, "=")
+		if file == "" { // it was printed
+			continue
+		}
+		text := []byte(plan.Text())
+		if format == "json" {
+			text, err = plan.JSON()
+		}
 		if err == nil {
-			err = os.WriteFile(c.JSON, text, 0o666)
+			err = os.WriteFile(file, text, 0o666)
 		}
 		if err != nil {
-			return fmt.Errorf("--json: %w", err)
+			return fmt.Errorf("--report: %w", err)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/fixtures/lint"
 )
@@ -16,8 +18,8 @@ type lintCommand struct {
 }
 
 // Validate checks what flags cannot say alone.
-func (c *lintCommand) Validate() error {
-	return errors.Join(c.sourceFlags.Validate(), c.validateFailOn())
+func (c *lintCommand) Validate(args *kong.Context) error {
+	return errors.Join(c.sourceFlags.Validate(args), c.validateFailOn())
 }
 
 // Help is the long help of the command.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -22,7 +23,7 @@ type loadCommand struct {
 }
 
 // Validate checks what flags cannot say alone.
-func (c *loadCommand) Validate() error {
+func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Data != "" {
 		return errors.New("--target and --data exclude each other")
 	}
@@ -35,7 +36,7 @@ func (c *loadCommand) Validate() error {
 	if c.Target != "" && c.Target != targetEmbedded {
 		wrong = checkTarget("--target", c.Target)
 	}
-	return errors.Join(wrong, c.sourceFlags.Validate(), c.validateFailOn())
+	return errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn())
 }
 
 // Help is the long help of the command.

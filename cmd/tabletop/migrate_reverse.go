@@ -42,8 +42,6 @@ func (c *reverseCommand) Validate() error {
 		if c.Target = environmentTarget(); c.Target == "" {
 			return errors.Join(wrong, errors.New("say what to read: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment"))
 		}
-	case c.Target == targetEmbedded:
-		return errors.Join(wrong, errors.New("--target: nothing was loaded into the embedded Bigtable"))
 	}
 	return errors.Join(wrong, checkTarget("--target", c.Target))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-// targetEmbedded names the store of the command's own, in memory.
+// targetEmbedded names, for a load, the store of the command's own, in memory.
 const targetEmbedded = "embedded"
 
 // The addresses of Cloud Bigtable, and what its credentials must be good for.
@@ -58,11 +58,11 @@ type target struct {
 
 // checkTarget finds what cannot be a target.
 func checkTarget(flag, text string) error {
-	if text == targetEmbedded || cloudInstance.MatchString(text) {
+	if cloudInstance.MatchString(text) {
 		return nil
 	}
 	if _, _, found := strings.Cut(text, ":"); !found || strings.Contains(text, "/") {
-		return fmt.Errorf("%s: %q is none of %s, HOST:PORT and projects/P/instances/I", flag, text, targetEmbedded)
+		return fmt.Errorf("%s: %q is neither HOST:PORT nor projects/P/instances/I", flag, text)
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ func (f *maxDiffsFlag) validateMaxDiffs() error {
 }
 
 // Validate checks what flags cannot say alone.
-func (c *verifyCommand) Validate() error {
-	if err := c.sourceFlags.Validate(); err != nil {
+func (c *verifyCommand) Validate(args *kong.Context) error {
+	if err := c.sourceFlags.Validate(args); err != nil {
 		return err
 	}
 	var mine error
