@@ -2,6 +2,7 @@ package emu
 
 import (
 	"bytes"
+	"runtime"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -128,6 +129,9 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	w.committed, w.committedSize = len(chunks), w.size
 	if w.size >= targetMessageBytes || !w.sent && w.size >= firstMessageBytes {
 		err = w.flush()
+		// On one processor the message would wait until the client has room for no
+		// more.
+		runtime.Gosched()
 	}
 	return w.cells, err
 }

@@ -96,6 +96,7 @@ func New(o Options) (*Server, error) {
 		grpc.MaxSendMsgSize(maxReceiveBytes),
 		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.SharedWriteBuffer(true), // a connection at rest holds none
 		grpc.StaticStreamWindowSize(streamWindowBytes),
 		grpc.StaticConnWindowSize(connWindowBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default
@@ -109,8 +110,10 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	s.register(s.grpc, s.withResponseParams(s.guard(&btpb.Bigtable_ServiceDesc)), dataService{Server: s, sendCopies: o.StreamInterceptor == nil})
-	s.register(s.inproc, s.guard(&btpb.Bigtable_ServiceDesc), dataService{Server: s})
+	data := s.guard(&btpb.Bigtable_ServiceDesc)
+	s.grpc.RegisterService(s.withResponseParams(data), dataService{Server: s, sendCopies: o.StreamInterceptor == nil})
+	s.inproc.RegisterService(data, dataService{Server: s})
+	s.registerAdmin(s.grpc, s.inproc)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for service := range s.grpc.GetServiceInfo() {
@@ -119,14 +122,22 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// register adds the services, each method guarded, to a gRPC server or a
-// channel. data is the guarded description of the data service impl.
-func (s *Server) register(r grpc.ServiceRegistrar, data *grpc.ServiceDesc, impl dataService) {
-	r.RegisterService(data, impl)
-	r.RegisterService(s.guard(&btapb.BigtableTableAdmin_ServiceDesc), tableAdminService{Server: s})
-	r.RegisterService(s.guard(&btapb.BigtableInstanceAdmin_ServiceDesc), instanceAdminService{Server: s})
-	r.RegisterService(s.guard(&longrunningpb.Operations_ServiceDesc), operationsService{Server: s})
-	r.RegisterService(s.guard(&locationsServiceDesc), locationsService{Server: s})
+// registerAdmin adds all services but that of the data, each method guarded.
+func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
+	for _, service := range []struct {
+		desc *grpc.ServiceDesc
+		impl any
+	}{
+		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{Server: s}},
+		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{Server: s}},
+		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
+		{&locationsServiceDesc, locationsService{Server: s}},
+	} {
+		guarded := s.guard(service.desc)
+		for _, r := range to {
+			r.RegisterService(guarded, service.impl)
+		}
+	}
 }
 
 // guard returns a copy of desc whose methods answer a panic with Internal, and

@@ -31,6 +31,8 @@ const (
 	// A connection has two, made and cleared at its start; gRPC writes as much
 	// at once.
 	bufconnBytes = 32 << 10
+	// clientReadBytes is what a client reads at once, unless it waits for more.
+	clientReadBytes = 4 << 10
 	// gcInterval is the time between two collections of GCBackground.
 	gcInterval = time.Minute
 )
@@ -232,6 +234,8 @@ func (e *Env) dialLocked(tb testing.TB) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///tabletop",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		// Large buffers spare system calls, of which there are none.
+		grpc.WithReadBufferSize(clientReadBytes), grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
