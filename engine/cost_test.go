@@ -3,7 +3,12 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -86,6 +91,80 @@ func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 	}
 }
 
+// TestReverseCost: a reversed scan of small rows steps back through them, with a
+// seek at its begin, and reads each cell once.
+func TestReverseCost(t *testing.T) {
+	t.Parallel()
+	const rows = 1000
+	d := rowsOf(t, rows)
+	s, err := d.Scan(t.Context(), "t", ScanOptions{Reverse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s.NextRow() {
+		for s.NextCell() {
+		}
+	}
+	stats := s.it.Stats()
+	seeks := stats.ForwardSeekCount[pebble.InterfaceCall] + stats.ReverseSeekCount[pebble.InterfaceCall]
+	steps := stats.ForwardStepCount[pebble.InterfaceCall] + stats.ReverseStepCount[pebble.InterfaceCall]
+	if err := s.Close(); err != nil || seeks > 1 || steps > 3*rows {
+		t.Errorf("%d seeks and %d steps for %d rows of 3 cells: %v", seeks, steps, rows, err)
+	}
+}
+
+// syncCounter counts the times that logs are synced.
+type syncCounter struct {
+	vfs.FS
+	logs *atomic.Int64
+}
+
+// Create implements vfs.FS.
+func (c syncCounter) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := c.FS.Create(name, category)
+	if err != nil || !isLog(name) {
+		return f, err
+	}
+	return countedFile{f, c.logs}, nil
+}
+
+type countedFile struct {
+	vfs.File
+	syncs *atomic.Int64
+}
+
+// Sync implements vfs.File.
+func (f countedFile) Sync() error { f.syncs.Add(1); return f.File.Sync() }
+
+// SyncData implements vfs.File.
+func (f countedFile) SyncData() error { f.syncs.Add(1); return f.File.SyncData() }
+
+// TestUpdateRows_Syncs: rows that are updated together wait for the disk once.
+func TestUpdateRows_Syncs(t *testing.T) {
+	t.Parallel()
+	var syncs atomic.Int64
+	d := openTest(t, Options{Dir: "store", FS: syncCounter{vfs.NewMem(), &syncs}})
+	createTest(t, d, "f")
+	var rows [][]byte
+	for i := range 4 * groupRows {
+		rows = append(rows, fmt.Appendf(nil, "r%04d", i/2)) // each twice
+	}
+	before := syncs.Load()
+	for _, err := range d.UpdateRows(t.Context(), "t", rows, func(i int, tx *RowTx) error {
+		return tx.Mutate([]Mutation{set("f", "q", int64(i), "v")})
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := syncs.Load() - before; n < 1 || n > 4 {
+		t.Errorf("%d syncs for %d rows, want one, and a few that write the log out on the way", n, len(rows))
+	}
+	if n := strings.Count(mustDump(t, d), "\n"); n != len(rows) {
+		t.Errorf("%d cells, want %d", n, len(rows))
+	}
+}
+
 // TestAllocations bounds the allocations of the calls that are made most. It is
 // not parallel: they are counted in the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
@@ -94,6 +173,10 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	}
 	d := rowsOf(t, 1_000)
 	key, muts := []byte("r000500"), []Mutation{set("f", "a", 1000, "v")}
+	var rows [][]byte
+	for i := range 1000 {
+		rows = append(rows, fmt.Appendf(nil, "r%06d", i))
+	}
 	for _, tc := range []struct {
 		name string
 		most float64
@@ -106,6 +189,14 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		}},
 		{"a scan of one row", 8, func() { readWork(t, d, ScanOptions{Spans: []Span{rowSpan(key)}}, 1) }},
 		{"a scan of 1000 rows", 12, func() { readWork(t, d, ScanOptions{}, 1000) }},
+		{"a reversed scan of 1000 rows", 24, func() { readWork(t, d, ScanOptions{Reverse: true}, 1000) }},
+		{"UpdateRows of 1000 rows", 200, func() {
+			for _, err := range d.UpdateRows(t.Context(), "t", rows, func(_ int, tx *RowTx) error { return tx.Mutate(muts) }) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
 	} {
 		if got := testing.AllocsPerRun(100, tc.call); got > tc.most {
 			t.Errorf("%s takes %.1f allocations, want at most %.0f", tc.name, got, tc.most)
