@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // tabletop runs a command and returns its output and exit code.
@@ -172,7 +174,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 		t.Fatal(out)
 	}
 	for _, args := range [][]string{
-		{"load", items, "--mapping", mapping, "--target", "SILENT"},
+		{"load", items, "--mapping", mapping, "--target", "SILENT", "--dead-letter", "dead.jsonl"},
 		{"verify", items, "--mapping", mapping, "--against", "SILENT", "--report", "json=report.json"},
 		{"diff", items, "SILENT", "--mapping", mapping},
 		{"reverse", "--target", "SILENT", "--mapping", mapping, "-o", "back"},
@@ -214,6 +216,59 @@ func TestMigrate_Interrupted(t *testing.T) {
 				t.Errorf("%v is left behind, error %v", left, err)
 			}
 		})
+	}
+}
+
+// A loader that has not even made the table is judged like others: the report is
+// written, and says what is missing.
+func TestMigrate_AgainstNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	report := filepath.Join(dir, "out.json")
+	out, code := tabletop(t, "migrate", "verify", "../../fixtures/subjects/s1-catalog", "--against", s.env["BIGTABLE_EMULATOR_HOST"], "--report", "json="+report)
+	if code != exitDifferences || !strings.Contains(out, "MissingTable fixture s1-catalog table products: want 5 items, 15 cells, got nothing: projects/tabletop/instances/tabletop has no tables") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Differences int
+		Failures    []struct{ Kind, Check, Fixture string }
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Differences != 11 || len(got.Failures) != 11 {
+		t.Errorf("%d differences, %d listed; want 11: the table, five rows and five patterns", got.Differences, len(got.Failures))
+	}
+	for _, f := range got.Failures {
+		if f.Kind == "" || f.Check == "" || f.Fixture != "s1-catalog" {
+			t.Errorf("a failure does not say what it is of: %+v", f)
+		}
+	}
+}
+
+// A report is colored on a terminal, and nowhere else.
+func TestPrintReport_Color(t *testing.T) {
+	t.Parallel()
+	r := &fixtures.Report{Checks: []fixtures.Check{{Name: "one", State: fixtures.CheckOK}, {Name: "two", State: fixtures.CheckFailed, Differences: 1}, {Name: "three", State: fixtures.CheckSkipped}}}
+	for color, want := range map[bool][]string{
+		true:  {"\x1b[32mok\x1b[0m   one", "\x1b[31mFAIL\x1b[0m two", "\x1b[33mskip\x1b[0m three"},
+		false: {"\nok   one", "\nFAIL two", "\nskip three"},
+	} {
+		var out strings.Builder
+		(&program{stdout: &out, color: color}).printReport(r)
+		for _, line := range want {
+			if !strings.Contains(out.String(), line) {
+				t.Errorf("color %t: no %q in\n%q", color, line, out.String())
+			}
+		}
+		if !color && strings.Contains(out.String(), "\x1b") {
+			t.Errorf("colors where nobody asked for them: %q", out.String())
+		}
 	}
 }
 

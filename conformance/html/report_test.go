@@ -161,6 +161,7 @@ func TestReport_InBrowser(t *testing.T) {
 		`<tr class="check">`:      len(r.Checks),
 		`<tr class="pattern">`:    len(r.Patterns),
 		`<tr class="fidelity">`:   len(r.Tables[0].Fidelity),
+		`<tr class="rule">`:       len(r.Tables[0].Rules),
 		`class="card sample"`:     len(r.Tables[0].Samples),
 		`<div class="finding `:    len(r.Lint.Findings),
 		`<script`:                 0,
