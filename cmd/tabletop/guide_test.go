@@ -34,7 +34,7 @@ const guideBigtable = "127.0.0.1:8086"
 var (
 	fenced     = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 	assignment = regexp.MustCompile(`^[A-Z]+=`)
-	exitCode   = regexp.MustCompile(` +# exit code ([0-9])$`)
+	endsWith   = regexp.MustCompile(` +# exit code ([0-9])$`)
 )
 
 // TestGuide runs every command of the guide in its order, in an empty folder, and
@@ -89,7 +89,7 @@ func (g *guide) run(line string) {
 		}
 	}
 	want := "0"
-	if m := exitCode.FindStringSubmatch(line); m != nil {
+	if m := endsWith.FindStringSubmatch(line); m != nil {
 		want, line = m[1], strings.TrimSuffix(line, m[0])
 	}
 	background, isServer := strings.CutSuffix(line, " &")

@@ -177,14 +177,22 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	return exitEqual
 }
 
+// exitCode is the exit code of a command that ends with err.
+func exitCode(err error) int {
+	if err == nil {
+		return exitEqual
+	}
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	return exitEnvironment
+}
+
 // fail reports err on stderr and returns its exit code.
 func (p *program) fail(err error) int {
-	code := exitEnvironment
-	if e, ok := errors.AsType[*exitError](err); ok {
-		code = e.code
-		if e.err == nil {
-			return code
-		}
+	code := exitCode(err)
+	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
+		return code
 	}
 	_, _ = fmt.Fprintf(p.stderr, "tabletop: %v\n", err)
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
@@ -59,12 +58,18 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	if c.DeadLetter != "" {
-		file, err := os.Create(c.DeadLetter)
-		if err != nil {
-			return fmt.Errorf("--dead-letter: %w", err)
+		letters, createErr := createWhole(c.DeadLetter)
+		if createErr != nil {
+			return fmt.Errorf("--dead-letter: %w", createErr)
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		o.DeadLetter = file
+		defer func() {
+			if code := exitCode(err); code != exitEqual && code != exitDifferences { // the load did not come to its end
+				letters.drop()
+			} else if keepErr := letters.keep(); keepErr != nil {
+				err = fmt.Errorf("--dead-letter: %w", keepErr)
+			}
+		}()
+		o.DeadLetter = letters
 	}
 	done := p.showProgress(&o)
 	prepared, err := fixtures.Prepare(ctx, src, o) // before a store is opened: a refused load creates none

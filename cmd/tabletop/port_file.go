@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // ports is the content of a port file: where clients find the doors, in the
@@ -50,23 +49,6 @@ func (s *serving) writePortFile() error {
 		}
 		return removePortFile(file)
 	})
-	return nil
-}
-
-// replaceFile writes a file by renaming one that is complete.
-func replaceFile(file string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Close()) // temporary files are the owner's alone
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	return nil
 }
 
