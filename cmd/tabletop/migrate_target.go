@@ -244,10 +244,19 @@ func withStore(dir string, fn func(conn grpc.ClientConnInterface, runGC func(con
 	return withEngine(engine.Options{Dir: dir}, fn)
 }
 
+// dataError tells why the store of --data cannot be opened: where the folder is
+// somebody else's, the flag is at fault.
+func dataError(err error) error {
+	if errors.Is(err, engine.ErrInvalid) {
+		return badInput("--data: %w", err)
+	}
+	return fmt.Errorf("--data: %w", err)
+}
+
 func withEngine(o engine.Options, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
 	db, err := engine.Open(o)
 	if err != nil {
-		return fmt.Errorf("--data: %w", err)
+		return dataError(err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	srv, err := emu.New(emu.Options{DB: db, Now: o.Now})

@@ -244,7 +244,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	}
 	db, err := engine.Open(engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger, EagerGC: c.GC == gcEager})
 	if err != nil {
-		return nil, fmt.Errorf("--data: %w", err)
+		return nil, dataError(err)
 	}
 	s.closers = append(s.closers, db.Close)
 	if c.GC != gcManual {
