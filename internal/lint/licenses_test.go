@@ -39,9 +39,11 @@ func TestLicenses(t *testing.T) {
 			continue
 		}
 		seen[name] = true
-		if l := licenseOf(t, dir); l == "" {
+		l := licenseOf(t, dir)
+		if l == "" {
 			t.Errorf("module %s: no file in %s holds the text of an accepted license", name, dir)
 		}
+		t.Logf("%s: %s", name, l)
 	}
 	if len(seen) < 10 {
 		t.Errorf("%d modules are linked, which cannot be all", len(seen))
