@@ -175,6 +175,9 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 			return out, err
 		}
 	}
+	if t.Granularity == engine.Millis && out.End-out.Start == 1000 {
+		out.End = out.Start + 1 // no other cell is there: to the engine, one version
+	}
 	return out, nil
 }
 

@@ -98,17 +98,38 @@ func (w *rowBatch) close() {
 // add collects muts, which checkMutations has passed.
 func (w *rowBatch) add(muts []Mutation, now time.Time) error {
 	for i := range muts {
-		if muts[i].Kind != SetCell {
+		if muts[i].Kind != SetCell && !muts[i].deletesOneVersion() {
 			return w.addOrdered(muts, now)
 		}
 	}
+	// Each is of one cell, and in a batch the last one of a key decides.
 	for i := range muts {
 		m := &muts[i]
-		if err := w.b.Set(w.cellKey(m, now), m.Value, nil); err != nil {
+		var err error
+		if m.Kind == SetCell {
+			err = w.b.Set(w.cellKey(m, now), m.Value, nil)
+		} else {
+			w.deletes = true
+			err = w.b.Delete(w.versionKey(m), nil)
+		}
+		if err != nil {
 			return fmt.Errorf("engine: mutation %d: %w", i, err)
 		}
 	}
 	return nil
+}
+
+// deletesOneVersion reports whether m deletes at most one cell of a column.
+// Deleting it blindly costs less than looking.
+func (m *Mutation) deletesOneVersion() bool {
+	return m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start
+}
+
+// versionKey returns the key of the cell that m deletes if deletesOneVersion; it
+// is valid until the next use of w.
+func (w *rowBatch) versionKey(m *Mutation) []byte {
+	w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
+	return w.key
 }
 
 // cellKey returns the key of the cell that m writes; it is valid until the

@@ -112,10 +112,8 @@ func (o *outcomes) delete(m *Mutation) error {
 			o.unset(c)
 		}
 	}
-	if m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start {
-		// One version: deleting it blindly costs less than looking.
-		w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
-		o.unset(o.cell(w.key))
+	if m.deletesOneVersion() {
+		o.unset(o.cell(w.versionKey(m)))
 		return nil
 	}
 	all := []keyRange{{lower, upper}}
