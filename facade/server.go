@@ -109,11 +109,7 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.authenticate(r, sent)
-	if err != nil {
-		return nil, err
-	}
-	target, err := s.forCaller(r.Context(), who)
+	target, err := s.forSender(r, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -145,15 +141,21 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 // no signature, that of r has to be good for its own body, and where callers
 // have tables of their own, request works on those of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, request []byte) (response []byte, err error) {
-	who, err := s.authenticate(r, sent)
-	if err != nil {
-		return nil, err
-	}
-	target, err := s.forCaller(r.Context(), who)
+	target, err := s.forSender(r, sent)
 	if err != nil {
 		return nil, err
 	}
 	return target.Call(r.Context(), operation, request)
+}
+
+// forSender checks the signature of r, whose body was sent, and returns the
+// server that has the tables of its sender.
+func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
+	who, err := s.authenticate(r, sent)
+	if err != nil {
+		return nil, err
+	}
+	return s.forCaller(r.Context(), who)
 }
 
 // run calls the operation and turns a panic into an error, so that no request

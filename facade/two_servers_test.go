@@ -9,13 +9,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// What a facade writes that does not know yet of an index, or of a time to live,
-// which another has added, gets there.
-func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
-	t.Parallel()
+// newTwoTestServers returns two servers over one Bigtable.
+func newTwoTestServers(t *testing.T, change ...func(*Options)) (a, b *Server) {
+	t.Helper()
 	var shared Options
-	now := clock.NewFrozen(testTime)
-	a := newTestServer(t, func(o *Options) { o.Now = now.Now; shared = *o })
+	a = newTestServer(t, append(change, func(o *Options) { shared = *o })...)
 	b, err := New(t.Context(), shared)
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +23,15 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return a, b
+}
+
+// What a facade writes that does not know yet of an index, or of a time to live,
+// which another has added, gets there.
+func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	a, b := newTwoTestServers(t, func(o *Options) { o.Now = now.Now })
 	put := func(s *Server, pk, more string) {
 		t.Helper()
 		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "`+pk+`"}, "sk": {"N": "1"}`+more+`}}`)
@@ -77,17 +84,7 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 // to tables the other sees at once.
 func TestServer_TwoOfThem(t *testing.T) {
 	t.Parallel()
-	var shared Options
-	a := newTestServer(t, func(o *Options) { shared = *o })
-	b, err := New(t.Context(), shared)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	a, b := newTwoTestServers(t)
 	item := func(g string) string {
 		return `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "g": {"S": "` + g + `"}}}`
 	}
