@@ -19,10 +19,15 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// An index is a Bigtable table with one row an entry. A write of an item puts
-// an outbox cell into the item's row, in the same mutation: it names the index
-// rows that the item leaves. Whoever sees the cell can finish the job: what
-// the item enters follows from the item. The cell goes when all is applied.
+// An index is a Bigtable table with one row an entry. What a write of an item
+// has to do there follows from the item, but for the rows that it leaves. A
+// write that leaves some, or that is to wait for the indexes' lag, puts an outbox
+// cell into the item's row, in the same mutation: it names those rows. Whoever
+// sees the cell can finish the job. The cell goes when all is applied. Any other
+// write says in its state cell alone that the item is entering its indexes
+// (stateEntering), and goes on saying so: that its entries are there is known to
+// the process that wrote them, while it has the row's mark; others write them
+// again where they would rely on them.
 //
 // Index rows carry the order of the write they come from: the newest wins,
 // whoever applies it and however late. A row that an item left keeps a
@@ -47,6 +52,9 @@ type layout struct {
 	indexes []*indexLayout // as tableDef.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
 	lag     time.Duration  // the longest of an index
+	// timeless: the times of an item's cells mean nothing, so that a write leaves
+	// those that it does not change.
+	timeless bool
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -67,7 +75,7 @@ var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
 func (s *store) newLayout(def *tableDef) (*layout, error) {
-	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key}
+	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
 	m := s.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
@@ -208,7 +216,15 @@ type indexChange struct {
 type indexPut struct {
 	index  *indexLayout
 	placed mapping.Placed
+	// over is the order of the write that the row carries, as far as is known:
+	// noEntry where it has no entry, anyEntry where it may have one of any write.
+	over int64
 }
+
+const (
+	noEntry  = -1
+	anyEntry = -2
+)
 
 type indexRow struct {
 	table string
@@ -217,32 +233,72 @@ type indexRow struct {
 
 func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
 
-// indexChange compares an item's entries before and after a write. With
-// unknown, what the indexes hold of the old item is not relied on.
-func (l *layout) indexChange(old, updated attr.Item, order int64, unknown bool) (indexChange, error) {
+// indexChange compares an item's entries before and after a write: before is the
+// order of the last one. With unknown, what the indexes hold of the old item is
+// not relied on.
+func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	for _, x := range l.indexes {
-		before, was, err := x.place(old, order)
+		was, err := x.entryRow(old)
 		if err != nil {
 			return change, err
 		}
-		after, is, err := x.place(updated, order)
+		row, err := x.entryRow(updated)
 		if err != nil {
 			return change, err
 		}
-		same := was && is && bytes.Equal(before.Row, after.Row)
-		if was && !same {
-			change.stale = append(change.stale, indexRow{x.table, before.Row})
+		same := was != nil && row != nil && bytes.Equal(was, row)
+		if was != nil && !same {
+			change.stale = append(change.stale, indexRow{x.table, was})
 		}
-		if is && (unknown || !same || !slices.EqualFunc(before.Cells, after.Cells, equalCells)) {
-			change.puts = append(change.puts, indexPut{x, after})
+		if row == nil || same && !unknown && x.holdsSame(old, updated) {
+			continue
 		}
+		is, _, err := x.place(updated, order)
+		if err != nil {
+			return change, err
+		}
+		put := indexPut{index: x, placed: is, over: anyEntry}
+		switch {
+		case unknown || !x.x.OneCell():
+		case !same:
+			put.over = noEntry
+		case x.x.ProjectsAll():
+			put.over = before // every write changes the entry
+		}
+		change.puts = append(change.puts, put)
 	}
 	return change, nil
 }
 
-func equalCells(a, b mapping.Cell) bool {
-	return a.Family == b.Family && a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+// entryRow returns the row of an item's entry, nil if it has none.
+func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
+	if item == nil || x.key.isMulti() && !x.key.holds(item) || !x.key.isMulti() && !x.x.Contains(item) {
+		return nil, nil
+	}
+	return x.row(item)
+}
+
+// checkEntries reports whether the indexes can take an item. Errors:
+// errOutsideMapping.
+func (l *layout) checkEntries(item attr.Item, order int64) error {
+	for _, x := range l.indexes {
+		var err error
+		if x.x.OneCell() { // which can hold all that has a row
+			_, err = x.entryRow(item)
+		} else {
+			_, _, err = x.place(item, order)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdsSame reports whether the index holds the same of two items.
+func (x *indexLayout) holdsSame(a, b attr.Item) bool {
+	return attr.EqualItems(x.x.Project(a), x.x.Project(b))
 }
 
 // place lays out the entry of an item; false if it has none in this index.
@@ -340,8 +396,9 @@ func cutBytes(b []byte) (head, rest []byte, ok bool) {
 const applyTimeout = time.Minute
 
 // apply brings a committed write of an item to the indexes and clears its
-// outbox cell. It goes on when ctx ends: the write has happened.
-func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, change indexChange) error {
+// outbox cell, if outbox says that it has one. It goes on when ctx ends: the
+// write has happened.
+func (s *store) apply(ctx context.Context, l *layout, p slot, key attr.Item, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	ahead, err := s.enter(ctx, l, order, change)
@@ -349,7 +406,10 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, order int64, chang
 		return err
 	}
 	if ahead > order {
-		return s.overtake(ctx, l, p, order, ahead)
+		return s.overtake(ctx, l, p, key, order, ahead)
+	}
+	if !outbox {
+		return nil
 	}
 	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
 		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
@@ -399,42 +459,33 @@ func (s *store) indexGone(ctx context.Context, l *layout, table string, err erro
 // is nothing left to do. Or the item was deleted by a process whose clock is
 // ahead, and is a new one now: then its order is raised beyond the tombstone,
 // and the write is applied again.
-func (s *store) overtake(ctx context.Context, l *layout, p slot, order, ahead int64) error {
-	st, err := s.readBookkeeping(ctx, l, p)
-	if err != nil || st.outbox == nil {
+func (s *store) overtake(ctx context.Context, l *layout, p slot, key attr.Item, order, ahead int64) error {
+	st, err := s.readState(ctx, l, []slot{p}, key)
+	if err != nil || !st.behind() {
 		return err
 	}
-	if st.state != nil && st.state.Timestamp == order && st.outbox.Timestamp == order {
+	if _, held := st.heldBy(); held {
+		return nil // whoever settles it brings it to the indexes
+	}
+	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
 		raised := ahead + microsPerMilli
-		muts := s.setState(p, st.state, true, raised)
-		muts = append(muts,
-			deleteColumn(mapping.FamilyState, p.outbox, 0, 0),
-			setCell(mapping.FamilyState, p.outbox, raised, st.outbox.Value))
+		muts := s.setState(p, st.state, s.newState(st.state.Value[0]), raised)
+		if st.outbox != nil {
+			muts = append(muts,
+				deleteColumn(mapping.FamilyState, p.outbox, 0, 0),
+				setCell(mapping.FamilyState, p.outbox, raised, st.outbox.Value))
+		}
 		guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
 		if _, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
-		// Whoever changed the row instead has left either nothing to do or an
-		// outbox cell.
-		if st, err = s.readBookkeeping(ctx, l, p); err != nil || st.outbox == nil {
+		// Whoever changed the row instead has left either nothing to do or what
+		// tells of it.
+		if st, err = s.readState(ctx, l, []slot{p}, key); err != nil || !st.behind() {
 			return err
 		}
 	}
-	return s.drain(ctx, l, st)
-}
-
-// readBookkeeping reads the item of an outbox cell; without such a cell the
-// result says no more than that.
-func (s *store) readBookkeeping(ctx context.Context, l *layout, p slot) (itemState, error) {
-	row, err := s.readRow(ctx, l.table, p.row, ofColumn(mapping.FamilyState, p.outbox))
-	if err != nil || len(row.Cells) == 0 {
-		return itemState{}, err
-	}
-	key, _, err := l.parseOutbox(row.Cells[0].Value)
-	if err != nil {
-		return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
-	}
-	return s.readState(ctx, l, []slot{p}, key)
+	return s.drain(ctx, l, key, st)
 }
 
 // entryOrder returns the order of the write that an index row carries.
@@ -459,8 +510,20 @@ func newer(x *mapping.Index, order int64) *btpb.RowFilter {
 
 // putEntry writes an index row unless a later write was there: then done is
 // false.
+//
+// An older version of the one cell of a row that is not known of stays until
+// garbage collection; it does not count.
 func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
-	muts := []*btpb.Mutation{deleteRow()}
+	var muts []*btpb.Mutation
+	switch put.over {
+	case noEntry:
+	case anyEntry:
+		muts = append(muts, deleteRow())
+	default:
+		for _, c := range put.placed.Cells {
+			muts = append(muts, deleteColumn(c.Family, c.Qualifier, put.over, put.over+microsPerMilli))
+		}
+	}
 	for _, c := range put.placed.Cells {
 		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
 	}
@@ -486,25 +549,24 @@ func (s *store) leaveEntry(ctx context.Context, l *layout, r indexRow, order int
 	return err
 }
 
-// drain finishes the write of which st has the outbox cell. The item is as
-// that write left it: no other may begin before.
-func (s *store) drain(ctx context.Context, l *layout, st itemState) error {
-	order := st.outbox.Timestamp
-	_, stale, err := l.parseOutbox(st.outbox.Value)
+// drain finishes the write of an item that is behind, as st has it.
+func (s *store) drain(ctx context.Context, l *layout, key attr.Item, st itemState) error {
+	order := st.order()
+	var stale []indexRow
+	if st.outbox != nil {
+		// The item is as that write left it: no other may begin before.
+		order = st.outbox.Timestamp
+		var err error
+		if _, stale, err = l.parseOutbox(st.outbox.Value); err != nil {
+			return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+		}
+	}
+	change, err := l.indexChange(nil, st.item, order, order, true)
 	if err != nil {
-		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+		return err
 	}
-	change := indexChange{stale: stale}
-	for _, x := range l.indexes {
-		placed, ok, err := x.place(st.item, order)
-		if err != nil {
-			return err
-		}
-		if ok {
-			change.puts = append(change.puts, indexPut{x, placed})
-		}
-	}
-	return s.apply(ctx, l, st.slot, order, change)
+	change.stale = stale
+	return s.apply(ctx, l, st.slot, key, order, change, st.outbox != nil)
 }
 
 // backfill enters all items of a table into an index. Writes may go on: each
@@ -539,7 +601,7 @@ func (s *store) backfillItem(ctx context.Context, l *layout, x *indexLayout, row
 	if !ok {
 		return nil
 	}
-	done, err := s.putEntry(ctx, indexPut{x, placed}, st.order())
+	done, err := s.putEntry(ctx, indexPut{index: x, placed: placed, over: anyEntry}, st.order())
 	if done || err != nil || st.order() != adoptedOrder {
 		return err
 	}

@@ -296,42 +296,75 @@ func TestStore_Recovery(t *testing.T) {
 			}
 			return s
 		},
+		"check": func(t *testing.T, o Options, _ *store, def *tableDef, key attr.Item) *store {
+			t.Helper()
+			// A transaction that holds the item and changes nothing, of another store.
+			other := openStore(t, o)
+			check := &itemChange{table: def, key: key, check: true, fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
+			if ok, _, err := other.transact(t.Context(), transactionRequest{}, []*itemChange{check}); !ok || err != nil {
+				t.Error(ok, check.err, err)
+			}
+			return other
+		},
+		"transaction": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
+			t.Helper()
+			same := &itemChange{table: def, key: key, fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
+			if ok, _, err := s.transact(t.Context(), transactionRequest{}, []*itemChange{same}); !ok || err != nil {
+				t.Error(ok, same.err, err)
+			}
+			return s
+		},
+	}
+	key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
+	item := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
+	moved := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(1)}
+	changed := maps.Clone(item)
+	changed["v"] = attr.Int(7)
+	writes := []struct {
+		name          string
+		before, after attr.Item
+		entries       int // that the write makes
+	}{
+		{"moves", item, moved, 6},
+		{"changes", item, changed, 4},
+		{"comes", nil, item, 6},
 	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			for name, next := range finish {
-				for reached := range 6 {
-					t.Run(fmt.Sprintf("%s/%d", name, reached), func(t *testing.T) {
-						t.Parallel()
-						c := &faultyConn{ClientConnInterface: conn}
-						o := testOptions(c)
-						o.Instance = fmt.Sprintf("%s-%d", name, reached)
-						s := openStore(t, o)
-						def := newTable(t, s, indexedTable("crash"))
-						key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
-						item := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
-						moved := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(1)}
-						if err := put(t.Context(), s, def, item); err != nil {
-							t.Fatal(err)
-						}
-						c.set(indexWrites(reached))
-						if err := put(t.Context(), s, def, moved); err == nil {
-							t.Fatal("the write reached its indexes")
-						}
-						c.set(nil)
-						s = next(t, o, s, def, key)
-						if err := checkIndexes(t.Context(), s, def, model{keyText(key): moved}); err != nil {
-							t.Error(err)
-						}
-						if err := remove(t.Context(), s, def, key); err != nil {
-							t.Fatal(err)
-						}
-						if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
-							t.Errorf("rows are left behind: %v", rows)
-						}
-					})
+				for _, w := range writes {
+					for reached := range w.entries {
+						t.Run(fmt.Sprintf("%s/%s/%d", name, w.name, reached), func(t *testing.T) {
+							t.Parallel()
+							c := &faultyConn{ClientConnInterface: conn}
+							o := testOptions(c)
+							o.Instance = fmt.Sprintf("%s-%s-%d", name, w.name, reached)
+							s := openStore(t, o)
+							def := newTable(t, s, indexedTable("crash"))
+							if w.before != nil {
+								if err := put(t.Context(), s, def, w.before); err != nil {
+									t.Fatal(err)
+								}
+							}
+							c.set(indexWrites(reached))
+							if err := put(t.Context(), s, def, w.after); err == nil {
+								t.Fatal("the write reached its indexes")
+							}
+							c.set(nil)
+							s = next(t, o, s, def, key)
+							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.after}); err != nil {
+								t.Error(err)
+							}
+							if err := remove(t.Context(), s, def, key); err != nil {
+								t.Fatal(err)
+							}
+							if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
+								t.Errorf("rows are left behind: %v", rows)
+							}
+						})
+					}
 				}
 			}
 		})
@@ -418,7 +451,7 @@ func TestStore_StaleDrain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.drain(t.Context(), l, st); err != nil {
+				if err := s.drain(t.Context(), l, key, st); err != nil {
 					t.Fatal(err)
 				}
 				if err := checkIndexes(t.Context(), s, def, m); err != nil {

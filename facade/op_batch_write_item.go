@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -66,24 +65,24 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	for i := range tables {
 		bt := &tables[i]
 		var tally capacityTally
-		for _, w := range bt.writes {
+		replacements := make([]itemReplacement, len(bt.writes))
+		for i, w := range bt.writes {
 			key, item := w.target(bt.table)
-			hint := writeHint{blind: !wantsCapacity(in.ReturnConsumedCapacity), replacement: item}
-			if !hint.blind {
-				hint = writeHint{}
-			}
-			old, updated, err := s.store.writeItem(ctx, bt.table, key, func(attr.Item) (attr.Item, error) { return item, nil }, hint)
-			if errors.Is(err, errContended) || errors.Is(err, errIntent) {
+			replacements[i] = itemReplacement{key: key, item: item, blind: !wantsCapacity(in.ReturnConsumedCapacity)}
+		}
+		if err := s.store.writeItems(ctx, bt.table, replacements); err != nil {
+			return nil, err
+		}
+		for i, w := range bt.writes {
+			r := &replacements[i]
+			if r.err != nil {
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
 				continue
 			}
-			if err != nil {
-				return nil, err
-			}
 			if wantsCapacity(in.ReturnConsumedCapacity) {
-				tally.add(writeTally(bt.table, old, updated))
+				tally.add(writeTally(bt.table, r.old, r.updated))
 			}
-			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, key))
+			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, r.key))
 		}
 		if wantsCapacity(in.ReturnConsumedCapacity) {
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))

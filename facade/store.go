@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -261,6 +262,31 @@ func (s *store) mutateRow(ctx context.Context, table string, row []byte, muts []
 	_, err := s.data.MutateRow(s.outgoing(ctx, table), &btpb.MutateRowRequest{TableName: s.tablePath(table), RowKey: row, Mutations: muts})
 	if err != nil {
 		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+	}
+	return nil
+}
+
+// mutateRows writes rows, each on its own. The error is that of one of those that
+// were not written.
+func (s *store) mutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
+	stream, err := s.data.MutateRows(s.outgoing(ctx, table), &btpb.MutateRowsRequest{TableName: s.tablePath(table), Entries: entries})
+	var failed error
+	for err == nil {
+		var resp *btpb.MutateRowsResponse
+		if resp, err = stream.Recv(); err != nil {
+			break
+		}
+		for _, e := range resp.GetEntries() {
+			if st := e.GetStatus(); st.GetCode() != int32(codes.OK) {
+				failed = status.ErrorProto(st)
+			}
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("writing %d rows of table %s: %w", len(entries), table, err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"sync"
 	"time"
@@ -18,11 +17,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// A mark is a catalog row that says: this row of that table may hold an
-// outbox cell. It is written before the first such cell, and removed some
-// time after the last was cleared, with others: so a start after a crash
-// reads a short list, not the tables, and a row that is written often is
-// marked once.
+// A mark is a catalog row that says: this row of that table may hold an item
+// that is behind in its indexes, by an outbox cell or its state. It is written
+// before the first such write, and removed some time after the last was applied,
+// with others: so a start after a crash reads a short list, not the tables, and a
+// row that is written often is marked once.
 const (
 	// maxIdleMarks is how many marks without a write under way are kept: a row
 	// that is written again needs no other, and a start after a crash looks at
@@ -46,7 +45,7 @@ type pendingWork struct {
 	mu    sync.Mutex
 	marks map[string]*pendingMark // by table and row
 	idle  int                     // marks without users that are not dirty
-	dirty int                     // marks whose row may hold an outbox cell that no write works on
+	dirty int                     // marks whose row may hold an item that is behind and that no write works on
 }
 
 // pendingMark is one mark. The fields below ready are under pendingWork.mu.
@@ -64,56 +63,113 @@ type pendingMark struct {
 	// 0: it was left by a failure, and is to be worked off as soon as can be.
 	due    int64
 	soiled int // how often it became dirty, or more so
+
+	// entered is the state of an item that is in the indexes, though its state
+	// says that it is entering them.
+	entered []byte
 }
 
-// mark says, durably, that a row is about to get an outbox cell. unmark ends
-// it.
+func markID(table string, row []byte) string { return table + "\x00" + string(row) }
+
+// mark says, durably, that an item of a row is about to be behind in its
+// indexes. unmark ends it.
 func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
-	id := table + "\x00" + string(row)
+	marks, err := s.markRows(ctx, table, [][]byte{row})
+	if err != nil {
+		return nil, err
+	}
+	return marks[0], nil
+}
+
+// markRows is mark for several rows of a table, by one write.
+func (s *store) markRows(ctx context.Context, table string, rows [][]byte) (marks []*pendingMark, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
 	w := &s.pending
+	marks = make([]*pendingMark, len(rows))
+	var added []*pendingMark
 	w.mu.Lock()
-	if m := w.marks[id]; m != nil {
-		if m.users == 0 && !m.dirty {
+	for i, row := range rows {
+		id := markID(table, row)
+		m := w.marks[id]
+		if m == nil {
+			m = &pendingMark{
+				id: id, key: append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...),
+				table: table, row: row, ready: make(chan struct{}),
+			}
+			w.marks[id] = m
+			added = append(added, m)
+		} else if m.users == 0 && !m.dirty {
 			w.idle--
 		}
 		m.users++
-		w.mu.Unlock()
-		select {
-		case <-m.ready:
-		case <-ctx.Done():
-			s.unmark(m, true)
-			return m, ctx.Err()
+		marks[i] = m
+	}
+	w.mu.Unlock()
+	s.writeMarks(ctx, added)
+	for _, m := range marks {
+		if err = awaitMark(ctx, m); err == nil {
+			continue
+		}
+		for _, m := range marks {
+			s.unmark(m, true, nil)
 		}
 		if code := status.Code(m.err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
-			return s.mark(ctx, table, row) // the caller that was first gave up; this one has not
+			return s.markRows(ctx, table, rows) // a caller that was first gave up; this one has not
 		}
-		return m, m.err
+		return nil, err
 	}
-	m := &pendingMark{
-		id: id, key: append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...),
-		table: table, row: row, ready: make(chan struct{}), users: 1,
-	}
-	w.marks[id] = m
-	w.mu.Unlock()
-
-	m.err = s.mutateRow(ctx, s.o.catalog, m.key, []*btpb.Mutation{
-		setCell(catalogFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(table)), row...)),
-	})
-	if m.err != nil {
-		w.mu.Lock()
-		delete(w.marks, id)
-		w.mu.Unlock()
-	}
-	close(m.ready)
-	return m, m.err
+	return marks, nil
 }
 
-// unmark ends a use of a mark. clean is false when the row may be left with
-// an outbox cell.
-func (s *store) unmark(m *pendingMark, clean bool) {
+// awaitMark waits until a mark is written. Errors: that of its writing.
+func awaitMark(ctx context.Context, m *pendingMark) error {
+	select {
+	case <-m.ready:
+		return m.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// writeMarks writes new marks; those that could not be are forgotten.
+func (s *store) writeMarks(ctx context.Context, added []*pendingMark) {
+	if len(added) == 0 {
+		return
+	}
+	entries := make([]*btpb.MutateRowsRequest_Entry, len(added))
+	for i, m := range added {
+		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: m.key, Mutations: []*btpb.Mutation{
+			setCell(catalogFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(m.table)), m.row...)),
+		}}
+	}
+	err := s.mutateRows(ctx, s.o.catalog, entries)
+	w := &s.pending
+	for _, m := range added {
+		if m.err = err; err != nil {
+			w.mu.Lock()
+			delete(w.marks, m.id)
+			w.mu.Unlock()
+		}
+		close(m.ready)
+	}
+}
+
+// unmark ends a use of a mark. clean is false when an item of the row may be left
+// behind; entered, if it is not nil, is the state of one that was entering and
+// has.
+func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 	w := &s.pending
 	w.mu.Lock()
 	m.users--
+	if w.marks[m.id] != m {
+		w.mu.Unlock() // it was never written
+		return
+	}
+	if entered != nil {
+		m.entered = entered
+	}
 	if !clean {
 		w.soil(m, 0)
 	}
@@ -127,6 +183,16 @@ func (s *store) unmark(m *pendingMark, clean bool) {
 			s.o.Logger.Warn("removing marks of finished writes", "error", err)
 		}
 	}
+}
+
+// entered reports whether an item that is entering its indexes is known to be
+// there.
+func (s *store) entered(l *layout, st *itemState) bool {
+	w := &s.pending
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.marks[markID(l.name, st.slot.row)]
+	return m != nil && bytes.Equal(m.entered, st.live())
 }
 
 // soil notes that a row may hold an outbox cell of a write of the given order.
@@ -205,26 +271,11 @@ func (s *store) forgetMarks(ctx context.Context, table string) error {
 
 // deleteRows deletes rows by key.
 func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
-	req := &btpb.MutateRowsRequest{TableName: s.tablePath(table)}
-	for _, key := range keys {
-		req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{deleteRow()}})
+	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
+	for i, key := range keys {
+		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{deleteRow()}}
 	}
-	stream, err := s.data.MutateRows(s.outgoing(ctx, table), req)
-	for err == nil {
-		var resp *btpb.MutateRowsResponse
-		if resp, err = stream.Recv(); err != nil {
-			break
-		}
-		for _, e := range resp.GetEntries() {
-			if st := e.GetStatus(); st.GetCode() != int32(codes.OK) {
-				err = status.ErrorProto(st)
-			}
-		}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("deleting %d rows of table %s: %w", len(keys), table, err)
-	}
-	return nil
+	return s.mutateRows(ctx, table, entries)
 }
 
 // everything is an order above that of any write.
@@ -314,8 +365,9 @@ func (s *store) recoverPending(ctx context.Context) error {
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells of an order
-// below the given one. It returns the least order of those that it left,
-// everything if there are none. The table may be gone.
+// below the given one, and those of items that are entering their indexes. It
+// returns the least order of those that it left, everything if there are none.
+// The table may be gone.
 func (s *store) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
 	c, err := s.lookup(ctx, table)
@@ -326,11 +378,18 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 		return left, err
 	}
 	l := c.layout
-	row, err := s.readRow(ctx, l.table, key, ofColumnPrefix(mapping.FamilyState, []byte{outboxQualifier}))
+	row, err := s.readRow(ctx, l.table, key, anyOf(
+		ofColumnPrefix(mapping.FamilyState, []byte{outboxQualifier}), ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
 	}
+	entering := false
 	for _, cell := range row.Cells {
+		if cell.Qualifier[0] == stateQualifier {
+			st := itemState{state: &cell}
+			entering = entering || st.entering()
+			continue
+		}
 		if cell.Timestamp >= before {
 			left = min(left, cell.Timestamp)
 			continue
@@ -354,10 +413,36 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 			if st.outbox == nil {
 				continue
 			}
-			if err := s.drain(ctx, l, st); err != nil {
+			if err := s.drain(ctx, l, item, st); err != nil {
 				return left, err
 			}
 		}
 	}
-	return left, nil
+	if entering {
+		err = s.recoverEntering(ctx, l, key)
+	}
+	return left, err
+}
+
+// recoverEntering brings the items of a row to the indexes that are entering
+// them.
+func (s *store) recoverEntering(ctx context.Context, l *layout, key []byte) error {
+	row, err := s.readRow(ctx, l.table, key, nil)
+	if err != nil {
+		return err
+	}
+	items, err := s.itemsOf(l, row)
+	if err != nil {
+		return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
+	}
+	for _, item := range items {
+		st := bookkeeping(l.idOf(item).slot(key), row)
+		if st.item = item; !st.entering() {
+			continue
+		}
+		if err := s.drain(ctx, l, keyOf(l.key, item), st); err != nil {
+			return err
+		}
+	}
+	return nil
 }

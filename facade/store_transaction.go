@@ -149,6 +149,7 @@ type transactionItem struct {
 type transactionRecord struct {
 	id       string
 	state    byte  // 0: there is no record
+	written  int64 // time of the state's cell, microseconds: it keeps it
 	deadline int64 // microseconds
 	token    string
 	items    []transactionItem
@@ -177,7 +178,7 @@ func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
 	for _, c := range row.Cells {
 		switch string(c.Qualifier) {
 		case string(transactionStateQualifier):
-			state = c.Value
+			state, r.written = c.Value, c.Timestamp
 		case string(transactionItemsQualifier):
 			rest = c.Value
 		}
@@ -211,9 +212,10 @@ func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
 
 // begin returns a transaction, pending or reading, that has no record yet.
 func (s *store) begin(state byte, token string, changes []*itemChange) transactionRecord {
+	now := s.nowMicros()
 	r := transactionRecord{
-		id: string(s.newToken()), state: state,
-		deadline: s.nowMicros() + transactionTimeout.Microseconds(), token: token,
+		id: string(s.newToken()), state: state, written: now,
+		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
 		r.items = append(r.items, transactionItem{table: ch.table.Name, tableID: ch.table.ID, key: appendKey(nil, ch.table.Key, ch.key)})
@@ -224,10 +226,9 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
-	now := s.nowMicros()
 	_, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
-		setCell(catalogFamily, transactionStateQualifier, now, r.stateValue(r.state)),
-		setCell(catalogFamily, transactionItemsQualifier, now, r.itemsValue()),
+		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
+		setCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
 	return err
 }
@@ -246,8 +247,7 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
 	ok, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
-		deleteColumn(catalogFamily, transactionStateQualifier, 0, 0),
-		setCell(catalogFamily, transactionStateQualifier, s.nowMicros(), r.stateValue(state)),
+		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
 		return ok, err
@@ -370,7 +370,7 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 		}
 		if owner, ok := st.heldBy(); !ok || owner != id {
 			if st.outbox != nil {
-				return s.drain(ctx, c.layout, st)
+				return s.drain(ctx, c.layout, key, st)
 			}
 			return nil
 		}
@@ -390,16 +390,20 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 	}
 	p := st.slot
 	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, 0, 0)}
+	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
-		release = append(release, deleteColumn(mapping.FamilyState, p.claim(), 0, 0))
+		release = append(release, deleteColumn(mapping.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
+	unsure := st.entering() && !s.entered(l, &st)
 	if !commit || in.kind == intentCheck {
-		muts := append(release, deleteColumn(mapping.FamilyState, p.state, 0, 0))
-		if before := st.state.Value[1+transactionIDBytes:]; len(before) > 0 {
-			muts = append(muts, setCell(mapping.FamilyState, p.state, st.state.Timestamp, before))
+		before := st.live()
+		muts := append(release, s.setState(p, st.state, before, st.state.Timestamp)...)
+		done, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		if done && unsure {
+			st.state = &mapping.Cell{Timestamp: st.state.Timestamp, Value: before}
+			err = s.drain(ctx, l, key, st)
 		}
-		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		return done, err
 	}
 	var sets []*btpb.Mutation
 	if in.item != nil {
@@ -407,11 +411,15 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 			return false, err
 		}
 	}
-	muts, change, err := s.replacement(l, key, st, in.item, sets, in.order)
+	muts, change, err := s.replacement(l, key, st, in.item, sets, in.order, unsure)
 	if err != nil {
 		return false, err
 	}
-	muts = append(muts, release...)
+	var state []byte
+	if in.item != nil {
+		state = s.newState(stateLive)
+	}
+	muts = append(append(muts, s.setState(p, st.state, state, in.order)...), release...)
 	var ahead int64
 	if l.lag == 0 {
 		// The intent stands for the outbox: until it goes, anyone who meets it
@@ -433,12 +441,12 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 		if err != nil {
 			return true, err
 		}
-		defer s.unmark(mark, true)
+		defer s.unmark(mark, true, nil)
 		if s.postpone(mark, in.order, l.lag) {
 			return true, nil
 		}
 	}
-	return true, s.apply(ctx, l, p, in.order, change)
+	return true, s.apply(ctx, l, p, key, in.order, change, true)
 }
 
 // readFreeItem reads an item as all transactions left it that have ended; held
@@ -761,7 +769,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 		in.kind = intentDelete
 	}
 	// An item that its indexes cannot take is refused before anything is held.
-	if _, err := w.l.indexChange(pw.old, ch.updated, in.order, false); err != nil {
+	if err := w.l.checkEntries(ch.updated, in.order); err != nil {
 		if errors.Is(err, errOutsideMapping) {
 			ch.err, err = err, nil
 		}
@@ -776,8 +784,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	held.state = &mapping.Cell{Timestamp: pw.st.order(), Value: state}
 	held.intent = &mapping.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
 	muts := []*btpb.Mutation{
-		deleteColumn(mapping.FamilyState, p.state, 0, 0),
-		setCell(mapping.FamilyState, p.state, held.state.Timestamp, state),
+		setCell(mapping.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
 		setCell(mapping.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {

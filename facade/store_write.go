@@ -24,8 +24,14 @@ import (
 //
 // An item without a state cell came from a loader or another client.
 const (
-	stateLive   = 'R' // and 16 bytes that no other write has
-	stateIntent = 'T' // held by a transaction
+	// stateLive and 16 bytes that no other write has: the item is in the indexes
+	// of its table, or its outbox cell says what is missing.
+	stateLive = 'R'
+	// stateEntering is stateLive of a write that left no index row and whose
+	// entries may not all be there: they follow from the item.
+	stateEntering = 'E'
+	// stateIntent: held by a transaction.
+	stateIntent = 'T'
 )
 
 // A row may hold several items: the qualifiers of their bookkeeping end in a
@@ -78,6 +84,26 @@ func (st *itemState) order() int64 {
 	}
 	return st.state.Timestamp
 }
+
+// live returns the value of the state cell as it was before a transaction held
+// the item; nil if there was none.
+func (st *itemState) live() []byte {
+	switch _, held := st.heldBy(); {
+	case st.state == nil, held && len(st.state.Value) == 1+transactionIDBytes:
+		return nil
+	case held:
+		return st.state.Value[1+transactionIDBytes:]
+	default:
+		return st.state.Value
+	}
+}
+
+// entering reports whether the item's entries follow from it and may not all be
+// in the indexes.
+func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
+
+// behind reports whether there may be something left to do in the indexes.
+func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // idOf returns the id of the item with the given key attributes.
 func (l *layout) idOf(key attr.Item) itemID {
@@ -152,10 +178,13 @@ func (p slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
 }
 
-// filter passes the item's cells and its bookkeeping, and all claims to columns
+// filterOf passes the item's cells and its bookkeeping, and all claims to columns
 // that it shares; nil, all cells, where it has the row for itself or too many
-// columns to name.
-func (p slot) filter() *btpb.RowFilter {
+// columns to name. In a timeless layout it passes the newest cells alone.
+func (l *layout) filterOf(p slot) *btpb.RowFilter {
+	if l.timeless {
+		return newestOnly()
+	}
 	if p.alone() {
 		return nil
 	}
@@ -206,19 +235,19 @@ func (p slot) clear(row *mapping.Row) (muts []*btpb.Mutation, ok bool) {
 	return muts, true
 }
 
-// setState returns the mutations that give the item a new state, live with a
-// new token, or none. old is the state that the write is guarded by, nil if it
-// is not known: then all that may be there goes.
-func (s *store) setState(p slot, old *mapping.Cell, live bool, order int64) []*btpb.Mutation {
+// newState returns the value of a new state cell, with a token of its own.
+func (s *store) newState(kind byte) []byte { return append([]byte{kind}, s.newToken()...) }
+
+// setState returns the mutations that give the item a new state, nil for none.
+// The write is guarded by old, nil if there was no state.
+func (s *store) setState(p slot, old *mapping.Cell, state []byte, order int64) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2)
-	if old == nil {
-		muts = append(muts, deleteColumn(mapping.FamilyState, p.state, 0, 0))
-	} else {
+	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
 		muts = append(muts, deleteColumn(mapping.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
 	}
-	if live {
-		muts = append(muts, setCell(mapping.FamilyState, p.state, order, append([]byte{stateLive}, s.newToken()...)))
+	if state != nil {
+		muts = append(muts, setCell(mapping.FamilyState, p.state, order, state))
 	}
 	return muts
 }
@@ -250,7 +279,7 @@ func bookkeeping(p slot, row mapping.Row) itemState {
 func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr.Item) (itemState, error) {
 	var found itemState
 	for i, p := range slots {
-		row, err := s.readRow(ctx, l.table, p.row, p.filter())
+		row, err := s.readRow(ctx, l.table, p.row, l.filterOf(p))
 		if err != nil {
 			return itemState{}, err
 		}
@@ -287,7 +316,7 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 		}
 		r := byTable[at.l.table]
 		if r == nil {
-			r = &tableRead{rowRead: rowRead{table: at.l.table}, wanted: map[string][]int{}}
+			r = &tableRead{rowRead: rowRead{table: at.l.table, filter: at.l.filterOf(at.slots[0])}, wanted: map[string][]int{}}
 			byTable[at.l.table] = r
 			reads = append(reads, r)
 		}
@@ -401,6 +430,107 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
+// itemReplacement is a write of an item that does not look at what was there.
+type itemReplacement struct {
+	key, item attr.Item // item is nil to delete
+	blind     bool      // the old item is not asked for
+
+	// Set by writeItems: what writeItem returns. The error is errContended or
+	// errIntent.
+	old, updated attr.Item
+	err          error
+}
+
+// writeItems is writeItem of several items of a table, none twice: as far as can
+// be, they are read at once. Each write is on its own; an error that is not of
+// one item alone ends them.
+func (s *store) writeItems(ctx context.Context, t *tableDef, all []itemReplacement) error {
+	done, err := s.writeTogether(ctx, t, all)
+	for i := 0; i < len(all) && err == nil; i++ {
+		if done[i] {
+			continue
+		}
+		r := &all[i]
+		fn := func(attr.Item) (attr.Item, error) { return r.item, nil }
+		r.old, r.updated, err = s.writeItem(ctx, t, r.key, fn, writeHint{blind: r.blind, replacement: r.item})
+		if errors.Is(err, errContended) || errors.Is(err, errIntent) {
+			r.err, err = err, nil
+		}
+	}
+	return err
+}
+
+// writeTogether makes those of the writes that can be made after one read of the
+// table, and says which. What they are read for is their entries in indexes.
+func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplacement) (done []bool, err error) {
+	done = make([]bool, len(all))
+	schema := s.latchOf(t.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := s.current(ctx, t)
+	if err != nil {
+		return done, err
+	}
+	if c.def.Status == statusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].blind {
+		return done, nil
+	}
+	writes := make([]itemWrite, len(all))
+	places := make([]itemPlace, len(all))
+	ids := make([]itemID, len(all))
+	for i := range all {
+		r := &all[i]
+		w := &writes[i]
+		*w = itemWrite{s: s, l: c.layout, key: r.key, id: c.layout.idOf(r.key), fn: func(attr.Item) (attr.Item, error) { return r.item, nil }}
+		if w.slots, err = c.layout.slots(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
+			return done, err
+		}
+		places[i], ids[i] = itemPlace{c.layout, w.slots, r.key}, w.id
+	}
+	unlock, err := s.latches.lockAll(ctx, ids)
+	if err != nil {
+		return done, err
+	}
+	defer unlock()
+	states, err := s.readStates(ctx, places)
+	if err != nil {
+		return done, err
+	}
+	prepared := make([]*guardedWrite, len(all))
+	var rows [][]byte // that need a mark
+	for i, st := range states {
+		if st == nil || st.outbox != nil {
+			continue
+		}
+		// What speaks against it is said when it is written alone.
+		if g, ready, err := writes[i].prepare(ctx, st); err == nil && ready {
+			if prepared[i] = &g; !g.change.empty() {
+				rows = append(rows, g.st.slot.row)
+			}
+		}
+	}
+	marks, err := s.markRows(ctx, t.Name, rows)
+	if err != nil {
+		return done, err
+	}
+	for i, g := range prepared {
+		if g == nil {
+			continue
+		}
+		var mark *pendingMark
+		if !g.change.empty() {
+			mark, marks = marks[0], marks[1:]
+		}
+		switch {
+		case err == nil:
+			done[i], err = g.write(ctx, mark)
+		case mark != nil:
+			s.unmark(mark, true, nil)
+		}
+		all[i].old, all[i].updated = g.old, g.updated
+	}
+	return done, err
+}
+
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
 	s     *store
@@ -423,11 +553,12 @@ func (s *store) checkPlace(ctx context.Context, t *tableDef, item attr.Item) err
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
-		return err
+	if !c.layout.timeless { // which can hold all that has a slot
+		if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
+			return err
+		}
 	}
-	_, err = c.layout.indexChange(nil, item, s.nowMicros(), false)
-	return err
+	return c.layout.checkEntries(item, s.nowMicros())
 }
 
 // place lays out the new item and finds its slot.
@@ -461,8 +592,10 @@ func (l *layout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []
 func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	p := w.slots[0]
 	var sets []*btpb.Mutation
+	var live []byte
 	var err error
 	if hint.replacement != nil {
+		live = w.s.newState(stateLive)
 		if p, sets, err = w.place(hint.replacement); err != nil {
 			return false, err
 		}
@@ -471,8 +604,8 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	muts = append(muts, sets...)
-	muts = append(muts, w.s.setState(p, nil, hint.replacement != nil, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
+	muts = append(append(muts, sets...), deleteColumn(mapping.FamilyState, p.state, 0, 0))
+	muts = append(muts, w.s.setState(p, nil, live, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
 
 	state := ofColumn(mapping.FamilyState, p.state)
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
@@ -533,7 +666,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	if st.outbox != nil {
 		// An earlier write is not in the indexes yet: bring it there first, so
 		// that an item never has two such writes.
-		return pw, false, w.s.drain(ctx, w.l, *st)
+		return pw, false, w.s.drain(ctx, w.l, w.key, *st)
 	}
 	if id, ok := st.heldBy(); ok {
 		return pw, false, &heldError{id: id, key: w.key}
@@ -611,54 +744,124 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 // guarded reads the item, asks fn, and writes if the item is still as it was
 // read. done is false when it was not.
 func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
-	pw, ready, err := w.plan(ctx, nil)
+	g, ready, err := w.prepare(ctx, nil)
 	if err != nil || !ready {
-		return pw.old, nil, false, err
+		return g.old, nil, false, err
 	}
-	old, updated = pw.old, pw.updated
-	if updated == nil && old == nil && pw.st.state == nil {
-		return nil, nil, true, nil
+	var mark *pendingMark
+	if !g.change.empty() {
+		if mark, err = w.s.mark(ctx, w.l.name, g.st.slot.row); err != nil {
+			return g.old, nil, false, err
+		}
 	}
-	order := w.s.latches.order(w.id, w.s.nowMicros(), pw.st.order())
-	muts, change, err := w.s.replacement(w.l, w.key, pw.st, updated, pw.sets, order)
-	if err != nil {
-		return old, nil, false, err
-	}
-	if change.empty() {
-		done, err = w.commit(ctx, pw, muts)
-		return old, updated, done, err
-	}
-	muts = append(muts, change.outboxCell(w.l, w.key, pw.st.slot, order))
-	mark, err := w.s.mark(ctx, w.l.name, pw.st.slot.row)
-	if err != nil {
-		return old, nil, false, err
-	}
-	clean := true
-	defer func() { w.s.unmark(mark, clean) }()
-	if done, err = w.commit(ctx, pw, muts); err != nil || !done {
-		// After an error the write may still have happened.
-		clean = err == nil
-		return old, updated, done, err
-	}
-	if w.s.postpone(mark, order, w.l.lag) {
-		return old, updated, true, nil
-	}
-	if err := w.s.apply(ctx, w.l, pw.st.slot, order, change); err != nil {
-		clean = false
-		return old, updated, true, fmt.Errorf("%w: %w", errIndexesBehind, err)
-	}
-	return old, updated, true, nil
+	done, err = g.write(ctx, mark)
+	return g.old, g.updated, done, err
 }
 
-// replacement returns the mutations that put an item, nil for none, in the
-// place of the one that was read, and what that changes in the indexes.
-func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64) ([]*btpb.Mutation, indexChange, error) {
-	change, err := l.indexChange(st.item, updated, order, st.order() == adoptedOrder)
+// guardedWrite is a planned write with all that it is to do.
+type guardedWrite struct {
+	plannedWrite
+	w      *itemWrite
+	muts   []*btpb.Mutation // none: there is nothing to be done
+	order  int64
+	state  []byte // the new state cell
+	outbox bool   // the write leaves an outbox cell
+	change indexChange
+}
+
+// prepare is plan with the mutations of the write.
+func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g guardedWrite, ready bool, err error) {
+	g.w = w
+	if g.plannedWrite, ready, err = w.plan(ctx, st); err != nil || !ready {
+		return g, false, err
+	}
+	if g.updated == nil && g.old == nil && g.st.state == nil {
+		return g, true, nil
+	}
+	g.order = w.s.latches.order(w.id, w.s.nowMicros(), g.st.order())
+	unsure, err := w.unsure(ctx, &g.plannedWrite)
+	if err != nil {
+		return g, false, err
+	}
+	if g.muts, g.change, err = w.s.replacement(w.l, w.key, g.st, g.updated, g.sets, g.order, unsure); err != nil {
+		return g, false, err
+	}
+	entering := g.updated != nil && len(g.change.puts) > 0 && len(g.change.stale) == 0 && w.l.lag == 0
+	switch {
+	case entering:
+		g.state = w.s.newState(stateEntering)
+	case g.updated != nil:
+		g.state = w.s.newState(stateLive)
+	}
+	g.muts = append(g.muts, w.s.setState(g.st.slot, g.st.state, g.state, g.order)...)
+	if g.outbox = !entering && !g.change.empty(); g.outbox {
+		g.muts = append(g.muts, g.change.outboxCell(w.l, w.key, g.st.slot, g.order))
+	}
+	return g, true, nil
+}
+
+// write writes if the item is still as it was read, and ends the use of the mark
+// that its row has if it changes indexes.
+func (g *guardedWrite) write(ctx context.Context, mark *pendingMark) (done bool, err error) {
+	if len(g.muts) == 0 {
+		return true, nil
+	}
+	w := g.w
+	if mark == nil {
+		return w.commit(ctx, g.plannedWrite, g.muts)
+	}
+	clean := true
+	var entered []byte
+	defer func() { w.s.unmark(mark, clean, entered) }()
+	if done, err = w.commit(ctx, g.plannedWrite, g.muts); err != nil || !done {
+		// After an error the write may still have happened.
+		clean = err == nil
+		return done, err
+	}
+	if w.s.postpone(mark, g.order, w.l.lag) {
+		return true, nil
+	}
+	if err := w.s.apply(ctx, w.l, g.st.slot, w.key, g.order, g.change, g.outbox); err != nil {
+		clean = false
+		return true, fmt.Errorf("%w: %w", errIndexesBehind, err)
+	}
+	if !g.outbox {
+		entered = g.state
+	}
+	return true, nil
+}
+
+// unsure reports whether the write cannot rely on what the indexes have of the
+// item: it is entering them, as far as this process knows. A write that changes
+// no entry brings it there first, so that the next is sure.
+func (w *itemWrite) unsure(ctx context.Context, pw *plannedWrite) (bool, error) {
+	if !pw.st.entering() || w.s.entered(w.l, &pw.st) {
+		return false, nil
+	}
+	order := pw.st.order()
+	change, err := w.l.indexChange(pw.old, pw.updated, order, order, false)
+	if err != nil || !change.empty() {
+		return true, err
+	}
+	if change, err = w.l.indexChange(nil, pw.old, order, order, true); err != nil {
+		return true, err
+	}
+	ahead, err := w.s.enter(ctx, w.l, order, change)
+	return ahead > order, err
+}
+
+// replacement returns the mutations that put the cells of an item, nil for none,
+// in the place of those that were read, and what that changes in the indexes.
+// With unsure, what they have of the item is not relied on.
+func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
+	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || st.order() == adoptedOrder)
 	if err != nil {
 		return nil, change, err
 	}
 	var muts []*btpb.Mutation
 	switch {
+	case l.timeless && updated != nil:
+		return st.change(sets), change, nil
 	case !st.slot.shared:
 		muts, _ = st.slot.clear(&st.row)
 	case st.item == nil:
@@ -680,8 +883,40 @@ func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr
 			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
 		}
 	}
-	muts = append(muts, sets...)
-	return append(muts, s.setState(st.slot, st.state, updated != nil, order)...), change, nil
+	return append(muts, sets...), change, nil
+}
+
+// change returns the mutations that make the cells of an item that has its row
+// for itself those of sets. Cells that have their value stay. Of each column the
+// newest cell was read.
+func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
+	var muts []*btpb.Mutation
+	kept := make([]bool, len(sets))
+	for i := range st.row.Cells {
+		c := &st.row.Cells[i]
+		if !slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, *c) }) {
+			continue
+		}
+		at := slices.IndexFunc(sets, func(m *btpb.Mutation) bool {
+			set := m.GetSetCell()
+			return set.GetFamilyName() == c.Family && bytes.Equal(set.GetColumnQualifier(), c.Qualifier)
+		})
+		switch {
+		case at >= 0 && bytes.Equal(sets[at].GetSetCell().GetValue(), c.Value):
+			kept[at] = true
+		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
+			// An older one, which another writer left, is hidden as before.
+			muts = append(muts, deleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
+		default:
+			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
+		}
+	}
+	for i, m := range sets {
+		if !kept[i] {
+			muts = append(muts, m)
+		}
+	}
+	return muts
 }
 
 // checkVacant refuses to write over the cells of another item: rules of a
@@ -763,6 +998,31 @@ func (l *itemLatches) lock(ctx context.Context, id itemID) error {
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for another write of the item: %w", ctx.Err())
 	}
+}
+
+// lockAll is lock of several items; unlock ends it.
+func (l *itemLatches) lockAll(ctx context.Context, ids []itemID) (unlock func(), err error) {
+	stripes := make([]int, len(ids)) // in order, as everyone who takes several
+	for i, id := range ids {
+		stripes[i] = l.stripe(id)
+	}
+	slices.Sort(stripes)
+	stripes = slices.Compact(stripes)
+	unlock = func() {
+		for _, i := range stripes {
+			<-l.stripes[i].held
+		}
+	}
+	for n, i := range stripes {
+		select {
+		case l.stripes[i].held <- struct{}{}:
+		case <-ctx.Done():
+			stripes = stripes[:n]
+			unlock()
+			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(ids), ctx.Err())
+		}
+	}
+	return unlock, nil
 }
 
 func (l *itemLatches) unlock(id itemID) { <-l.stripes[l.stripe(id)].held }

@@ -140,10 +140,13 @@ func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.
 // isKey reports whether name is a key attribute of index or table.
 func (x *Index) isKey(name string) bool { return x.def.Key.isKey(name) || x.base.isKey(name) }
 
+// ProjectsAll reports whether the index holds all attributes of an item.
+func (x *Index) ProjectsAll() bool { return !x.def.KeysOnly && len(x.def.Include) == 0 }
+
 // Project returns the attributes of item that the index holds. The values
 // are shared with item.
 func (x *Index) Project(item attr.Item) attr.Item {
-	if !x.def.KeysOnly && len(x.def.Include) == 0 {
+	if x.ProjectsAll() {
 		return item
 	}
 	projected := attr.Item{}
