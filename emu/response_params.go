@@ -20,12 +20,11 @@ const (
 	serverTimingHeader = "server-timing"
 )
 
-// The headers of most calls: those to an instance that nobody created, answered
-// within two milliseconds. They are shared.
-var (
-	implicitLocationHeader = sync.OnceValue(func() []string { return locationValues(implicitLocation) })
-	leastServerTiming      = serverTimingValues(1)
-)
+// usualHeaders are those of most calls: to an instance that nobody created,
+// answered within two milliseconds. They are shared.
+var usualHeaders = sync.OnceValue(func() metadata.MD {
+	return metadata.MD{locationHeader: locationValues(implicitLocation), serverTimingHeader: serverTimingValues(1)}
+})
 
 func locationValues(where *btpb.ResponseParams) []string {
 	raw, err := proto.Marshal(where)
@@ -39,19 +38,19 @@ func serverTimingValues(millis int64) []string {
 	return []string{"gfet4t7; dur=" + strconv.FormatInt(millis, 10)}
 }
 
-// responseParams are the headers of a call that began so long ago. Clients
-// take a latency of 0 for none: it is at least a millisecond.
+// responseParams are the headers of a call that began so long ago, not to be
+// written to. Clients take a latency of 0 for none: it is at least a millisecond.
 func (s *Server) responseParams(req any, began time.Time) metadata.MD {
-	md := metadata.MD{serverTimingHeader: leastServerTiming}
-	if where := s.answeredBy(req); where == implicitLocation {
-		md[locationHeader] = implicitLocationHeader()
-	} else {
-		md[locationHeader] = locationValues(where)
+	md := usualHeaders()
+	where, millis := s.answeredBy(req), s.now().Sub(began).Milliseconds()
+	if where == implicitLocation && millis <= 1 {
+		return md
 	}
-	if millis := s.now().Sub(began).Milliseconds(); millis > 1 {
-		md[serverTimingHeader] = serverTimingValues(millis)
+	own := metadata.MD{locationHeader: md[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}
+	if where != implicitLocation {
+		own[locationHeader] = locationValues(where)
 	}
-	return md
+	return own
 }
 
 // withResponseParams makes the methods of desc send the headers. It is for

@@ -96,7 +96,6 @@ func New(o Options) (*Server, error) {
 		grpc.MaxSendMsgSize(maxReceiveBytes),
 		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.SharedWriteBuffer(true), // a connection at rest holds none
 		grpc.StaticStreamWindowSize(streamWindowBytes),
 		grpc.StaticConnWindowSize(connWindowBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default

@@ -179,9 +179,27 @@ func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rule
 	return cells, nil
 }
 
+// onlyColumn returns the column that rules are about, as keys of a row have it,
+// or nil if they are about several, or about none that there is.
+func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
+	for i := range rules {
+		if rules[i].Family != rules[0].Family || !bytes.Equal(rules[i].Qualifier, rules[0].Qualifier) {
+			return nil
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	f, err := tx.t.family(rules[0].Family)
+	if err != nil {
+		return nil // the rule tells
+	}
+	return appendEscaped(appendOrdinal(nil, f.Ordinal), rules[0].Qualifier)
+}
+
 // modify works out what rules do, and collects it.
 func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
-	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row, tx.now)
+	s, err := tx.d.openPart(tx.ctx, tx.t, tx.row, tx.onlyColumn(rules), tx.now)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +222,9 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		if !ok {
 			c := Cell{Family: f.Name, Ordinal: f.Ordinal, Qualifier: append([]byte{}, r.Qualifier...)}
 			c.Timestamp = serverMicros(tx.t, tx.now)
-			s.Rewind()
+			if i > 0 {
+				s.Rewind()
+			}
 			s.SeekColumn(r.Family, r.Qualifier)
 			found := s.NextCell()
 			if s.Err() != nil {

@@ -112,10 +112,17 @@ func (d *DB) eagerRules(t *table, now func() time.Time) *columnRule {
 // openRow returns a scan of one row, on that row if it exists, as it is at
 // now. The caller keeps the DB from closing.
 func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (*Scan, error) {
+	return d.openPart(ctx, t, row, nil, now)
+}
+
+// openPart is openRow of the part of the row whose keys go on with part, after
+// the row's prefix: a scan of a column seeks its newest cell at once.
+func (d *DB) openPart(ctx context.Context, t *table, row, part []byte, now time.Time) (*Scan, error) {
 	s := &Scan{d: d, ctx: ctx, t: t, rules: d.eagerRules(t, func() time.Time { return now })}
 	s.useBuffers()
 	s.prefix = appendRowPrefix(s.prefix, t.def.ID, row)
-	s.lower, s.upper = s.prefix, prefixEnd(append(s.upper, s.prefix...))
+	s.lower = append(append(s.lower, s.prefix...), part...)
+	s.upper = prefixEnd(append(s.upper, s.lower...))
 	s.nextSpan = 1
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
 	if err != nil {

@@ -234,8 +234,8 @@ func (e *Env) dialLocked(tb testing.TB) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///tabletop",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
-		// Large buffers spare system calls, of which there are none.
-		grpc.WithReadBufferSize(clientReadBytes), grpc.WithSharedWriteBuffer(true),
+		// A large buffer spares system calls, of which there are none.
+		grpc.WithReadBufferSize(clientReadBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
