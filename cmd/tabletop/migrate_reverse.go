@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
-
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -57,15 +54,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if c.Data != "" {
-		if _, err := os.Stat(c.Data); err != nil { // opening would make it
-			return badInput("--data: %w", err)
-		}
-		return withStore(c.Data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
-			return c.reverse(ctx, p, &target{conn: conn, project: c.Project, instance: c.Instance}, mappings)
-		})
-	}
-	return c.withTarget(ctx, "--target", c.Target, func(t *target) error { return c.reverse(ctx, p, t, mappings) })
+	return c.withStored(ctx, "--target", c.Target, c.Data, func(t *target) error { return c.reverse(ctx, p, t, mappings) })
 }
 
 func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {

@@ -187,6 +187,20 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 	return fmt.Errorf("%s %s: %w", flag, text, err)
 }
 
+// withStored runs fn on rows that are there: in the folder data or, if that is "",
+// at a target, as withTarget does.
+func (f *connectFlags) withStored(ctx context.Context, flag, text, data string, fn func(t *target) error) error {
+	if data == "" {
+		return f.withTarget(ctx, flag, text, fn)
+	}
+	if _, err := os.Stat(data); err != nil { // opening would make it
+		return badInput("--data: %w", err)
+	}
+	return withStore(data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
+		return fn(&target{conn: conn, project: f.Project, instance: f.Instance})
+	})
+}
+
 // maxMemorySource is the size of a source, as far as its files tell, from which
 // on a private store is on disk.
 const maxMemorySource = 32 << 20

@@ -20,6 +20,7 @@ type verifyCommand struct {
 	connectFlags
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Data         string     `help:"As --against, for the data folder of a server that is not running." placeholder:"DIR"`
 	Timestamps   string     `help:"How --against takes the times of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
 	Differential int        `help:"Also draw this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back, or be refused; and send as many requests of such items, which must be answered as DynamoDB does." placeholder:"N"`
 	Seed         uint64     `help:"Which items and requests --differential draws. Default: ${default}." default:"1" placeholder:"S"`
@@ -63,21 +64,23 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	}
 	var mine error
 	switch {
+	case c.Against != "" && c.Data != "":
+		mine = errors.New("--against and --data exclude each other")
 	case c.WriteMapping != "" && !c.auto():
 		mine = errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
 	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
 		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
-	case c.Timestamps != "" && c.Against == "":
+	case c.Timestamps != "" && !c.stored():
 		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
-	case c.Differential > 0 && c.Against != "":
+	case c.Differential > 0 && c.stored():
 		mine = errors.New("--differential and --against exclude each other: it writes tables of its own, and --against writes nothing")
 	case c.Regress != "" && c.Differential == 0:
 		mine = errors.New("--regress is for --differential N")
 	case c.Update.UpdateMode != "" && !isFixture(c.Source):
 		mine = fmt.Errorf("--update is for fixtures: %s is none (it has neither fixture.yaml, mapping.yaml nor a folder source)", c.Source)
-	case c.Update.UpdateMode != "" && c.Against != "":
+	case c.Update.UpdateMode != "" && c.stored():
 		mine = errors.New("--update and --against exclude each other: golden files are of what the mapping makes, not of what is there")
 	default:
 		mine = c.Update.Check("--update", os.Getenv("CI"))
@@ -88,9 +91,12 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	return errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs())
 }
 
+// stored reports whether rows are checked that are there already.
+func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
+
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
 }
 
 // Run verifies the source.
@@ -120,8 +126,8 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		}
 		return c.finish(p, r)
 	}
-	if c.Against != "" {
-		return c.withTarget(ctx, "--against", c.Against, func(t *target) error {
+	if c.stored() {
+		return c.withStored(ctx, "--against", c.Against, c.Data, func(t *target) error {
 			o.Project, o.Instance = t.project, t.instance
 			return finish(verify(ctx, t.conn, o))
 		})
@@ -154,7 +160,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, fixtures.Options) (*fixtures.Report, error), error) {
 	if isFixture(c.Source) {
 		run := fixtures.Verify
-		if c.Against != "" {
+		if c.stored() {
 			run = fixtures.VerifyAgainst
 		}
 		if err := c.ownFixture(); err != nil {
@@ -174,7 +180,7 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 	}
 	return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
 		o.Mappings = mappings
-		if c.Against != "" {
+		if c.stored() {
 			return fixtures.Compare(ctx, conn, src, o)
 		}
 		return fixtures.VerifySource(ctx, conn, src, o)
