@@ -57,6 +57,7 @@ type soak struct {
 
 	scanning atomic.Bool  // whether a long scan runs
 	scans    atomic.Int64 // long scans that came to their end
+	left     atomic.Int64 // long scans that were left when their window was over
 
 	mu    sync.Mutex               // guards all below
 	seen  map[string]int           // errors that were asked for, by code
@@ -138,9 +139,12 @@ func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning b
 	if scanning {
 		scans.Go(func() {
 			for ctx.Err() == nil {
-				if err := scan(ctx); err == nil {
+				switch err := scan(ctx); {
+				case err == nil:
 					s.scans.Add(1)
-				} else if ctx.Err() == nil {
+				case ctx.Err() != nil:
+					s.left.Add(1)
+				default:
 					s.t.Errorf("long scan: %v", err)
 					return
 				}
