@@ -390,7 +390,9 @@ func Open(o Options) (*DB, error) {
 
 // storeFile matches what a store keeps in its folder, also one that was never
 // opened to the end.
-var storeFile = regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|lost\+found)$`)
+var storeFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|lost\+found)$`)
+})
 
 // checkDir refuses a folder that is somebody else's: a store among a project's
 // sources would be in the way of both. A folder that is not there is made
@@ -401,7 +403,7 @@ func checkDir(dir string, fs vfs.FS) error {
 		return nil //nolint:nilerr // opening tells, where it matters
 	}
 	for _, name := range names {
-		if !storeFile.MatchString(name) {
+		if !storeFile().MatchString(name) {
 			return fmt.Errorf("%w: the folder holds %q, which is not a store's; expected an empty folder or a store", ErrInvalid, name)
 		}
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -54,6 +55,32 @@ func requests() []proto.Message {
 			&btpb.MutateRowRequest{AuthorizedViewName: "v", Mutations: muts, Idempotency: id})
 	}
 	return append(out, all)
+}
+
+// TestUnmarshal_Bomb: a request of very many mutations of next to nothing takes no
+// more memory than package proto needs for it.
+func TestUnmarshal_Bomb(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	empty := []byte{2<<3 | 2, 0}
+	entry := protowire.AppendBytes([]byte{2<<3 | 2}, bytes.Repeat(empty, 2*maxCells))
+	allocated := func(read func() error) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	theirs := allocated(func() error { return proto.Unmarshal(entry, &btpb.MutateRowsRequest{}) })
+	ours := allocated(func() error {
+		return NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(entry)}, &btpb.MutateRowsRequest{})
+	})
+	if ours > theirs+4<<20 {
+		t.Errorf("%d bytes, package proto takes %d", ours, theirs)
+	}
 }
 
 // checkUnmarshal compares the reading of src with that of package proto, for

@@ -21,6 +21,10 @@ type cell struct {
 	set      btpb.Mutation_SetCell
 }
 
+// maxCells bounds the memory of cells, which takes a hundred times what the least
+// mutation takes on the wire. It is more than a request may have.
+const maxCells = 200_000
+
 // field is a field of a message: its bytes, or its number.
 type field struct {
 	num   int32
@@ -81,7 +85,7 @@ func (d *decoder) mutateRows(src []byte, m *btpb.MutateRowsRequest) bool {
 			mutations += count(f.bytes, entryMutation)
 		}
 		return true
-	}) {
+	}) || mutations > maxCells {
 		return false
 	}
 	entries := make([]btpb.MutateRowsRequest_Entry, n)
@@ -130,6 +134,9 @@ const entryMutation = 2
 func (d *decoder) mutateRow(src []byte, m *btpb.MutateRowRequest) bool {
 	const mutation = 3
 	n := count(src, mutation)
+	if n > maxCells {
+		return false
+	}
 	d.cells = make([]cell, n)
 	m.Mutations = make([]*btpb.Mutation, 0, n)
 	return fields(src, func(f field) bool {
