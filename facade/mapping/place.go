@@ -236,7 +236,10 @@ func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 }
 
 func (p *placer) attributes() *Error {
-	rest := attr.Item{}
+	var rest attr.Item
+	if p.r.star != nil && p.r.star.whole {
+		rest = make(attr.Item, len(p.item))
+	}
 	names := make([]string, 0, len(p.item))
 	for name := range p.item {
 		names = append(names, name)
@@ -271,7 +274,7 @@ func (p *placer) attributes() *Error {
 			return err
 		}
 	}
-	if p.r.star != nil && p.r.star.whole {
+	if rest != nil {
 		value, err := p.all(p.r.star, rest)
 		if err != nil {
 			return err
