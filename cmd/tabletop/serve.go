@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync"
 	"time"
 
@@ -296,11 +297,30 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	return srv.Conn(), nil
 }
 
+// reservedHeapBytes is about what a few hundred requests leave to be collected.
+const reservedHeapBytes = 12 << 20
+
+// reserveHeap lets the heap grow by so much more before it is collected, unless
+// GOGC or GOMEMLIMIT say otherwise: what a server stores is not in the heap, and
+// the little that is would be collected again and again. What is reserved is
+// never touched and takes no memory itself. release ends it.
+func reserveHeap() (release func() error) {
+	var reserved []byte
+	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
+		reserved = make([]byte, reservedHeapBytes)
+	}
+	return func() error {
+		runtime.KeepAlive(reserved)
+		return nil
+	}
+}
+
 func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
 	c := s.command
 	if c.DynamoDB == off {
 		return nil
 	}
+	s.closers = append(s.closers, reserveHeap())
 	o := facade.Options{
 		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
 	}
