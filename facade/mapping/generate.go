@@ -3,23 +3,29 @@ package mapping
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // Generate draws n items, no two of the same key, at the edges of what the
-// mapping takes: keys with the delimiters of joiners, zero bytes and the ends of
-// the alphabet, instants of the same millisecond, numbers of 38 digits, empty
-// texts, documents and set members, large members, other types than the
-// schema's. Half of the items have keys such as the mapping is meant for, more
-// of them such attributes; some of the others it refuses. The same source of randomness gives the same items.
+// mapping takes: keys with the delimiters of joiners and the literals of its own
+// templates, zero bytes and the ends of the alphabet, instants of the same
+// millisecond, numbers of 38 digits, empty texts, documents and set members, large
+// members, messages of protobufs, other types than the schema's. Half of the items
+// have keys such as the mapping is meant for, more of them such attributes; some of
+// the others it refuses. The same source of randomness gives the same items.
 //
 // Keys run out where the rules take few: there are then fewer than n items.
 func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
-	g := &generator{Rand: r}
+	g := &generator{Rand: r, marks: m.marks()}
 	seen := map[string]bool{}
 	var items []attr.Item
 	for tries := 0; len(items) < n && tries < 4*n; tries++ {
@@ -37,7 +43,37 @@ func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 type generator struct {
 	*rand.Rand
 
-	mild bool // draw values without anything that means something to a joiner or codec
+	mild  bool     // draw values without anything that means something to a joiner or codec
+	marks []string // texts that mean something to the mapping at hand
+}
+
+// marks are the delimiter of the joiner and the literals of the templates.
+func (m *Mapping) marks() []string {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	var marks []string
+	if d := string(l.joiner.delimiter()); d != "" {
+		marks = append(marks, d)
+	}
+	for _, r := range l.rules {
+		templates := append(slices.Clone(r.row), r.when[:]...)
+		for _, p := range r.puts {
+			templates = append(templates, p.qual)
+		}
+		for _, t := range templates {
+			if t == nil {
+				continue
+			}
+			for _, p := range t.parts {
+				if text := string(p.lit); text != "" && utf8.ValidString(text) && !slices.Contains(marks, text) {
+					marks = append(marks, text)
+				}
+			}
+		}
+	}
+	return marks
 }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
@@ -141,6 +177,14 @@ func (g *generator) attribute(l *rules, r *rule, name string) attr.Value {
 		return attr.Int(pick(g, int64(0), 1, 1700000000, 253402300798, 253402300799, 1e12))
 	}
 	schema := l.schema[name]
+	if p := r.byAttr[name]; p != nil {
+		switch {
+		case p.codec.kind == codecProto:
+			return g.message(p.codec.message, schema, 2)
+		case p.codec.kind == codecDDBJSON && g.IntN(2) == 0: // it takes any
+			return g.value(2)
+		}
+	}
 	if p := r.byAttr[name]; p != nil && schema.Type == attr.Absent && g.mild {
 		schema.Type = map[codecKind]attr.Type{
 			codecString: attr.S, codecNumber: attr.N, codecBinary: attr.B, codecBool: attr.BOOL, codecBase64: attr.B,
@@ -150,8 +194,12 @@ func (g *generator) attribute(l *rules, r *rule, name string) attr.Value {
 	return g.typed(schema, 2)
 }
 
-// encoded draws a value near the edges of an encoder's domain.
+// encoded draws a value near the edges of an encoder's domain, now and then one
+// outside of it.
 func (g *generator) encoded(e *encoder) attr.Value {
+	if !g.mild && g.IntN(4) == 0 {
+		return g.plain(e.in)
+	}
 	name, arg, _ := strings.Cut(strings.TrimSuffix(e.name, ")"), "(")
 	switch {
 	case name == "strip":
@@ -209,10 +257,14 @@ func (g *generator) key(kind attr.Type) attr.Value {
 }
 
 // text draws delimiters, escapes, prefixes of one another, the ends of the
-// alphabet, or nothing.
+// alphabet, what means something to the mapping, or nothing.
 func (g *generator) text() string {
 	var b strings.Builder
 	for range g.IntN(6) {
+		if len(g.marks) > 0 && g.IntN(5) == 0 {
+			b.WriteString(pick(g, g.marks...))
+			continue
+		}
 		b.WriteString(pick(g, "#", "$", "$23", "\x00", "\x01", "\x00\x01", "a", "b", "ab", "é", "~", "/", ":", ".", " ", `"`, "{", "}", "0", "9", "\uffff", "\U0010ffff", "C", "c/"))
 	}
 	return b.String()
@@ -312,4 +364,69 @@ func (g *generator) typed(s Schema, depth int) attr.Value {
 	case attr.Absent:
 	}
 	return g.value(max(depth, 0))
+}
+
+// message draws a map of few fields of a protobuf, at the edges of their kinds.
+func (g *generator) message(d protoreflect.MessageDescriptor, s Schema, depth int) attr.Value {
+	v := attr.MapOf(map[string]attr.Value{})
+	for range min(g.IntN(4), d.Fields().Len()) {
+		f := d.Fields().Get(g.IntN(d.Fields().Len()))
+		name := string(f.Name())
+		switch schema := s.at(name); {
+		case f.IsMap():
+			entries := attr.MapOf(map[string]attr.Value{})
+			for range g.IntN(3) {
+				key := g.field(f.MapKey(), Schema{}, 0)
+				text := key.Str
+				if key.Type == attr.BOOL {
+					text = strconv.FormatBool(key.Bool)
+				}
+				entries.Map[text] = g.field(f.MapValue(), schema.at(text), depth-1)
+			}
+			v.Map[name] = entries
+		case f.IsList():
+			elem := Schema{}
+			if schema.Elem != nil {
+				elem = *schema.Elem
+			}
+			list := attr.Value{Type: attr.L}
+			for range g.IntN(3) {
+				list.List = append(list.List, g.field(f, elem, depth-1))
+			}
+			v.Map[name] = list
+		default:
+			v.Map[name] = g.field(f, schema, depth-1)
+		}
+	}
+	return v
+}
+
+// field draws a value of the kind of a field.
+func (g *generator) field(f protoreflect.FieldDescriptor, s Schema, depth int) attr.Value {
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		return attr.String(g.member())
+	case protoreflect.BytesKind:
+		return attr.Value{Type: attr.B, Str: g.bytes()}
+	case protoreflect.BoolKind:
+		return attr.Boolean(g.IntN(2) == 0)
+	case protoreflect.EnumKind:
+		values := f.Enum().Values()
+		return attr.String(string(values.Get(g.IntN(values.Len())).Name()))
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return attr.Int(pick[int64](g, math.MinInt32, math.MinInt32-1, -1, 0, 1, math.MaxInt32, math.MaxInt32+1))
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return attr.Int(pick[int64](g, -1, 0, 1, math.MaxUint32, math.MaxUint32+1))
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		return attr.Value{Type: attr.N, Str: pick(g, "-9223372036854775809", "-9223372036854775808", "-1", "0", "1", "9223372036854775807", "9223372036854775808")}
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return attr.Value{Type: attr.N, Str: pick(g, "-1", "0", "1", "18446744073709551615", "18446744073709551616")}
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return attr.Value{Type: attr.N, Str: g.number()}
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		if depth > 0 {
+			return g.message(f.Message(), s, depth)
+		}
+	}
+	return attr.MapOf(map[string]attr.Value{})
 }
