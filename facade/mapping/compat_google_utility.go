@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -143,6 +144,9 @@ func (l *googleUtility) place(item attr.Item, _ int64) (Placed, error) {
 	if bad := l.cells(&placed, item, "", item); bad != nil {
 		return Placed{}, bad
 	}
+	if len(placed.Cells) == 0 {
+		return Placed{}, l.fault(CodeDomain, item, "", "the item has no column, and so there is no row", "an attribute beside the partition key")
+	}
 	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	for i := 1; i < len(placed.Cells); i++ {
 		if q := placed.Cells[i].Qualifier; bytes.Equal(q, placed.Cells[i-1].Qualifier) {
@@ -217,6 +221,22 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 		return nil, err
 	}
 	return []attr.Item{item}, nil
+}
+
+// returned is what the columns tell of an item, which is all text, and what they
+// do not.
+func (l *googleUtility) returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+	back, err := l.items(Row{Key: placed.Row, Cells: placed.Cells})
+	if err != nil || len(back) == 0 {
+		return item, nil
+	}
+	var losses []Loss
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if was, is := item[name], back[0][name]; was.Type != is.Type || !attr.Equal(was, is) {
+			losses = append(losses, Loss{name, cmp.Or(lossOf(was, is), LossTypes)})
+		}
+	}
+	return back[0], losses
 }
 
 func (l *googleUtility) itemOf(row Row, key attr.Item) (attr.Item, error) {

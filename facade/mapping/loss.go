@@ -22,8 +22,12 @@ func (r *rule) loses() bool {
 // Returned is what comes back of an item that Place laid out: the item, but for
 // the losses that the mapping file accepts for it, which are named. Whatever else
 // comes back otherwise is no loss but a fault, and is not in what is returned.
-// The values are shared with item.
+// The values are shared with item. Of a layout that is another tool's all that it
+// loses is accepted.
 func (m *Mapping) Returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+	if l, ok := m.layout.(*googleUtility); ok {
+		return l.returned(item, placed)
+	}
 	l, r := m.ruleNamed(placed.Rule)
 	if r == nil || !r.loses() {
 		return item, nil

@@ -24,6 +24,8 @@ type Table struct {
 	// Refuses reports that the table cannot hold an item beside the others
 	// that it has. nil refuses none.
 	Refuses func(others []Item, item Item) bool
+	// Keeps returns what the table keeps of an item. nil keeps all of it.
+	Keeps func(Item) Item
 
 	items []Item
 }
@@ -77,6 +79,9 @@ func only(item Item, key []KeyAttribute) Item {
 // Put gives the item with that key another content, nil for none.
 func (t *Table) Put(key, item Item) {
 	t.items = slices.DeleteFunc(slices.Clone(t.items), func(other Item) bool { return Text(t.KeyOf(other)) == Text(t.KeyOf(key)) })
+	if item != nil && t.Keeps != nil {
+		item = t.Keeps(item)
+	}
 	if item != nil {
 		t.items = append(t.items, item)
 	}
