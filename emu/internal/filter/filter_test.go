@@ -710,10 +710,10 @@ func valueRegexOf(t *testing.T, pattern string, values, size int) (*Program, *ce
 // whether it is that of one value or of many.
 func TestRun_TooManySteps(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ values, size int }{{1, 1 << 20}, {1 << 10, 1 << 10}} {
+	for _, tc := range []struct{ values, size int }{{1, 1 << 18}, {1 << 8, 1 << 10}} {
 		p, src := valueRegexOf(t, "(a|aa|aaa)*b", tc.values, tc.size)
 		none := func(*Cell) error { t.Error("a cell passed"); return nil }
-		p.maxSteps = 100 << 20
+		p.maxSteps = 10 << 20
 		if _, err := p.Run(t.Context(), []byte("row"), src, none); err != nil {
 			t.Errorf("%d values of %d bytes: %v", tc.values, tc.size, err)
 		}
@@ -743,9 +743,9 @@ func (c *countdown) Err() error {
 // work, on one value or on many, ends the run soon after.
 func TestRun_ContextEnds(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ values, size int }{{1, 1 << 20}, {1 << 10, 1 << 10}} {
+	for _, tc := range []struct{ values, size int }{{1, 1 << 18}, {1 << 8, 1 << 10}} {
 		p, src := valueRegexOf(t, "(a|aa|aaa)*b", tc.values, tc.size)
-		const asked = 3
+		const asked = 1
 		_, err := p.Run(&countdown{t.Context(), asked}, []byte("row"), src, func(*Cell) error { return nil })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%d values of %d bytes: got %v, want DeadlineExceeded", tc.values, tc.size, err)
