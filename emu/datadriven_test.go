@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -52,10 +54,14 @@ import (
 // answers otherwise: see TestCompat_bttest_DataDriven.
 func TestDataDriven(t *testing.T) {
 	t.Parallel()
+	subjects, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, clone := range []bool{false, true} {
 		t.Run(fmt.Sprintf("clone=%v", clone), func(t *testing.T) {
 			t.Parallel()
-			datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+			run := func(t *testing.T, path string) {
 				t.Helper()
 				e := newEnvWith(t, Options{CloneInProcess: clone}, engine.Options{})
 				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -70,7 +76,16 @@ func TestDataDriven(t *testing.T) {
 					}
 					return out
 				})
-			})
+			}
+			for _, subject := range subjects {
+				if subject.Name() == "fuzz" { // inputs of the fuzz targets
+					continue
+				}
+				t.Run(subject.Name(), func(t *testing.T) {
+					t.Parallel()
+					datadriven.Walk(t, filepath.Join("testdata", subject.Name()), run)
+				})
+			}
 		})
 	}
 }
