@@ -13,7 +13,8 @@ import (
 
 // RunFixtures verifies a fixture directory in an environment of its own: it
 // loads the data through the mapping and checks rows, items, access patterns,
-// garbage collection and lint, as `tabletop migrate verify` does. Each check and
+// garbage collection and lint, as `tabletop migrate verify` does, but for the
+// restart: clients of the environment would lose their server. Each check and
 // each access pattern is a subtest, which fails with the differences that it
 // found and is skipped where the check could not run:
 //

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
@@ -38,10 +35,10 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
 		}
-		err = withEngine(engine.Options{Now: now}, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
-			o := fixtures.Options{Now: time.Now, RunGC: runGC}
+		err = withEngine(inMemory(now), func(store *store) error {
+			o := fixtures.Options{Now: time.Now, RunGC: store.runGC, Restart: store.restart}
 			done := p.showProgress(&o)
-			r, err := fixtures.Verify(ctx, conn, s.Files, o)
+			r, err := fixtures.Verify(ctx, store.conn(), s.Files, o)
 			done()
 			if err != nil {
 				return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))

@@ -86,7 +86,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return c.finish(p, r)
 	}
 	if c.Data != "" {
-		return withStore(c.Data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error { return load(conn) })
+		return withStore(c.Data, func(s *store) error { return load(s.conn()) })
 	}
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error { return load(t.conn) })
 }

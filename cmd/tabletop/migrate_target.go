@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -173,8 +174,8 @@ func (c *cloudConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 // withTarget runs fn on a target; flag is the flag that named it.
 func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn func(t *target) error) error {
 	if text == targetEmbedded {
-		return withStore("", func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
-			return fn(&target{conn: conn, project: f.Project, instance: f.Instance})
+		return withStore("", func(s *store) error {
+			return fn(&target{conn: s.conn(), project: f.Project, instance: f.Instance})
 		})
 	}
 	t, err := f.connect(ctx, text)
@@ -196,8 +197,8 @@ func (f *connectFlags) withStored(ctx context.Context, flag, text, data string, 
 	if _, err := os.Stat(data); err != nil { // opening would make it
 		return badInput("--data: %w", err)
 	}
-	return withStore(data, func(conn grpc.ClientConnInterface, _ func(context.Context) error) error {
-		return fn(&target{conn: conn, project: f.Project, instance: f.Instance})
+	return withStore(data, func(s *store) error {
+		return fn(&target{conn: s.conn(), project: f.Project, instance: f.Instance})
 	})
 }
 
@@ -208,16 +209,25 @@ const maxMemorySource = 32 << 20
 // withPrivateStore runs fn on a Bigtable of its own for the rows of a source: in
 // memory, or for a large source in a temporary folder. Its clock is now, nil for
 // that of this machine.
-func withPrivateStore(source string, now func() time.Time, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
-	o := engine.Options{Now: now}
+func withPrivateStore(source string, now func() time.Time, fn func(s *store) error) (err error) {
+	o := inMemory(now)
 	if sourceBytes(source) > maxMemorySource {
+		o.FS = nil
 		if o.Dir, err = os.MkdirTemp("", "tabletop-verify-*"); err != nil {
 			return fmt.Errorf("making room for the rows of a large source: %w", err)
 		}
-		o.NoSync = true // nobody reads it after a crash
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	}
 	return withEngine(o, fn)
+}
+
+// inMemory is a store in memory that outlives a restart, by the clock now, nil for
+// that of this machine.
+func inMemory(now func() time.Time) engine.Options {
+	return engine.Options{
+		Dir: "/store", FS: vfs.NewMem(), Now: now,
+		NoSync: true, // nobody reads it after a crash
+	}
 }
 
 // fixtureClock is the clock of a fixture that has one, and nil for that of this
@@ -253,8 +263,8 @@ func sourceBytes(source string) (size int64) {
 const packedFactor = 6
 
 // withStore runs fn on a Bigtable of its own, in the folder dir or, if that is
-// "", in memory; runGC collects its garbage.
-func withStore(dir string, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
+// "", in memory.
+func withStore(dir string, fn func(s *store) error) error {
 	return withEngine(engine.Options{Dir: dir}, fn)
 }
 
@@ -267,19 +277,60 @@ func dataError(err error) error {
 	return fmt.Errorf("--data: %w", err)
 }
 
-func withEngine(o engine.Options, fn func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error) (err error) {
-	db, err := engine.Open(o)
+func withEngine(o engine.Options, fn func(s *store) error) (err error) {
+	s := &store{options: o}
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	return fn(s)
+}
+
+// store is a Bigtable inside this process.
+type store struct {
+	options engine.Options
+	db      *engine.DB // nil while it is closed
+	server  *emu.Server
+}
+
+func (s *store) open() error {
+	db, err := engine.Open(s.options)
 	if err != nil {
 		return dataError(err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	srv, err := emu.New(emu.Options{DB: db, Now: o.Now})
+	server, err := emu.New(emu.Options{DB: db, Now: s.options.Now})
 	if err != nil {
-		return err
+		return errors.Join(err, db.Close())
 	}
-	defer func() { err = errors.Join(err, srv.Close()) }()
-	return fn(srv.Conn(), func(ctx context.Context) error {
-		_, err := srv.RunGC(ctx)
-		return err
-	})
+	s.db, s.server = db, server
+	return nil
+}
+
+func (s *store) close() error {
+	if s.db == nil {
+		return nil
+	}
+	err := errors.Join(s.server.Close(), s.db.Close())
+	s.db, s.server = nil, nil
+	return err
+}
+
+// conn is the connection to it, until it is closed or restarted.
+func (s *store) conn() grpc.ClientConnInterface { return s.server.Conn() }
+
+func (s *store) runGC(ctx context.Context) error {
+	_, err := s.server.RunGC(ctx)
+	return err
+}
+
+// restart closes it and opens it again. What has neither a folder nor a file system
+// of its own comes back empty.
+func (s *store) restart(context.Context) (grpc.ClientConnInterface, error) {
+	if err := s.close(); err != nil {
+		return nil, err
+	}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	return s.conn(), nil
 }

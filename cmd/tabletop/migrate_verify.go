@@ -96,7 +96,7 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. The private store is closed and opened again at last, and must hold the same rows. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
 }
 
 // Run verifies the source.
@@ -138,10 +138,10 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			return asInputError(inFixture(c.Source, err))
 		}
 	}
-	return withPrivateStore(c.Source, now, func(conn grpc.ClientConnInterface, runGC func(context.Context) error) error {
-		o.RunGC = runGC
+	return withPrivateStore(c.Source, now, func(s *store) error {
+		o.RunGC, o.Restart = s.runGC, s.restart
 		if c.Update.UpdateMode != "" {
-			changes, err := fixtures.UpdateGoldens(ctx, conn, c.Source, o)
+			changes, err := fixtures.UpdateGoldens(ctx, s.conn(), c.Source, o)
 			done()
 			if err != nil {
 				return asInputError(inFixture(c.Source, err))
@@ -152,7 +152,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			_, _ = fmt.Fprintf(p.stdout, "golden files written: %d\n", len(changes))
 			return nil
 		}
-		return finish(verify(ctx, conn, o))
+		return finish(verify(ctx, s.conn(), o))
 	})
 }
 
