@@ -94,6 +94,9 @@ func (p *program) showProgress(o *fixtures.Options) (done func()) {
 				progressbar.OptionShowIts(),
 				progressbar.OptionSetItsString("items"),
 				progressbar.OptionThrottle(100*time.Millisecond),
+				// Else a bar without a total draws itself on a goroutine of its
+				// own, which a Clear does not end.
+				progressbar.OptionSetSpinnerChangeInterval(0),
 				progressbar.OptionClearOnFinish(),
 			)
 		}
