@@ -37,7 +37,14 @@ func (c *diffCommand) Validate() error {
 	if n := len(c.Sides); n != 2 {
 		sides = fmt.Errorf("say which two are compared: FIRST SECOND, or --source PATH --target HOST:PORT --mapping FILE; there are %d", n)
 	}
-	return errors.Join(sides, c.validateMaxDiffs(), c.validateReports())
+	if err := errors.Join(sides, c.validateMaxDiffs(), c.validateReports()); err != nil {
+		return err
+	}
+	inputs := append(c.inputs(), namedFile{"--mapping", c.Mapping}, namedFile{"--table-schema", c.TableSchema})
+	for _, side := range c.Sides {
+		inputs = append(inputs, namedFile{"the input", side})
+	}
+	return checkOutputs(reportOutputs(c.Report), inputs)
 }
 
 // Help is the long help of the command.

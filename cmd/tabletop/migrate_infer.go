@@ -18,7 +18,12 @@ type inferCommand struct {
 }
 
 // Validate checks what flags cannot say alone.
-func (c *inferCommand) Validate(args *kong.Context) error { return c.validateInput(args) }
+func (c *inferCommand) Validate(args *kong.Context) error {
+	if err := c.validateInput(args); err != nil {
+		return err
+	}
+	return checkOutputs([]namedFile{{"--output", c.Output}}, c.inputs())
+}
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
@@ -80,7 +85,10 @@ type planCommand struct {
 
 // Validate checks what flags cannot say alone.
 func (c *planCommand) Validate(args *kong.Context) error {
-	return errors.Join(c.validateInput(args), c.validateMapping(), validateReports(c.Report, "text", "json"))
+	if err := errors.Join(c.validateInput(args), c.validateMapping(), validateReports(c.Report, "text", "json")); err != nil {
+		return err
+	}
+	return checkOutputs(reportOutputs(c.Report), append(c.inputFlags.inputs(), c.mappingFlags.inputs()...))
 }
 
 // Help is the long help of the command.

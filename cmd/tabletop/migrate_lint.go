@@ -19,7 +19,10 @@ type lintCommand struct {
 
 // Validate checks what flags cannot say alone.
 func (c *lintCommand) Validate(args *kong.Context) error {
-	return errors.Join(c.sourceFlags.Validate(args), c.validateFailOn())
+	if err := errors.Join(c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
+		return err
+	}
+	return checkOutputs(reportOutputs(c.Report), append(c.sourceFlags.inputs(), c.lintFlags.inputs()...))
 }
 
 // Help is the long help of the command.

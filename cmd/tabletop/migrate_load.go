@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
@@ -35,12 +38,38 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Target != targetEmbedded {
 		wrong = checkTarget("--target", c.Target)
 	}
-	return errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn())
+	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
+		return err
+	}
+	outputs := append(reportOutputs(c.Report), namedFile{"--dead-letter", c.DeadLetter}, namedFile{"--checkpoint", c.Checkpoint})
+	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
 	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that were there already. Nothing is compared: verify --against does that. Exits 0 when all is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+}
+
+// place tells the Bigtable that is written to from any other, for the checkpoint.
+func (c *loadCommand) place() string {
+	if c.Data != "" {
+		return "data " + absolute(c.Data)
+	}
+	return strings.TrimSpace("target " + c.Target + " " + c.Endpoint)
+}
+
+// interrupted says, of a load that a server or the machine ended, how it goes on.
+func (c *loadCommand) interrupted(err error) error {
+	if exitCode(err) == exitBadInput || c.Target == targetEmbedded {
+		return err
+	}
+	if c.Checkpoint == "" {
+		return fmt.Errorf("%w; the same command begins anew, and writes what is not there yet (with --checkpoint FILE a load goes on where it was)", err)
+	}
+	if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // it came to none
+		return fmt.Errorf("%w; the load had not come to its first checkpoint: the same command begins anew", err)
+	}
+	return fmt.Errorf("%w; the checkpoint %s is kept: the same command goes on from there", err, c.Checkpoint)
 }
 
 // Run loads the source.
@@ -50,7 +79,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	o := options(mappings)
-	o.Project, o.Instance, o.Checkpoint = c.Project, c.Instance, c.Checkpoint
+	o.Project, o.Instance, o.Checkpoint, o.Target = c.Project, c.Instance, c.Checkpoint, c.place()
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}
@@ -81,7 +110,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		r, err := prepared.Load(ctx, conn)
 		done()
 		if err != nil {
-			return asInputError(err)
+			return c.interrupted(asInputError(err))
 		}
 		return c.finish(p, r)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,11 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
 	}
-	return errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs())
+	if err := errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs()); err != nil {
+		return err
+	}
+	outputs := append(reportOutputs(c.Report), namedFile{"--write-mapping", c.WriteMapping})
+	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 
 // stored reports whether rows are checked that are there already.

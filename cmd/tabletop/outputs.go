@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// namedFile is a file of the command line, with the flag that names it.
+type namedFile struct{ flag, name string }
+
+// String is the flag as it was given.
+func (f namedFile) String() string {
+	if strings.HasPrefix(f.flag, "--report ") {
+		return f.flag + "=" + f.name
+	}
+	return f.flag + " " + f.name
+}
+
+// checkOutputs refuses a file to write that is one to read, or that two flags name:
+// what was there would be gone. Names are not compared of what is no plain file,
+// such as a terminal, which takes several outputs.
+func checkOutputs(outputs, inputs []namedFile) error {
+	for i, out := range outputs {
+		for _, in := range inputs {
+			if sameFile(out.name, in.name) {
+				return badInput("%s would overwrite %s: name another file", out, in)
+			}
+		}
+		for _, other := range outputs[:i] {
+			if sameFile(out.name, other.name) {
+				return badInput("%s and %s are one file: name another", other, out)
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two names are of one plain file, be it there or not.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	if info, err := os.Stat(a); err == nil {
+		other, err := os.Stat(b)
+		return err == nil && info.Mode().IsRegular() && os.SameFile(info, other)
+	}
+	return absolute(a) == absolute(b)
+}
+
+// absolute is the whole of a path, cleaned.
+func absolute(name string) string {
+	whole, err := filepath.Abs(name)
+	if err != nil { // the current folder is gone
+		return filepath.Clean(name)
+	}
+	return whole
+}
+
+// inputs are the files that are read.
+func (f *inputFlags) inputs() []namedFile {
+	return []namedFile{{"--source", f.Source}, {"--table-schema", f.TableSchema}}
+}
+
+// inputs are the mapping files.
+func (f *mappingFlags) inputs() []namedFile {
+	var files []namedFile
+	if !f.auto() {
+		for _, file := range f.Mapping {
+			files = append(files, namedFile{"--mapping", file})
+		}
+	}
+	return files
+}
+
+// inputs are the files that are read.
+func (f *sourceFlags) inputs() []namedFile {
+	files := append(f.inputFlags.inputs(), f.mappingFlags.inputs()...)
+	for _, name := range []string{"fixture.yaml", "mapping.yaml"} { // those of a fixture folder
+		file := filepath.Join(f.Source, name)
+		if _, err := os.Stat(file); err == nil { // one that has none may get one
+			files = append(files, namedFile{"--source", file})
+		}
+	}
+	return files
+}
+
+func (f *lintFlags) inputs() []namedFile { return []namedFile{{"--rules", f.Rules}} }
+
+func (f *connectFlags) inputs() []namedFile {
+	return []namedFile{{"--ca", f.CA}, {"--token-file", f.TokenFile}}
+}
+
+// reportOutputs are the files that --report names.
+func reportOutputs(reports []string) []namedFile {
+	var files []namedFile
+	for _, r := range reports {
+		if format, file, _ := strings.Cut(r, "="); file != "" {
+			files = append(files, namedFile{"--report " + format, file})
+		}
+	}
+	return files
+}
