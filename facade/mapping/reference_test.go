@@ -81,6 +81,7 @@ func reference(t *testing.T) string {
 	}
 	encoders(t, &b)
 	codecs(t, &b)
+	typeCells(t, &b)
 	b.WriteString("\n## Errors\n\n| code | meaning |\n|---|---|\n")
 	src, err := os.ReadFile("error.go")
 	if err != nil {
@@ -310,4 +311,63 @@ func codecs(t *testing.T, b *strings.Builder) {
 		"`omit` goes by type, and gives a NULL no cell: the attribute is not there when the item comes back, as `accept_loss: [{what: null}]` has to agree. NULLs inside of maps and lists stay.\n\n" +
 		"`proto(file, message)` writes a protobuf. The file is a descriptor set beside the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names of the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
 		"By type, where a row belongs to one item: a set has a cell a member in the family `s.<attribute>`, a map a cell a key in `m.<attribute>`, where those families are declared; a list has a cell an element, in the order of timestamps, where its family has no garbage collection, or keeps two versions or more and no age: there a list of more elements is one cell of JSON, whose type is in `_t`. How members are written, a put of the attribute says: `cell: \"s.Scores:{member:nord}\"` sorts numbers by their value.\n")
+}
+
+// typeCells writes the table of types: each as it is laid out by type, in the row of
+// its own item.
+func typeCells(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for who writes a loader: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. A cell is in microseconds at `default`, which is `timestamps.default`, unless the table says otherwise; values are text in quotes, or bytes in hexadecimal digits.\n\n" +
+		"| schema | families | value | cells |\n|---|---|---|---|\n")
+	const micros = 1600000000000000
+	for _, s := range []struct{ schema, families, value string }{
+		{"S", "a", `{"S":"y"}`},
+		{"N", "a", `{"N":"30"}`},
+		{"B", "a", `{"B":"AP8="}`},
+		{"BOOL", "a", `{"BOOL":true}`},
+		{"BOOL", "a", `{"BOOL":false}`},
+		{"'NULL'", "a", `{"NULL":true}`},
+		{"SS", "a", `{"SS":["p","q"]}`},
+		{"SS", "s.x", `{"SS":["p","q"]}`},
+		{"NS", "s.x", `{"NS":["1","20"]}`},
+		{"BS", "s.x", `{"BS":["AP8="]}`},
+		{"{M: {k: N, l: L}}", "a", `{"M":{"k":{"N":"1"},"l":{"L":[{"S":"y"}]}}}`},
+		{"{M: {k: N, l: L}}", "m.x", `{"M":{"k":{"N":"1"},"l":{"L":[{"S":"y"}]}}}`},
+		{"M", "a", `{"M":{}}`},
+		{"M", "m.x", `{"M":{}}`},
+		{"L", "a", `{"L":[{"S":"y"},{"N":"1"},{"B":"AP8="},{"BOOL":true},{"NULL":true},{"L":[]},{"M":{"k":{"N":"1"}}},{"SS":["p"]},{"NS":["1"]},{"BS":["AP8="]}]}`},
+		{"L", "a", `{"L":[]}`},
+		{"N", "a", `{"S":"thirty"}`},
+		{"S", "a", `{"M":{"k":{"N":"1"}}}`},
+		{"S", "a", `{"L":[{"N":"1"}]}`},
+	} {
+		extra := ""
+		if s.families != "a" {
+			extra = s.families + ": {}, "
+		}
+		m, err := Load("m.yaml", []byte("apiVersion: migration/v1\nsource: {table: T, key: {hash: {name: pk, type: S}}, schema: {x: "+s.schema+"}}\n"+
+			"target: {table: t, families: {a: {}, "+extra+"_t: {}}}\nrules:\n- {name: item, row: ['{pk:s}'], put: [{attr: '*', cell: 'a:{attr}'}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := attr.UnmarshalValue([]byte(s.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed, err := m.Place(attr.Item{"pk": attr.String("k"), "x": v}, micros)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cells []string
+		for _, c := range placed.Cells {
+			at := "default"
+			if c.Timestamp != micros {
+				at = fmt.Sprint(c.Timestamp)
+			}
+			cells = append(cells, fmt.Sprintf("`%s:%s @%s = %s`", c.Family, strings.Trim(ValueText(c.Qualifier), `"`), at, ValueText(c.Value)))
+		}
+		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
+	}
+	b.WriteString("\nThe elements of a list are versions of one column at 2010-01-01T00:00:00Z plus as many milliseconds as their place, from 0, whatever the default timestamp is (`order: newest-first`: minus). Each begins with the letter of its type, then comes the scalar as above, or what canonical DynamoDB JSON has behind the type. What is inside of a document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
+		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type where that is not the schema's, then `j` where the value is one cell of JSON, or `e` where it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
 }
