@@ -24,6 +24,14 @@ func (m *Mapping) IndexPosition(index string) string {
 	return m.spec.fileLine("source.gsis", i)
 }
 
+// FamilyPosition is RulePosition for a family that target.families declares.
+func (m *Mapping) FamilyPosition(family string) string {
+	if m.spec == nil || m.spec.file == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", m.spec.file, m.spec.positionOf(joinPath("target.families", family)).line)
+}
+
 // fileLine is FILE:LINE of a member of a list; "" for a negative index.
 func (s *Spec) fileLine(list string, i int) string {
 	if s.file == "" || i < 0 {
