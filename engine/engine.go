@@ -49,6 +49,11 @@ import (
 // own time, truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 
+// NewMemFS is a file system in memory for Options.FS, with a Dir in it: its files
+// outlive the store, which may be closed and opened again. They live on the heap
+// and are gone with it.
+func NewMemFS() vfs.FS { return vfs.NewMem() }
+
 // Options configure Open. The zero value is a private in-memory store.
 type Options struct {
 	// Dir is the data directory; "" keeps everything in memory.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -225,7 +224,7 @@ func withPrivateStore(source string, now func() time.Time, fn func(s *store) err
 // that of this machine.
 func inMemory(now func() time.Time) engine.Options {
 	return engine.Options{
-		Dir: "/store", FS: vfs.NewMem(), Now: now,
+		Dir: "/store", FS: engine.NewMemFS(), Now: now,
 		NoSync: true, // nobody reads it after a crash
 	}
 }
