@@ -17,11 +17,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// A mark is a catalog row that says: this row of that table may hold an item
-// that is behind in its indexes, by an outbox cell or its state. It is written
-// before the first such write, and removed some time after the last was applied,
-// with others: so a start after a crash reads a short list, not the tables, and a
-// row that is written often is marked once.
+// A mark says in the catalog: this row of that table may hold an item that is
+// behind in its indexes, by an outbox cell or its state. It is written before the
+// first such write, and removed some time after the last was applied, with
+// others: so a start after a crash reads a short list, not the tables, and a row
+// that is written often is marked once. Marks that are made together are one row
+// of the catalog, a note.
 const (
 	// maxIdleMarks is how many marks without a write under way are kept: a row
 	// that is written again needs no other, and a start after a crash looks at
@@ -38,7 +39,8 @@ const (
 	maxLaggingRows = 4096
 )
 
-var markQualifier = []byte("row")
+// noteQualifier is the column of a note: the table, and the rows.
+var noteQualifier = []byte("rows")
 
 // pendingWork is this process's marks.
 type pendingWork struct {
@@ -51,7 +53,7 @@ type pendingWork struct {
 // pendingMark is one mark. The fields below ready are under pendingWork.mu.
 type pendingMark struct {
 	id    string // key of pendingWork.marks
-	key   []byte // row of the catalog
+	note  *markNote
 	table string // DynamoDB table
 	row   []byte
 	ready chan struct{} // closed once the mark is written, or err is set
@@ -67,6 +69,28 @@ type pendingMark struct {
 	// entered is the state of an item that is in the indexes, though its state
 	// says that it is entering them.
 	entered []byte
+}
+
+// markNote is a note.
+type markNote struct {
+	key   []byte // row of the catalog
+	marks []*pendingMark
+	kept  int // of marks; under pendingWork.mu, as its change goes with theirs
+}
+
+// idle reports whether a mark may go.
+func (m *pendingMark) isIdle() bool { return m.users == 0 && !m.dirty }
+
+// drop forgets a mark, and reports whether it was the last of its note.
+func (w *pendingWork) drop(m *pendingMark) bool {
+	delete(w.marks, m.id)
+	if m.isIdle() {
+		w.idle--
+	} else if m.dirty {
+		w.dirty--
+	}
+	m.note.kept--
+	return m.note.kept == 0
 }
 
 func markID(table string, row []byte) string { return table + "\x00" + string(row) }
@@ -88,26 +112,24 @@ func (s *store) markRows(ctx context.Context, table string, rows [][]byte) (mark
 	}
 	w := &s.pending
 	marks = make([]*pendingMark, len(rows))
-	var added []*pendingMark
+	added := &markNote{}
 	w.mu.Lock()
 	for i, row := range rows {
 		id := markID(table, row)
 		m := w.marks[id]
 		if m == nil {
-			m = &pendingMark{
-				id: id, key: append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...),
-				table: table, row: row, ready: make(chan struct{}),
-			}
+			m = &pendingMark{id: id, note: added, table: table, row: row, ready: make(chan struct{})}
 			w.marks[id] = m
-			added = append(added, m)
-		} else if m.users == 0 && !m.dirty {
+			added.marks = append(added.marks, m)
+			added.kept++
+		} else if m.isIdle() {
 			w.idle--
 		}
 		m.users++
 		marks[i] = m
 	}
 	w.mu.Unlock()
-	s.writeMarks(ctx, added)
+	s.writeNote(ctx, added)
 	for _, m := range marks {
 		if err = awaitMark(ctx, m); err == nil {
 			continue
@@ -133,20 +155,19 @@ func awaitMark(ctx context.Context, m *pendingMark) error {
 	}
 }
 
-// writeMarks writes new marks; those that could not be are forgotten.
-func (s *store) writeMarks(ctx context.Context, added []*pendingMark) {
-	if len(added) == 0 {
+// writeNote writes the marks of a note; if they could not be they are forgotten.
+func (s *store) writeNote(ctx context.Context, n *markNote) {
+	if len(n.marks) == 0 {
 		return
 	}
-	entries := make([]*btpb.MutateRowsRequest_Entry, len(added))
-	for i, m := range added {
-		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: m.key, Mutations: []*btpb.Mutation{
-			setCell(catalogFamily, markQualifier, s.nowMicros(), append(appendBytes(nil, []byte(m.table)), m.row...)),
-		}}
+	n.key = append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...)
+	value := appendBytes(nil, []byte(n.marks[0].table))
+	for _, m := range n.marks {
+		value = appendBytes(value, m.row)
 	}
-	err := s.mutateRows(ctx, s.o.catalog, entries)
+	err := s.mutateRow(ctx, s.o.catalog, n.key, []*btpb.Mutation{setCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
 	w := &s.pending
-	for _, m := range added {
+	for _, m := range n.marks {
 		if m.err = err; err != nil {
 			w.mu.Lock()
 			delete(w.marks, m.id)
@@ -173,7 +194,7 @@ func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 	if !clean {
 		w.soil(m, 0)
 	}
-	if m.users == 0 && !m.dirty {
+	if m.isIdle() {
 		w.idle++
 	}
 	full := w.idle > maxIdleMarks
@@ -220,8 +241,9 @@ func (s *store) postpone(m *pendingMark, order int64, lag time.Duration) bool {
 	return true
 }
 
-// flushMarks removes idle marks until there are no more than keep. A mark
-// that is not removed does no harm: the next start finds nothing to do there.
+// flushMarks removes idle marks, those of a note together, until there are no
+// more than keep. A note that is not removed does no harm: the next start finds
+// nothing to do there.
 func (s *store) flushMarks(ctx context.Context, keep int) error {
 	w := &s.pending
 	w.mu.Lock()
@@ -230,17 +252,23 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 		return nil
 	}
 	var keys [][]byte
-	for id, m := range w.marks {
+	for _, idle := range w.marks {
 		if w.idle <= keep {
 			break
 		}
-		if m.users == 0 && !m.dirty {
-			keys = append(keys, m.key)
-			delete(w.marks, id)
-			w.idle--
+		if !idle.isIdle() {
+			continue
+		}
+		for _, m := range idle.note.marks {
+			if w.marks[m.id] == m && m.isIdle() && w.drop(m) {
+				keys = append(keys, m.note.key)
+			}
 		}
 	}
 	w.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
 	return s.deleteRows(ctx, s.o.catalog, keys)
 }
 
@@ -250,17 +278,10 @@ func (s *store) forgetMarks(ctx context.Context, table string) error {
 	w := &s.pending
 	w.mu.Lock()
 	var keys [][]byte
-	for id, m := range w.marks {
-		if m.table != table || m.users > 0 {
-			continue
+	for _, m := range w.marks {
+		if m.table == table && m.users == 0 && w.drop(m) {
+			keys = append(keys, m.note.key)
 		}
-		if m.dirty {
-			w.dirty--
-		} else {
-			w.idle--
-		}
-		keys = append(keys, m.key)
-		delete(w.marks, id)
 	}
 	w.mu.Unlock()
 	if len(keys) == 0 {
@@ -328,7 +349,7 @@ func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) err
 	default:
 		m.dirty = false
 		w.dirty--
-		if m.users == 0 {
+		if m.isIdle() {
 			w.idle++
 		}
 	}
@@ -346,12 +367,18 @@ func (s *store) recoverPending(ctx context.Context) error {
 			return err
 		}
 		for _, c := range row.Cells {
-			table, marked, ok := cutBytes(c.Value)
-			if !ok || !bytes.Equal(c.Qualifier, markQualifier) {
-				continue
+			table, rest, ok := cutBytes(c.Value)
+			for ok && len(rest) > 0 {
+				var marked []byte
+				if marked, rest, ok = cutBytes(rest); !ok {
+					break
+				}
+				if _, err := s.recoverRow(ctx, string(table), marked, everything); err != nil {
+					return err
+				}
 			}
-			if _, err := s.recoverRow(ctx, string(table), marked, everything); err != nil {
-				return err
+			if !ok {
+				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, s.o.catalog)
 			}
 			if c.Timestamp < expired {
 				done = append(done, row.Key)
