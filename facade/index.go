@@ -214,8 +214,9 @@ type indexChange struct {
 }
 
 type indexPut struct {
-	index  *indexLayout
-	placed mapping.Placed
+	index *indexLayout
+	row   []byte
+	cells []mapping.Cell
 	// over is the order of the write that the row carries, as far as is known:
 	// noEntry where it has no entry, anyEntry where it may have one of any write.
 	over int64
@@ -239,13 +240,15 @@ func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0
 func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	for _, x := range l.indexes {
-		was, err := x.entryRow(old)
-		if err != nil {
-			return change, err
-		}
 		row, err := x.entryRow(updated)
 		if err != nil {
 			return change, err
+		}
+		was := row
+		if !x.sameRow(old, updated) {
+			if was, err = x.entryRow(old); err != nil {
+				return change, err
+			}
 		}
 		same := was != nil && row != nil && bytes.Equal(was, row)
 		if was != nil && !same {
@@ -254,11 +257,10 @@ func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknow
 		if row == nil || same && !unknown && x.holdsSame(old, updated) {
 			continue
 		}
-		is, _, err := x.place(updated, order)
-		if err != nil {
-			return change, err
+		put := indexPut{index: x, row: row, over: anyEntry}
+		if put.cells, _, err = x.x.Cells(updated, x.timeOf(order)); err != nil {
+			return change, outsideMapping(err)
 		}
-		put := indexPut{index: x, placed: is, over: anyEntry}
 		switch {
 		case unknown || !x.x.OneCell():
 		case !same:
@@ -269,6 +271,26 @@ func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknow
 		change.puts = append(change.puts, put)
 	}
 	return change, nil
+}
+
+// sameRow reports whether the entries of two states of one item, if it has any,
+// are in one row for certain: their keys are the same.
+func (x *indexLayout) sameRow(a, b attr.Item) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	differ := func(k mapping.KeyAttr) bool {
+		return a[k.Name].Type != b[k.Name].Type || a[k.Name].Str != b[k.Name].Str
+	}
+	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)
+}
+
+// timeOf is the timestamp of the cells of an entry of the given order.
+func (x *indexLayout) timeOf(order int64) int64 {
+	if order == adoptedOrder && !x.x.OneCell() {
+		return x.importMicros // the order stands in a cell of its own
+	}
+	return order
 }
 
 // entryRow returns the row of an item's entry, nil if it has none.
@@ -306,11 +328,7 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 	if item == nil || x.key.isMulti() && !x.key.holds(item) {
 		return mapping.Placed{}, false, nil
 	}
-	micros := order
-	if order == adoptedOrder && !x.x.OneCell() {
-		micros = x.importMicros // the order stands in a cell of its own
-	}
-	placed, ok, err := x.x.Place(item, micros)
+	placed, ok, err := x.x.Place(item, x.timeOf(order))
 	if ok && x.key.isMulti() {
 		placed.Row = x.multiRow(item)
 	}
@@ -490,7 +508,7 @@ func (s *store) overtake(ctx context.Context, l *layout, p slot, key attr.Item, 
 
 // entryOrder returns the order of the write that an index row carries.
 func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
-	row, err := s.readRow(ctx, put.index.table, put.placed.Row, newer(put.index.x, adoptedOrder))
+	row, err := s.readRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
 	for _, c := range row.Cells {
 		order = max(order, c.Timestamp)
@@ -520,17 +538,15 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 	case anyEntry:
 		muts = append(muts, deleteRow())
 	default:
-		for _, c := range put.placed.Cells {
+		for _, c := range put.cells {
 			muts = append(muts, deleteColumn(c.Family, c.Qualifier, put.over, put.over+microsPerMilli))
 		}
 	}
-	for _, c := range put.placed.Cells {
-		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
-	}
+	muts = appendSets(muts, put.cells)
 	if !put.index.x.OneCell() {
 		muts = append(muts, setCell(mapping.FamilyState, revisionQualifier, order, nil))
 	}
-	matched, err := s.checkAndMutate(ctx, put.index.table, put.placed.Row, newer(put.index.x, order), nil, muts)
+	matched, err := s.checkAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
 }
 
@@ -601,7 +617,7 @@ func (s *store) backfillItem(ctx context.Context, l *layout, x *indexLayout, row
 	if !ok {
 		return nil
 	}
-	done, err := s.putEntry(ctx, indexPut{index: x, placed: placed, over: anyEntry}, st.order())
+	done, err := s.putEntry(ctx, indexPut{index: x, row: placed.Row, cells: placed.Cells, over: anyEntry}, st.order())
 	if done || err != nil || st.order() != adoptedOrder {
 		return err
 	}

@@ -3,12 +3,12 @@ package facade
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -105,10 +105,7 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	}
 	var req transactionRequest
 	if in.ClientRequestToken != nil {
-		req.token = *in.ClientRequestToken
-		if req.hash, err = hashRequest(in.TransactItems); err != nil {
-			return nil, err
-		}
+		req.token, req.hash = *in.ClientRequestToken, hashActions(actions)
 	}
 	committed, replayed, err := s.store.transact(ctx, req, changes)
 	if err != nil {
@@ -326,10 +323,43 @@ func (a *checkedAction) checkAgainstTable() error {
 	return nil
 }
 
-// hashRequest makes equal actions recognizable.
-func hashRequest(items []transactWriteItem) ([32]byte, error) {
-	text, err := json.Marshal(items, responseOptions)
-	return sha256.Sum256(text), err
+// hashActions makes equal actions recognizable, in whatever order their members
+// came.
+func hashActions(actions []checkedAction) (hash [32]byte) {
+	h := sha256.New()
+	var text []byte
+	for i := range actions {
+		text = actions[i].appendIdentity(text[:0])
+		h.Write(text)
+	}
+	h.Sum(hash[:0])
+	return hash
+}
+
+// appendIdentity appends what the action asks for, injectively.
+func (a *checkedAction) appendIdentity(dst []byte) []byte {
+	dst = slices.Grow(dst, itemJSONBytes(a.given().Item))
+	dst = appendText(dst, a.kind)
+	for _, member := range []*string{a.TableName, a.UpdateExpression, a.ConditionExpression, a.ReturnValuesOnConditionCheckFailure} {
+		if member == nil {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = appendText(append(dst, 1), *member)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(a.ExpressionAttributeNames)))
+	for _, name := range sortedKeys(a.ExpressionAttributeNames) {
+		dst = appendText(appendText(dst, name), a.ExpressionAttributeNames[name])
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(a.ExpressionAttributeValues)))
+	for _, name := range sortedKeys(a.ExpressionAttributeValues) {
+		dst = attr.AppendJSON(appendText(dst, name), a.ExpressionAttributeValues[name].Value)
+	}
+	return attr.AppendItemJSON(dst, a.given().Item)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // canceledAt cancels a transaction of n actions for the fault of one.

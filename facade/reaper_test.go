@@ -124,7 +124,7 @@ func TestReapExpired(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatal(ok, err)
 			}
-			if _, err := s.putEntry(ctx, indexPut{index: c.layout.due, placed: placed, over: anyEntry}, s.nowMicros()); err != nil {
+			if _, err := s.putEntry(ctx, indexPut{index: c.layout.due, row: placed.Row, cells: placed.Cells, over: anyEntry}, s.nowMicros()); err != nil {
 				t.Fatal(err)
 			}
 			reap()

@@ -24,6 +24,14 @@ func (c *everyCallConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, me
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
+// callsOf is how many calls a request makes on the Bigtable.
+func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string) int64 {
+	tb.Helper()
+	before := c.calls.Load()
+	must(tb, s, operation, body)
+	return c.calls.Load() - before
+}
+
 // TestRequest_Calls holds requests that rewrite items to the calls that they make
 // on the Bigtable: what goes over a wire costs a round trip each.
 func TestRequest_Calls(t *testing.T) {
@@ -52,10 +60,47 @@ func TestRequest_Calls(t *testing.T) {
 			continue // of as many pages as a table has
 		}
 		must(t, s, r.operation, r.body(0))
-		before := conn.calls.Load()
-		must(t, s, r.operation, r.body(costItems)) // the same items, with other payloads
-		if got := conn.calls.Load() - before; got != most {
+		// The same items, with other payloads.
+		if got := conn.callsOf(t, s, r.operation, r.body(costItems)); got != most {
 			t.Errorf("%s: %d calls, want %d", r.name, got, most)
 		}
+	}
+}
+
+// TestRequest_CallsOfNewRows: what is to be known of rows before they are first
+// written is one call for all of them.
+func TestRequest_CallsOfNewRows(t *testing.T) {
+	t.Parallel()
+	conn := &everyCallConn{}
+	s := newTestServer(t, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn = conn
+	})
+	loadCostTables(t, s, 25)
+	if got, want := conn.callsOf(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0)), int64(1+1+25*2); got != want {
+		t.Errorf("25 new items: %d calls, want %d: a read, a note, for each item its write and its entry", got, want)
+	}
+}
+
+// TestRequest_CallsWithToken: a token costs a transaction three calls, and a
+// repetition one.
+func TestRequest_CallsWithToken(t *testing.T) {
+	t.Parallel()
+	conn := &everyCallConn{}
+	s := newTestServer(t, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn = conn
+	})
+	loadCostTables(t, s, 25)
+	transact := func(salt int, token string) string {
+		return `{"TransactItems":[{"Put":{"TableName":"` + costIndexed + `","Item":` + costItem(3, salt) + `}}]` + token + `}`
+	}
+	without := conn.callsOf(t, s, "TransactWriteItems", transact(1, ""))
+	with := conn.callsOf(t, s, "TransactWriteItems", transact(2, `,"ClientRequestToken":"a"`))
+	if with != without+3 {
+		t.Errorf("%d calls with a token, %d without, want 3 more: to look for it, to claim it, to end it", with, without)
+	}
+	if got := conn.callsOf(t, s, "TransactWriteItems", transact(2, `,"ClientRequestToken":"a"`)); got != 1 {
+		t.Errorf("the same request again: %d calls, want 1", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -299,20 +300,51 @@ func (s *store) readRow(ctx context.Context, table string, key []byte, f *btpb.R
 	return mapping.Row{Key: key}, nil
 }
 
+// setMutation is the messages of a mutation that sets a cell, in one piece.
+type setMutation struct {
+	mutation btpb.Mutation
+	is       btpb.Mutation_SetCell_
+	set      btpb.Mutation_SetCell
+}
+
+// init makes m set a cell.
+func (m *setMutation) init(c *mapping.Cell) *btpb.Mutation {
+	m.set.FamilyName, m.set.ColumnQualifier, m.set.TimestampMicros, m.set.Value = c.Family, c.Qualifier, c.Timestamp, c.Value
+	m.is.SetCell, m.mutation.Mutation = &m.set, &m.is
+	return &m.mutation
+}
+
 func setCell(family string, qualifier []byte, micros int64, value []byte) *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-		FamilyName: family, ColumnQualifier: qualifier, TimestampMicros: micros, Value: value,
-	}}}
+	return new(setMutation).init(&mapping.Cell{Family: family, Qualifier: qualifier, Timestamp: micros, Value: value})
+}
+
+// appendSets appends the mutations that set the cells.
+func appendSets(muts []*btpb.Mutation, cells []mapping.Cell) []*btpb.Mutation {
+	muts = slices.Grow(muts, len(cells))
+	sets := make([]setMutation, len(cells))
+	for i := range cells {
+		muts = append(muts, sets[i].init(&cells[i]))
+	}
+	return muts
 }
 
 // deleteColumn deletes the cells of a column with a timestamp in [min, max);
 // max 0 has no bound.
 func deleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
-	m := &btpb.Mutation_DeleteFromColumn{FamilyName: family, ColumnQualifier: qualifier}
-	if minMicros != 0 || maxMicros != 0 {
-		m.TimeRange = &btpb.TimestampRange{StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros}
+	m := &struct {
+		mutation btpb.Mutation
+		is       btpb.Mutation_DeleteFromColumn_
+		column   btpb.Mutation_DeleteFromColumn
+		times    btpb.TimestampRange
+	}{
+		column: btpb.Mutation_DeleteFromColumn{FamilyName: family, ColumnQualifier: qualifier},
+		times:  btpb.TimestampRange{StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros},
 	}
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: m}}
+	if minMicros != 0 || maxMicros != 0 {
+		m.column.TimeRange = &m.times
+	}
+	m.is.DeleteFromColumn, m.mutation.Mutation = &m.column, &m.is
+	return &m.mutation
 }
 
 func deleteFamily(family string) *btpb.Mutation {

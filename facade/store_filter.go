@@ -9,12 +9,21 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
+// A filter of the API is a message within a message within another. Every write
+// sends some: the types below hold all of one, so that it is one allocation.
+
 // chain passes what all filters pass, one after the other.
 func chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	if len(filters) == 1 {
 		return filters[0]
 	}
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: filters}}}
+	f := &struct {
+		row   btpb.RowFilter
+		is    btpb.RowFilter_Chain_
+		chain btpb.RowFilter_Chain
+	}{chain: btpb.RowFilter_Chain{Filters: filters}}
+	f.is.Chain, f.row.Filter = &f.chain, &f.is
+	return &f.row
 }
 
 // anyOf passes what one of the filters passes.
@@ -39,7 +48,12 @@ func unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 
 // newestOnly passes the newest cell of each column.
 func newestOnly() *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+	f := &struct {
+		row btpb.RowFilter
+		is  btpb.RowFilter_CellsPerColumnLimitFilter
+	}{is: btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
+	f.row.Filter = &f.is
+	return &f.row
 }
 
 // ofFamily passes the cells of one family.
@@ -49,11 +63,20 @@ func ofFamily(family string) *btpb.RowFilter {
 
 // ofColumn passes the cells of one column.
 func ofColumn(family string, qualifier []byte) *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
-		FamilyName:     family,
-		StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: qualifier},
-		EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: qualifier},
-	}}}
+	f := &struct {
+		row     btpb.RowFilter
+		is      btpb.RowFilter_ColumnRangeFilter
+		columns btpb.ColumnRange
+		start   btpb.ColumnRange_StartQualifierClosed
+		end     btpb.ColumnRange_EndQualifierClosed
+	}{
+		columns: btpb.ColumnRange{FamilyName: family},
+		start:   btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: qualifier},
+		end:     btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: qualifier},
+	}
+	f.columns.StartQualifier, f.columns.EndQualifier = &f.start, &f.end
+	f.is.ColumnRangeFilter, f.row.Filter = &f.columns, &f.is
+	return &f.row
 }
 
 // ofColumns passes the cells of the columns from one on and before another.
@@ -90,17 +113,30 @@ func keysOnly() *btpb.RowFilter {
 
 // ofTime passes the cells with a timestamp in [min, max); max 0 has no bound.
 func ofTime(minMicros, maxMicros int64) *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
-		StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros,
-	}}}
+	f := &struct {
+		row   btpb.RowFilter
+		is    btpb.RowFilter_TimestampRangeFilter
+		times btpb.TimestampRange
+	}{times: btpb.TimestampRange{StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros}}
+	f.is.TimestampRangeFilter, f.row.Filter = &f.times, &f.is
+	return &f.row
 }
 
 // ofValue passes the cells with exactly this value.
 func ofValue(value []byte) *btpb.RowFilter {
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: &btpb.ValueRange{
-		StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: value},
-		EndValue:   &btpb.ValueRange_EndValueClosed{EndValueClosed: value},
-	}}}
+	f := &struct {
+		row    btpb.RowFilter
+		is     btpb.RowFilter_ValueRangeFilter
+		values btpb.ValueRange
+		start  btpb.ValueRange_StartValueClosed
+		end    btpb.ValueRange_EndValueClosed
+	}{
+		start: btpb.ValueRange_StartValueClosed{StartValueClosed: value},
+		end:   btpb.ValueRange_EndValueClosed{EndValueClosed: value},
+	}
+	f.values.StartValue, f.values.EndValue = &f.start, &f.end
+	f.is.ValueRangeFilter, f.row.Filter = &f.values, &f.is
+	return &f.row
 }
 
 // ofValuePrefix passes the cells whose value begins with the byte.

@@ -153,6 +153,9 @@ type transactionRecord struct {
 	deadline int64 // microseconds
 	token    string
 	items    []transactionItem
+	// claim is what this process wrote in the token's row; not part of the
+	// record. Who took the record over reads it there.
+	claim []byte
 }
 
 func transactionRow(id string) []byte {
@@ -282,7 +285,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *layout, key attr.Item) []byte {
-	value := appendKey([]byte{in.kind}, l.key, key)
+	value := appendKey(append(make([]byte, 0, itemJSONBytes(in.item)), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}
@@ -374,20 +377,20 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 			}
 			return nil
 		}
-		if done, err := s.settleIntent(ctx, c.layout, slots, key, st, commit); done || err != nil {
+		in, _, err := c.layout.parseIntent(st.intent)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", st.slot.row, c.layout.table, err)
+		}
+		if done, err := s.settleIntent(ctx, c.layout, slots, key, st, in, commit); done || err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), table)
 }
 
-// settleIntent is settleItem for an item as it was read. It reports false when
-// the item has changed since. The table's schema latch is held.
-func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key attr.Item, st itemState, commit bool) (bool, error) {
-	in, _, err := l.parseIntent(st.intent)
-	if err != nil {
-		return false, fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
-	}
+// settleIntent is settleItem for an item as it was read, with its intent. It
+// reports false when the item has changed since. The table's schema latch is held.
+func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key attr.Item, st itemState, in intent, commit bool) (bool, error) {
 	p := st.slot
 	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
 	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
@@ -406,6 +409,7 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 		return done, err
 	}
 	var sets []*btpb.Mutation
+	var err error
 	if in.item != nil {
 		if _, sets, err = l.place(in.item, slots, in.order); err != nil {
 			return false, err
@@ -534,9 +538,10 @@ type itemChange struct {
 	old, updated attr.Item
 	err          error // why the item refused the transaction
 
-	write *itemWrite
-	st    *itemState // as read by evaluate
-	held  *itemState // as placeIntent left it
+	write  *itemWrite
+	st     *itemState // as read by evaluate
+	held   *itemState // as placeIntent left it
+	intent intent     // of held
 }
 
 // transactionRequest makes a repeated request recognizable.
@@ -792,7 +797,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	}
 	done, err := w.commit(ctx, pw, muts)
 	if done {
-		ch.held = &held
+		ch.held, ch.intent = &held, in
 	}
 	return done, err
 }
@@ -820,7 +825,7 @@ func (s *store) settleHeldItem(ctx context.Context, ch *itemChange) (bool, error
 	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == statusDeleting {
 		return false, err
 	}
-	return s.settleIntent(ctx, c.layout, ch.write.slots, ch.key, *ch.held, true)
+	return s.settleIntent(ctx, c.layout, ch.write.slots, ch.key, *ch.held, ch.intent, true)
 }
 
 // decided finds out how a transaction stands after an attempt to commit it
@@ -1078,6 +1083,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
 		claimed = !claimed && err == nil
 	}
+	r.claim = value
 	if claimed || err != nil {
 		return claimed, err
 	}
@@ -1089,19 +1095,22 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 // endRequest remembers that the request of a committed transaction has
 // succeeded, and nothing of one that was aborted.
 func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
-	row, err := s.readRow(ctx, s.o.catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
-	if err != nil || len(row.Cells) == 0 {
-		return err
-	}
-	known := row.Cells[0].Value
-	if len(known) != requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
-		return nil
+	known := r.claim
+	if known == nil {
+		row, err := s.readRow(ctx, s.o.catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+		if err != nil || len(row.Cells) == 0 {
+			return err
+		}
+		known = row.Cells[0].Value
+		if len(known) != requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
+			return nil
+		}
 	}
 	if r.state != transactionCommitted {
 		return s.forgetRequest(ctx, r.token, known)
 	}
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(r.token), guard, []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(r.token), guard, []*btpb.Mutation{
 		deleteRow(),
 		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)

@@ -575,11 +575,7 @@ func (l *layout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []
 	}
 	for _, p := range slots {
 		if bytes.Equal(p.row, placed.Row) {
-			muts := make([]*btpb.Mutation, len(placed.Cells))
-			for i, c := range placed.Cells {
-				muts[i] = setCell(c.Family, c.Qualifier, c.Timestamp, c.Value)
-			}
-			return p, muts, nil
+			return p, appendSets(nil, placed.Cells), nil
 		}
 	}
 	return slot{}, nil, fmt.Errorf("the item is placed in row %q of table %s, which its key does not lead to", placed.Row, l.table)
@@ -684,7 +680,11 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
 		var p slot
-		if p, pw.sets, err = w.place(pw.updated); err != nil {
+		if w.tx != "" && w.l.timeless {
+			// What an intent becomes is laid out when it is carried out. In a
+			// timeless layout that can be done, and here.
+			p = w.slots[0]
+		} else if p, pw.sets, err = w.place(pw.updated); err != nil {
 			return pw, false, err
 		}
 		if !bytes.Equal(p.row, st.slot.row) {

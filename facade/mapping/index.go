@@ -221,10 +221,20 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 	if placed.Location, err = x.Locate(item); err != nil {
 		return Placed{}, false, err
 	}
+	cells, exceptions, err := x.Cells(item, timeMicros)
+	if err != nil {
+		return Placed{}, false, err
+	}
+	placed.Cells, placed.Exceptions = cells, exceptions
+	return placed, true, nil
+}
+
+// Cells returns the cells of the entry of an item that is in the index, and how
+// many of them Place counts as exceptions. Errors are *Error.
+func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
-		placed.Cells = []Cell{{FamilyItem, []byte{}, timeMicros, appendWhole(nil, projected)}}
-		return placed, true, nil
+		return []Cell{{FamilyItem, []byte{}, timeMicros, appendWhole(nil, projected)}}, 0, nil
 	}
 	var types []Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
@@ -233,21 +243,19 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 		}
 		v := projected[name]
 		if len("a/")+len(name) > MaxQualifierBytes {
-			return Placed{}, false, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := byType.encode(v, x.schemaOf(name)); ok {
-			placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, b})
+			cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, b})
 			continue
 		}
-		placed.Cells = append(placed.Cells, Cell{FamilyItem, []byte(name), timeMicros, plain(v)})
+		cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, plain(v)})
 		types = append(types, Cell{FamilyTypes, []byte("a/" + name), timeMicros, plainMark(v.Type)})
 	}
-	if len(placed.Cells) == 0 {
-		placed.Cells = []Cell{{FamilyItem, []byte(keysOnlyQualifier), timeMicros, []byte{}}}
+	if len(cells) == 0 {
+		cells = []Cell{{FamilyItem, []byte(keysOnlyQualifier), timeMicros, []byte{}}}
 	}
-	placed.Exceptions = len(types)
-	placed.Cells = append(placed.Cells, types...)
-	return placed, true, nil
+	return append(cells, types...), len(types), nil
 }
 
 // Items returns the projected item of an index row: one, or none for a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -65,6 +66,8 @@ func ParseElement(b []byte) (attr.Value, error) { return parseTagged(b) }
 
 // appendWhole appends a whole item in the form of a tagged map.
 func appendWhole(dst []byte, item attr.Item) []byte {
+	const overhead = 16 // about what an attribute has besides its name and value
+	dst = slices.Grow(dst, item.Size()+overhead*(1+len(item)))
 	return attr.AppendItemJSON(append(dst, tagOf(attr.M)), item)
 }
 
