@@ -250,7 +250,7 @@ func (p *placer) attributes() *Error {
 		if put := p.r.byAttr[name]; put != nil && put.stored {
 			b, ok := put.codec.encode(p.item[name], Schema{Type: p.item[name].Type})
 			if !ok {
-				return p.l.fault(CodeDomain, p.r, p.item, name, "the value does not fit the codec", put.codec.expected(Schema{Type: p.item[name].Type}))
+				return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s does not fit the codec", clip(attr.AppendJSON(nil, p.item[name]))), put.codec.expected(Schema{Type: p.item[name].Type}))
 			}
 			if err := p.cell(put, "", p.l.cellTime(put, p.vars, p.item, p.time), b); err != nil {
 				return err
@@ -457,7 +457,11 @@ func (p *placer) attribute(put *put, name string, v attr.Value) *Error {
 	if err != nil {
 		return err
 	}
-	if err := p.exception(put, name, qual, plainMark(v.Type), "", put.codec.expected(schema)); err != nil {
+	expected := put.codec.expected(schema)
+	if put.codec.kind == codecF64BE && v.Type != attr.N { // accepting its loss would not help
+		expected = "type N (codec f64be)"
+	}
+	if err := p.exception(put, name, qual, v, plainMark(v.Type), "", expected); err != nil {
 		return err
 	}
 	return p.cell(put, special, micros, plain(v))
@@ -500,7 +504,7 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 	}
 	switch {
 	case (v.Type == attr.M || v.Type == attr.L) && len(v.Map)+len(v.List) == 0 && native && (family != "" || v.Type == attr.L):
-		return true, p.exception(put, name, nil, mark(v.Type, markEmpty), LossEmpty, "a map or list that is not empty")
+		return true, p.exception(put, name, nil, v, mark(v.Type, markEmpty), LossEmpty, "a map or list that is not empty")
 	case v.Type.IsSet() && family != "":
 		return p.setCells(put, name, v, schema, family, micros)
 	case v.Type == attr.M && family != "":
@@ -509,7 +513,7 @@ func (p *placer) spread(put *put, name string, v attr.Value, schema Schema, micr
 		return p.whole(put, name, v, fmt.Sprintf("the list has %d elements", len(v.List)), fmt.Sprintf("at most %d, the versions of family %s", p.l.listRoom(put.family), put.family))
 	case v.Type == attr.L && native && p.l.listRoom(put.family) > 0:
 		if schema.Type != attr.L {
-			if err := p.exception(put, name, nil, mark(attr.L), "", expectedType(schema)); err != nil {
+			if err := p.exception(put, name, nil, v, mark(attr.L), "", expectedType(schema)); err != nil {
 				return true, err
 			}
 		}
@@ -559,7 +563,7 @@ func (p *placer) setCells(put *put, name string, v attr.Value, schema Schema, fa
 		}
 	}
 	if v.Type != schema.Type {
-		if err := p.exception(put, name, nil, mark(v.Type), "", expectedType(schema)); err != nil {
+		if err := p.exception(put, name, nil, v, mark(v.Type), "", expectedType(schema)); err != nil {
 			return true, err
 		}
 	}
@@ -593,7 +597,7 @@ func (p *placer) mapCells(put *put, name string, v attr.Value, schema Schema, fa
 		}
 	}
 	if schema.Type != attr.M {
-		if err := p.exception(put, name, nil, mark(attr.M), "", expectedType(schema)); err != nil {
+		if err := p.exception(put, name, nil, v, mark(attr.M), "", expectedType(schema)); err != nil {
 			return true, err
 		}
 	}
@@ -611,7 +615,7 @@ func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, 
 	if !ok {
 		if b, ok = p.accepted(byType, v, schema); !ok {
 			b = plain(v)
-			if err := p.cellException(family, qual, name, plainMark(v.Type), expectedType(schema)); err != nil {
+			if err := p.cellException(family, qual, name, v, plainMark(v.Type), expectedType(schema)); err != nil {
 				return err
 			}
 		}
@@ -639,7 +643,7 @@ func (p *placer) whole(put *put, name string, v attr.Value, what, expected strin
 	if put.star {
 		special = name
 	}
-	if err := p.exception(put, name, nil, mark(v.Type, markJSON), "", expected); err != nil {
+	if err := p.exception(put, name, nil, v, mark(v.Type, markJSON), "", expected); err != nil {
 		return true, err
 	}
 	return true, p.cell(put, special, p.time, attr.AppendJSON(nil, v))
@@ -697,26 +701,25 @@ func (p *placer) accepted(c codec, v attr.Value, schema Schema) ([]byte, bool) {
 
 // exception writes the type mark of an attribute: `a/<attr>` where the row is
 // the item's own, else `c/<family>:<qualifier>`.
-func (p *placer) exception(put *put, name string, qual, mark []byte, loss, expected string) *Error {
+func (p *placer) exception(put *put, name string, qual []byte, v attr.Value, mark []byte, loss, expected string) *Error {
 	if !p.r.exclusive {
-		return p.cellException(put.family, qual, name, mark, expected)
+		return p.cellException(put.family, qual, name, v, mark, expected)
 	}
-	return p.typeCell("a/"+name, name, mark, loss, expected)
+	return p.typeCell("a/"+name, name, v, mark, loss, expected)
 }
 
-func (p *placer) cellException(family string, qual []byte, name string, mark []byte, expected string) *Error {
-	return p.typeCell("c/"+family+":"+string(qual), name, mark, "", expected)
+func (p *placer) cellException(family string, qual []byte, name string, v attr.Value, mark []byte, expected string) *Error {
+	return p.typeCell("c/"+family+":"+string(qual), name, v, mark, "", expected)
 }
 
-func (p *placer) typeCell(qual, name string, mark []byte, loss, expected string) *Error {
+func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *Error {
 	if !p.l.sidecar {
 		if loss == LossEmpty && p.r.accepted[LossEmpty] {
 			return nil
 		}
-		t, _, _ := parseMark(mark)
-		what := "the value has type " + t.String()
+		what := fmt.Sprintf("the value is %s", clip(attr.AppendJSON(nil, v)))
 		if loss == LossEmpty {
-			what = "the value is an empty " + t.String()
+			what = "the value is an empty " + v.Type.String()
 		}
 		return p.l.fault(CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
 	}
