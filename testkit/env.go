@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -45,6 +46,7 @@ type Env struct {
 	config config
 	ctx    context.Context // ends after the test, for work that outlives a call
 	cancel context.CancelFunc
+	store  engine.Options
 	db     *engine.DB
 	emu    *emu.Server
 	faults *faults
@@ -260,24 +262,78 @@ func (e *Env) serveLocked(lis net.Listener) {
 	})
 }
 
+// openStore opens the store, and the Bigtable server over it.
+func (e *Env) openStore() error {
+	db, err := engine.Open(e.store)
+	if err != nil {
+		return err
+	}
+	c := e.config
+	srv, err := emu.New(emu.Options{
+		DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed,
+		UnaryInterceptor: e.faults.unary, StreamInterceptor: e.faults.stream,
+	})
+	if err == nil && c.gc == GCBackground {
+		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db
+	}
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	e.db, e.emu = db, srv
+	return nil
+}
+
+// closeStore closes what openStore opened, if it is open, with the connection and
+// the listeners in this process. mu is held.
+func (e *Env) closeStore() error {
+	if e.db == nil {
+		return nil
+	}
+	closing := func(what string, err error) error {
+		if err != nil {
+			return fmt.Errorf("closing %s: %w", what, err)
+		}
+		return nil
+	}
+	var all error
+	if e.conn != nil {
+		all = closing("the connection", e.conn.Close())
+	}
+	all = errors.Join(all, closing("the Bigtable server", e.emu.Close()))
+	e.serving.Wait()
+	all = errors.Join(all, closing("the store", e.db.Close()))
+	e.db, e.emu, e.conn, e.bufconn = nil, nil, nil, nil
+	return all
+}
+
+// restart closes the store and opens it again. The environment must have been
+// started to be restarted, or with a folder: what is only in memory would be gone.
+// Its clients and ports have lost their server then, and none of its methods may be
+// called meanwhile: it is for environments that nobody else has.
+func (e *Env) restart() error {
+	return e.dynamo.restart(func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if err := e.closeStore(); err != nil {
+			return err
+		}
+		return e.openStore()
+	})
+}
+
 // close ends everything, the doors first, then what is behind them.
 func (e *Env) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	report := func(what string, err error) {
 		if err != nil {
-			e.tb.Errorf("testkit: closing %s: %v", what, err)
+			e.tb.Errorf("testkit: %s: %v", what, err)
 		}
 	}
 	if e.http != nil {
-		report("the DynamoDB port", e.http.Close())
+		report("closing the DynamoDB port", e.http.Close())
 	}
-	report("the DynamoDB server", e.dynamo.close())
-	if e.conn != nil {
-		report("the connection", e.conn.Close())
-	}
+	report("closing the DynamoDB server", e.dynamo.close())
 	e.cancel()
-	report("the Bigtable server", e.emu.Close())
-	e.serving.Wait()
-	report("the store", e.db.Close())
+	report("ending", e.closeStore())
 }

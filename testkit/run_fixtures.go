@@ -3,45 +3,55 @@ package testkit
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // RunFixtures verifies a fixture directory in an environment of its own: it
 // loads the data through the mapping and checks rows, items, access patterns,
-// garbage collection and lint, as `tabletop migrate verify` does, but for the
-// restart: clients of the environment would lose their server. Each check and
-// each access pattern is a subtest, which fails with the differences that it
-// found and is skipped where the check could not run:
+// garbage collection, that rows outlive a restart, and lint, as `tabletop migrate
+// verify` does. Each check and each access pattern is a subtest, which fails with
+// the differences that it found and is skipped where the check could not run:
 //
 //	func TestVideos(t *testing.T) { testkit.RunFixtures(t, "testdata/fixtures/videos") }
 //
 // The environment takes opts; the garbage collector and the Bigtable are its own,
 // and its clock stands still at the time that the fixture gives as clock, if it
-// gives one. [UpdateFlag] lets golden files be written. A directory that is no fixture fails t at once.
+// gives one. [UpdateFlag] lets golden files be written. A directory that is no fixture
+// fails t at once, with the fixtures that are below it.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
 	at, err := fixtures.FixtureClock(os.DirFS(dir))
 	if err != nil {
-		t.Fatalf("testkit: fixture %s: %v", dir, err)
+		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	if !at.IsZero() {
 		opts = append(slices.Clone(opts), WithFrozenClock(at))
 	}
 	updateFixture(t, dir, opts)
-	env := Start(t, opts...)
+	env := Start(t, append(slices.Clone(opts), func(c *config) { c.restarts = true })...)
 	o := fixtureOptions(env)
+	o.Restart = func(context.Context) (grpc.ClientConnInterface, error) {
+		if err := env.restart(); err != nil {
+			return nil, err
+		}
+		return env.Conn(), nil
+	}
 	o.RunGC = func(context.Context) error {
 		env.RunGC()
 		return nil
 	}
 	r, err := fixtures.Verify(t.Context(), env.Conn(), os.DirFS(dir), o)
 	if err != nil {
-		t.Fatalf("testkit: fixture %s: %v", dir, err)
+		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	reportFixture(t, r)
 }
@@ -70,16 +80,25 @@ func updateFixture(t *testing.T, dir string, opts []Option) {
 		return
 	}
 	if err := c.update.Check("-update", os.Getenv("CI")); err != nil {
-		t.Fatalf("testkit: fixture %s: %v", dir, err)
+		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	env := Start(t, append(slices.Clone(opts), WithDir(""))...)
 	changes, err := fixtures.UpdateGoldens(t.Context(), env.Conn(), dir, fixtureOptions(env))
 	if err != nil {
-		t.Fatalf("testkit: fixture %s: %v", dir, err)
+		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	for _, change := range changes {
 		t.Log(change)
 	}
+}
+
+// fixtureName is a directory with the whole of its path: a relative one is in the
+// folder of the test's package.
+func fixtureName(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil && whole != dir {
+		return fmt.Sprintf("%s (%s)", dir, whole)
+	}
+	return dir
 }
 
 func fixtureOptions(env *Env) fixtures.Options {

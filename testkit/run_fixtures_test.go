@@ -24,6 +24,70 @@ func TestRunFixtures(t *testing.T) {
 	testkit.RunFixtures(t, dir)
 }
 
+// TestRunFixtures_Checks runs a fixture in a process of its own, in memory and in a
+// folder: every check runs, that of the restart too.
+func TestRunFixtures_Checks(t *testing.T) {
+	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
+		for _, opts := range [][]testkit.Option{nil, {testkit.WithDir(t.TempDir())}, {testkit.WithGC(testkit.GCBackground)}} {
+			testkit.RunFixtures(t, dir, opts...)
+		}
+		return
+	}
+	t.Parallel()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), subjects[0].Name)
+	if err := os.CopyFS(dir, subjects[0].Files); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunFixtures_Checks$", "-test.v")
+	cmd.Env = append(os.Environ(), "TESTKIT_FIXTURE="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if n := strings.Count(string(out), "--- PASS: TestRunFixtures_Checks/restart/products"); n != 3 || strings.Contains(string(out), "--- SKIP") {
+		t.Errorf("%d restarts pass, want 3, and no check skipped:\n%s", n, out)
+	}
+}
+
+// TestRunFixtures_NoFixture runs a folder that is none, a folder of fixtures and one
+// that is not there, in processes of their own: the message names the folder, what a
+// fixture is, and those that are below.
+func TestRunFixtures_NoFixture(t *testing.T) {
+	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
+		testkit.RunFixtures(t, dir)
+		return
+	}
+	t.Parallel()
+	const holds = "the folder is no fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; "
+	parent := writeFixture(t, map[string]string{"one/source/items.jsonl": "", "two/mapping.yaml": "", "none/README": ""})
+	for dir, want := range map[string]string{
+		parent:                         "testkit: fixture " + parent + ": " + holds + "those below it are one, two",
+		filepath.Join(parent, "none"):  holds + "no folder below it is one",
+		filepath.Join(parent, "three"): "testkit: fixture " + filepath.Join(parent, "three") + ": there is no such folder",
+		"testdata/not/there":           "testkit: fixture testdata/not/there (" + absolute(t, "testdata/not/there") + "): there is no such folder",
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunFixtures_NoFixture$")
+		cmd.Env = append(os.Environ(), "TESTKIT_FIXTURE="+dir)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want+"\n") {
+			t.Errorf("%s: %v\n%s\nwant %s", dir, err, out, want)
+		}
+	}
+}
+
+func absolute(t *testing.T, name string) string {
+	t.Helper()
+	whole, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
 // TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of
 // its own: the subtest of that check fails, with the difference, and no other.
 func TestRunFixtures_Fails(t *testing.T) {

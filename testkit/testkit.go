@@ -39,7 +39,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -62,6 +61,7 @@ type config struct {
 	seed              uint64
 	dynamoDB          facade.Options
 	update            *fixtures.UpdateMode // nil without UpdateFlag
+	restarts          bool                 // see Env.restart
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -155,25 +155,17 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		}
 		c.mappings = append(c.mappings, m)
 	}
-	db, err := engine.Open(engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager})
-	if err != nil {
-		tb.Fatalf("testkit: %v", err)
-	}
-	bigtableFaults := &faults{clock: c.clock, seed: c.seed}
-	srv, err := emu.New(emu.Options{
-		DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed,
-		UnaryInterceptor: bigtableFaults.unary, StreamInterceptor: bigtableFaults.stream,
-	})
-	if err == nil && c.gc == GCBackground {
-		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db
-	}
-	if err != nil {
-		_ = db.Close()
-		tb.Fatalf("testkit: %v", err)
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, db: db, emu: srv, faults: bigtableFaults, swept: c.clock.Now()}
+	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, faults: &faults{clock: c.clock, seed: c.seed}, swept: c.clock.Now()}
 	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
+	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager}
+	if c.restarts && c.dir == "" {
+		e.store.Dir, e.store.FS, e.store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+	}
+	if err := e.openStore(); err != nil {
+		cancel()
+		tb.Fatalf("testkit: %v", err)
+	}
 	tb.Cleanup(e.close)
 	return e
 }
