@@ -132,8 +132,36 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs a command line and returns the exit code.
-func (p *program) run(ctx context.Context, args []string) (code int) {
+// output is a writer that keeps its first error, so that what prints need not look.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write writes, unless a write before it failed.
+func (o *output) Write(text []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.Writer.Write(text)
+	o.err = err
+	return n, err
+}
+
+// run runs a command line and returns the exit code. What was to be printed and
+// could not be is a fault of the environment: nobody has read it.
+func (p *program) run(ctx context.Context, args []string) int {
+	out := &output{Writer: p.stdout}
+	p.stdout = out
+	code := p.command(ctx, args)
+	if out.err != nil {
+		return p.fail(fmt.Errorf("standard output: %w", out.err))
+	}
+	return code
+}
+
+// command runs a command line, and returns the exit code if all can be printed.
+func (p *program) command(ctx context.Context, args []string) (code int) {
 	// Kong ends --help and --version by its Exit function.
 	type exited int
 	defer func() {

@@ -101,3 +101,44 @@ func TestMigrateVerify_Truncated(t *testing.T) {
 		t.Errorf("it says: %s", out)
 	}
 }
+
+// A report that nobody can have read is a fault of the environment, whatever it
+// says; a bad input stays one.
+func TestMigrate_FullOutput(t *testing.T) {
+	t.Parallel()
+	const device = "/dev/full" // takes nothing
+	if _, err := os.Stat(device); err != nil {
+		t.Skipf("there is no device that is full: %v", err)
+	}
+	dir := t.TempDir()
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"}}`+"\n")
+	other := writeFile(t, dir, "other.jsonl", `{"id":{"S":"b"}}`+"\n")
+	damaged := writeFile(t, dir, "damaged.jsonl", "{")
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{exitEnvironment, []string{"migrate", "verify", items, "--key", "id"}},
+		{exitEnvironment, []string{"migrate", "diff", items, other, "--key", "id"}},
+		{exitEnvironment, []string{"migrate", "infer", items, "--key", "id"}},
+		{exitEnvironment, []string{"migrate", "plan", items, "--key", "id"}},
+		{exitEnvironment, []string{"migrate", "verify", items, "--key", "id", "--report", "json=" + device}},
+		{exitEnvironment, []string{"--help"}},
+		{exitBadInput, []string{"migrate", "verify", damaged, "--key", "id"}},
+	} {
+		full, err := os.OpenFile(device, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "tabletop", c.args...)
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &said
+		err = errors.Join(cmd.Run(), full.Close())
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != c.code {
+			t.Errorf("%s: %v, want exit code %d", strings.Join(c.args, " "), err, c.code)
+		}
+		if c.code == exitEnvironment && !strings.Contains(said.String(), "no space left on device") {
+			t.Errorf("%s says: %s", strings.Join(c.args, " "), said.String())
+		}
+	}
+}
