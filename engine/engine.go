@@ -77,7 +77,7 @@ type Options struct {
 	// undeleted. Default: 7 days, as in the service.
 	KeepDeleted time.Duration
 	// MemTableBytes is the size of the buffer of what has not been written to
-	// files yet, of which there are up to two. Default: 16 MiB; tests choose
+	// files yet, of which there are up to two. Default: 8 MiB; tests choose
 	// less to have more files.
 	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
@@ -416,9 +416,11 @@ func checkDir(dir string, fs vfs.FS) error {
 }
 
 // The sizes below were measured together. The cache is charged for two
-// memtables, so that a cache no larger than them caches nothing.
+// memtables, so that a cache no larger than them caches nothing. Memtables come
+// to be as large as this step by step, and the last one that was written to a
+// file is kept for the next: a store that is written for long holds two.
 const (
-	memTableBytes = 16 << 20
+	memTableBytes = 8 << 20
 	cacheBytes    = 4 << 20 // beyond the memtables
 	blockBytes    = 8 << 10
 )
