@@ -116,6 +116,9 @@ type program struct {
 	stdout, stderr io.Writer
 	// progress and color say whether a person watches stderr and stdout.
 	progress, color bool
+	// alone says that the process is there for this program, which may set up
+	// what belongs to the process.
+	alone bool
 }
 
 func main() {
@@ -124,6 +127,7 @@ func main() {
 		stderr:   os.Stderr,
 		progress: isatty.IsTerminal(os.Stderr.Fd()),
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
+		alone:    true,
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

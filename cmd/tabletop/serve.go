@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -149,6 +150,9 @@ func (c *serveCommand) Validate() error {
 
 // Run serves until ctx ends, then stops cleanly.
 func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
+	if p.alone {
+		defer reserveHeap()()
+	}
 	if err := removePortFile(c.PortFile); err != nil { // first of all: who waits for it must not see that of a server before
 		return fmt.Errorf("--port-file: %w", err)
 	}
@@ -297,21 +301,29 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	return srv.Conn(), nil
 }
 
-// reservedHeapBytes is about what a few hundred requests leave to be collected.
-const reservedHeapBytes = 12 << 20
+// The heap of a server is collected when it has grown by heapPercent of what is
+// in use and of reservedHeapBytes: 12 MB are about what a few hundred requests
+// leave to be collected.
+const (
+	heapPercent       = 25
+	reservedHeapBytes = 48 << 20
+)
 
-// reserveHeap lets the heap grow by so much more before it is collected, unless
-// GOGC or GOMEMLIMIT say otherwise: what a server stores is not in the heap, and
-// the little that is would be collected again and again. What is reserved is
-// never touched and takes no memory itself. release ends it.
-func reserveHeap() (release func() error) {
-	var reserved []byte
-	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
-		reserved = make([]byte, reservedHeapBytes)
+// reserveHeap has the heap collected as those constants say, unless GOGC or
+// GOMEMLIMIT say otherwise. By default it grows by all that is in use, which for
+// a server is the buffers of its store: these are never garbage, and there is
+// no need of as much again. A small server is collected again and again instead,
+// for the little that it has. What is reserved is never touched and takes no
+// memory itself. release ends it.
+func reserveHeap() (release func()) {
+	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
+		return func() {}
 	}
-	return func() error {
+	reserved := make([]byte, reservedHeapBytes)
+	percent := debug.SetGCPercent(heapPercent)
+	return func() {
+		debug.SetGCPercent(percent)
 		runtime.KeepAlive(reserved)
-		return nil
 	}
 }
 
@@ -320,7 +332,6 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	if c.DynamoDB == off {
 		return nil
 	}
-	s.closers = append(s.closers, reserveHeap())
 	o := facade.Options{
 		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
 	}
