@@ -30,14 +30,19 @@ func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	if err := d.commit(b); err != nil {
 		return err
 	}
-	// A flush costs as much as all that is in the memtable. Small drops share
-	// one; what cannot be estimated is taken for large.
+	d.background.Go(func() { d.reclaim(lower, upper) }) // who drops need not wait for it
+	return nil
+}
+
+// reclaim sees to it that the space of keys that were dropped comes back. A
+// flush costs as much as all that is in the memtable. Small drops share one;
+// what cannot be estimated is taken for large.
+func (d *DB) reclaim(lower, upper []byte) {
 	size, err := d.pebble.EstimateDiskUsage(lower, upper)
 	if err != nil || size >= smallDropBytes || d.smallDrops.Add(1) >= maxSmallDrops {
 		d.smallDrops.Store(0)
 		d.flushTombstones()
 	}
-	return nil
 }
 
 const (
