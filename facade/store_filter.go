@@ -106,9 +106,20 @@ func ofColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 // keysOnly passes one cell of each row, without its value.
 func keysOnly() *btpb.RowFilter {
 	return chain(
-		&btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}},
+		firstCells(1),
 		&btpb.RowFilter{Filter: &btpb.RowFilter_StripValueTransformer{StripValueTransformer: true}},
 	)
+}
+
+// firstCells passes the first cells of each row.
+func firstCells(n int) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: int32(n)}}
+}
+
+// cellAt passes one cell of each row, without its value: the one behind the first
+// n of them.
+func cellAt(n int) *btpb.RowFilter {
+	return chain(&btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowOffsetFilter{CellsPerRowOffsetFilter: int32(n)}}, keysOnly())
 }
 
 // ofTime passes the cells with a timestamp in [min, max); max 0 has no bound.
@@ -158,6 +169,33 @@ func ofExtent(e mapping.Extent) *btpb.RowFilter {
 	}
 	return f
 }
+
+// ofRange passes the cells of a range.
+func ofRange(r mapping.CellRange) *btpb.RowFilter {
+	c := &btpb.ColumnRange{FamilyName: r.Family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: r.From}}
+	if r.Before != nil {
+		c.EndQualifier = &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: r.Before}
+	}
+	f := &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: c}}
+	if r.MinTime != 0 || r.MaxTime != 0 {
+		f = chain(f, ofTime(r.MinTime, r.MaxTime))
+	}
+	return f
+}
+
+// ofRanges returns filters that pass the cells of the ranges, one each; ok is
+// false where they are too many to name in one request.
+func ofRanges(ranges []mapping.CellRange) (filters []*btpb.RowFilter, ok bool) {
+	size := 0
+	for _, r := range ranges {
+		size += len(r.From) + len(r.Before) + len(r.Family) + rangeBytes
+		filters = append(filters, ofRange(r))
+	}
+	return filters, size <= maxFilterBytes
+}
+
+// rangeBytes is about what a range takes in a filter, besides its names.
+const rangeBytes = 64
 
 // maxFilterBytes bounds the filters of one read. Bigtable takes 20 KB.
 // https://cloud.google.com/bigtable/quotas

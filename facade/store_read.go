@@ -97,8 +97,8 @@ func (s *store) itemOf(l *layout, row mapping.Row, key attr.Item) (attr.Item, er
 	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
-// extentsFilter passes the cells of the extents, the state cells that are
-// intents, and perhaps others: nil, everything, where they are whole families
+// extentsFilter passes the cells of the extents, one of the intents, and perhaps
+// others: nil, everything, where they are whole families
 // or too many to name.
 func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
@@ -108,7 +108,7 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	return anyOf(append(filters, intentsOnly())...)
+	return anyOf(append(filters, anyIntent())...)
 }
 
 // query yields the items of the table, or of its index ix when that is not
@@ -182,14 +182,19 @@ func (q *baseQuery) plan() (mapping.Plan, error) {
 		// The partition's only item is the one to start after.
 		return mapping.Plan{}, nil
 	}
+	behind, err := q.l.base.PlanQuery(q.rest())
+	plan.Spans = intersectSpans(plan.Spans, behind.Spans)
+	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
+	return plan, err
+}
+
+// rest selects what of the partition comes after startAfter.
+func (q *baseQuery) rest() mapping.KeyCondition {
 	rest := mapping.KeyCondition{Hash: q.cond.Hash, Op: mapping.Greater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
 		rest.Op = mapping.Less
 	}
-	behind, err := q.l.base.PlanQuery(rest)
-	plan.Spans = intersectSpans(plan.Spans, behind.Spans)
-	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
-	return plan, err
+	return rest
 }
 
 // compare orders items of the partition in the query's direction.
@@ -209,30 +214,18 @@ func (q *baseQuery) matches(item attr.Item) bool {
 // items yields the matching items of some spans of the plan, those of each
 // row in the query's direction.
 func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+	r := itemReader{
+		s: q.s, l: q.l, compare: q.compare, descending: !q.forward,
+		conditions: func(_ []byte, _ attr.Value) ([]mapping.KeyCondition, bool) {
+			if q.startAfter == nil {
+				return []mapping.KeyCondition{q.cond}, true
+			}
+			return []mapping.KeyCondition{q.cond, q.rest()}, true
+		},
+		wants: func(_ []byte, item attr.Item) bool { return q.matches(item) },
+	}
 	return func(yield func(attr.Item, error) bool) {
-		read := rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}
-		for row, err := range q.s.readRows(ctx, read) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if row, err = q.s.freeRow(ctx, q.l, row, read.filter); err != nil {
-				yield(nil, err)
-				return
-			}
-			items, err := q.s.itemsOf(q.l, row)
-			if err != nil {
-				yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, q.l.table, err))
-				return
-			}
-			items = slices.DeleteFunc(items, func(item attr.Item) bool { return !q.matches(item) })
-			slices.SortFunc(items, q.compare)
-			for _, item := range items {
-				if !yield(item, nil) {
-					return
-				}
-			}
-		}
+		r.read(ctx, rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}, yield)
 	}
 }
 
@@ -458,30 +451,24 @@ func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep
 		}
 		plan.Spans = intersectSpans(plan.Spans, []mapping.Span{{Start: from}})
 	}
-	read := rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}
-	for row, err := range s.readRows(ctx, read) {
-		if err == nil {
-			row, err = s.freeRow(ctx, l, row, read.filter)
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		items, err := s.itemsOf(l, row)
-		if err != nil {
-			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err))
-			return
-		}
-		slices.SortFunc(items, l.compareKeys)
-		for _, item := range items {
-			if from != nil && bytes.Equal(row.Key, from) && l.compareKeys(item, startAfter) <= 0 {
-				continue
+	hash, sort := l.key.Hash.Name, l.key.Range.Name
+	r := itemReader{
+		s: s, l: l, compare: l.compareKeys,
+		conditions: func(row []byte, partition attr.Value) ([]mapping.KeyCondition, bool) {
+			if from == nil || !bytes.Equal(row, from) {
+				return nil, true
 			}
-			if keep(item) && !yield(item, nil) {
-				return
+			c, _ := attr.Compare(partition, startAfter[hash]) // a key attribute has one type
+			if c == 0 && sort != "" {
+				return []mapping.KeyCondition{{Hash: partition, Op: mapping.Greater, A: startAfter[sort]}}, true
 			}
-		}
+			return nil, c > 0
+		},
+		wants: func(row []byte, item attr.Item) bool {
+			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, startAfter) > 0) && keep(item)
+		},
 	}
+	r.read(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}, yield)
 }
 
 // rowOf returns the row that a scan has reached with the item of the given

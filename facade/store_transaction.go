@@ -482,11 +482,7 @@ func (s *store) freeItem(ctx context.Context, at itemPlace, read *itemState) (st
 // held reports whether a transaction holds an item of the row.
 func held(row mapping.Row) bool {
 	return slices.ContainsFunc(row.Cells, func(c mapping.Cell) bool {
-		if c.Family != mapping.FamilyState || len(c.Qualifier) == 0 || c.Qualifier[0] != stateQualifier {
-			return false
-		}
-		_, ok := intentOwner(c.Value)
-		return ok
+		return c.Family == mapping.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
 	})
 }
 
@@ -521,9 +517,10 @@ func (s *store) freeRow(ctx context.Context, l *layout, row mapping.Row, f *btpb
 	return again, err
 }
 
-// intentsOnly passes the state cells that are intents.
-func intentsOnly() *btpb.RowFilter {
-	return chain(ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent))
+// anyIntent passes one cell, without its value, of a row of which a transaction
+// holds an item.
+func anyIntent() *btpb.RowFilter {
+	return chain(ofColumnPrefix(mapping.FamilyState, []byte{intentQualifier}), keysOnly())
 }
 
 // itemChange is one item of a transaction. fn is as in writeItem; a check

@@ -206,12 +206,7 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 			return false
 		}
 		if l.key.Range.Type == attr.S {
-			x.text = c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
-			if t := r.when[slotRange]; t != nil {
-				prefix, _ := t.literalEnds(nil)
-				x.text = x.text.intersect(interval{prefix, prefixEnd(prefix)})
-			}
-			if x.text.empty() {
+			if x.text = r.sortTexts(c); x.text.empty() {
 				return false
 			}
 		}
@@ -233,6 +228,17 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 		}
 	}
 	return len(x.spans) > 0
+}
+
+// sortTexts is the texts of the sort keys, of type S, that satisfy c and are the
+// rule's.
+func (r *rule) sortTexts(c KeyCondition) interval {
+	texts := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+	if t := r.when[slotRange]; t != nil {
+		prefix, _ := t.literalEnds(nil)
+		texts = texts.intersect(interval{prefix, prefixEnd(prefix)})
+	}
+	return texts
 }
 
 // unknownSalt is the salt of the row key whose variable has no value, or nil.

@@ -1,0 +1,253 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// A row that many items share can be too large to be held, and an answer takes but
+// a part of it. So of such a table rows are read up to some number of cells; a row
+// that has more is read again in pieces, each of which ends where it is found to
+// have grown large enough. What a page costs then does not depend on the row.
+const (
+	// wideCells is how many cells are read of a row before it is read in pieces.
+	wideCells = 1024
+	// A piece has so many cells of each range of columns, first a few: an answer
+	// may take but one item. It grows while it has less than pieceBytes.
+	firstPieceCells   = 64
+	largestPieceCells = 1024
+	pieceBytes        = 256 << 10
+)
+
+// itemReader yields the items of rows.
+type itemReader struct {
+	s *store
+	l *layout
+	// compare orders the items of a row, descending by key or ascending.
+	compare    func(a, b attr.Item) int
+	descending bool
+	// conditions select the items of a partition that are read of a row; false:
+	// none is.
+	conditions func(row []byte, hash attr.Value) ([]mapping.KeyCondition, bool)
+	// wants says which items of those that were read are yielded.
+	wants func(row []byte, item attr.Item) bool
+}
+
+// read yields the items of the rows of a read. An error ends it.
+func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(attr.Item, error) bool) {
+	first, shared := rows, r.l.base.SharesRows()
+	if shared {
+		first.filter = firstCells(wideCells)
+		if rows.filter != nil {
+			first.filter = chain(rows.filter, first.filter)
+		}
+	}
+	for row, err := range r.s.readRows(ctx, first) {
+		if err == nil && shared && len(row.Cells) >= wideCells {
+			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
+				if !r.readSlices(ctx, row.Key, parts, yield) {
+					return
+				}
+				continue
+			}
+			row, err = r.s.readRow(ctx, r.l.table, row.Key, rows.filter)
+		}
+		if err == nil {
+			row, err = r.s.freeRow(ctx, r.l, row, rows.filter)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		items, err := r.s.itemsOf(r.l, row)
+		if err != nil {
+			yield(nil, r.inRow(row.Key, err))
+			return
+		}
+		slices.SortFunc(items, r.compare)
+		for _, item := range items {
+			if r.wants(row.Key, item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (r *itemReader) inRow(row []byte, err error) error {
+	return fmt.Errorf("row %q of table %s: %w", row, r.l.table, err)
+}
+
+// readSlices yields the items of one row that is read in pieces. It reports
+// whether it may go on with the next.
+func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*mapping.Slice, yield func(attr.Item, error) bool) (more bool) {
+	var streams []iter.Seq2[attr.Item, error]
+	for _, part := range parts {
+		p := pieces{itemReader: r, row: row, part: part}
+		if p.bound() {
+			streams = append(streams, func(yield func(attr.Item, error) bool) { p.read(ctx, yield) })
+		}
+	}
+	more = true
+	wanted := func(item attr.Item, err error) bool {
+		if err != nil {
+			yield(nil, err)
+			more = false
+		} else if r.wants(row, item) {
+			more = yield(item, nil)
+		}
+		return more
+	}
+	if len(streams) == 1 {
+		streams[0](wanted)
+	} else {
+		merge(streams, r.compare, wanted)
+	}
+	return more
+}
+
+// pieces reads the items that one rule has in a row, from one position and before
+// another.
+type pieces struct {
+	*itemReader
+	row          []byte
+	part         *mapping.Slice
+	from, before []byte
+}
+
+// bound sets the positions by the conditions; false where there is nothing to read.
+func (p *pieces) bound() bool {
+	conditions, ok := p.conditions(p.row, p.part.Hash())
+	for _, c := range conditions {
+		from, before, some := p.part.Bounds(c)
+		if !some {
+			return false
+		}
+		if bytes.Compare(from, p.from) > 0 {
+			p.from = from
+		}
+		if before != nil && (p.before == nil || bytes.Compare(before, p.before) < 0) {
+			p.before = before
+		}
+	}
+	return ok && (p.before == nil || bytes.Compare(p.from, p.before) < 0)
+}
+
+func (p *pieces) read(ctx context.Context, yield func(attr.Item, error) bool) {
+	if p.descending != p.part.Reversed() {
+		p.readBackward(ctx, yield)
+		return
+	}
+	cells := firstPieceCells
+	for from := p.from; ; {
+		end, err := p.end(ctx, from, cells)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		before := end
+		if end == nil {
+			before = p.before
+		}
+		size, more := p.readPiece(ctx, from, before, yield)
+		if !more || end == nil {
+			return
+		}
+		if from = end; size < pieceBytes {
+			cells = min(2*cells, largestPieceCells)
+		} else if size > 4*pieceBytes {
+			cells = max(cells/2, 1)
+		}
+	}
+}
+
+// readBackward reads the pieces from the last on. Bigtable counts cells from the
+// first on alone: so it is asked for the ends of all pieces first.
+func (p *pieces) readBackward(ctx context.Context, yield func(attr.Item, error) bool) {
+	ends := [][]byte{p.from}
+	for {
+		end, err := p.end(ctx, ends[len(ends)-1], firstPieceCells)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if end == nil {
+			break
+		}
+		ends = append(ends, end)
+	}
+	before := p.before
+	for _, from := range slices.Backward(ends) {
+		if _, more := p.readPiece(ctx, from, before, yield); !more {
+			return
+		}
+		before = from
+	}
+}
+
+// end returns where a piece ends that begins at a position and is to have so many
+// cells, or somewhat more, of each range; nil if it takes all that is left.
+func (p *pieces) end(ctx context.Context, from []byte, cells int) ([]byte, error) {
+	if p.part.Single() {
+		return nil, nil
+	}
+	ranges, ok := ofRanges(p.part.Counted(from, p.before))
+	if !ok {
+		return nil, nil
+	}
+	for ; ; cells *= 2 { // one item can have more
+		next := slices.Clone(ranges)
+		for i := range next {
+			next[i] = chain(next[i], cellAt(cells))
+		}
+		row, err := p.s.readRow(ctx, p.l.table, p.row, anyOf(next...))
+		if err != nil {
+			return nil, err
+		}
+		var end []byte
+		for _, c := range row.Cells {
+			if at, ok := p.part.At(c); ok && (end == nil || bytes.Compare(at, end) < 0) {
+				end = at
+			}
+		}
+		if end == nil || bytes.Compare(end, from) > 0 {
+			return end, nil
+		}
+	}
+}
+
+// readPiece yields the items of a piece. It returns how many bytes of cells were
+// read.
+func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(attr.Item, error) bool) (size int, more bool) {
+	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
+	filter := anyOf(append(filters, anyIntent())...)
+	if !ok {
+		filter = nil
+	}
+	row, err := p.s.readRow(ctx, p.l.table, p.row, filter)
+	if err == nil {
+		row, err = p.s.freeRow(ctx, p.l, row, filter)
+	}
+	if err != nil {
+		return 0, yield(nil, err) && false
+	}
+	for _, c := range row.Cells {
+		size += len(c.Qualifier) + len(c.Value)
+	}
+	items, err := p.part.Items(p.l.base.Live(row, p.s.nowMicros()), from, before)
+	if err != nil {
+		return 0, yield(nil, p.inRow(p.row, err)) && false
+	}
+	slices.SortFunc(items, p.compare)
+	for _, item := range items {
+		if !yield(item, nil) {
+			return size, false
+		}
+	}
+	return size, true
+}
