@@ -21,6 +21,7 @@ type loadCommand struct {
 	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC or with --ca over TLS; Cloud Bigtable; or embedded, one in memory that is gone at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
 	DeadLetter string `help:"Load the rest where an item cannot be loaded, and write such items here: where they stand in the source, why they were refused, and what they are. Default: the first refuses the whole load." placeholder:"FILE"`
+	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and let them stay there: reads may find both. Default: refused."`
 	Checkpoint string `help:"Note here how far the load is; one that finds the file goes on from there. A complete load removes it." placeholder:"FILE"`
 }
 
@@ -79,7 +80,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	o := options(mappings)
-	o.Project, o.Instance, o.Checkpoint, o.Target = c.Project, c.Instance, c.Checkpoint, c.place()
+	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}
