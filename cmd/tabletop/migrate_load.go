@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
@@ -73,6 +74,19 @@ func (c *loadCommand) interrupted(err error) error {
 	return fmt.Errorf("%w; the checkpoint %s is kept: the same command goes on from there", err, c.Checkpoint)
 }
 
+// patience is how long nothing is said of a server that does not answer.
+const patience = 2 * time.Second
+
+// waiting says what a person should know of a wait that begins now, once for each
+// write; "" for nothing.
+func (c *loadCommand) waiting(w fixtures.Wait, now time.Time) string {
+	if w.Spent >= patience || w.Spent+w.Next < patience {
+		return ""
+	}
+	return fmt.Sprintf("%s does not take the rows (%v): they are sent again for %v more, until %s; Ctrl-C ends the load at once",
+		c.place(), w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly))
+}
+
 // Run loads the source.
 func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	src, mappings, err := c.open(c.mappingFlags)
@@ -102,6 +116,12 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		o.DeadLetter = letters
 	}
 	done := p.showProgress(&o)
+	o.Waiting = func(w fixtures.Wait) {
+		if text := c.waiting(w, time.Now()); text != "" {
+			done()
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
+		}
+	}
 	prepared, err := fixtures.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
 	done()
 	if err != nil {

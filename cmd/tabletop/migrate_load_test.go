@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // The checkpoint of a load knows one place from another.
@@ -54,5 +57,24 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 		if !errors.Is(got, tc.err) || !strings.Contains(got.Error(), tc.want) || tc.want == tc.err.Error() && got.Error() != tc.want {
 			t.Errorf("got %q, want %q", got, tc.want)
 		}
+	}
+}
+
+// A person is told once for each write, when a server has not taken it for about
+// two seconds, why and until when it is tried.
+func TestLoadCommand_Waiting(t *testing.T) {
+	t.Parallel()
+	c := loadCommand{Target: "127.0.0.1:18088"}
+	now := time.Date(2024, 5, 1, 14, 3, 0, 0, time.UTC)
+	var told []string
+	spent, all := time.Duration(0), 25500*time.Millisecond
+	for next := 100 * time.Millisecond; spent < all; spent, next = spent+next, 2*next {
+		if text := c.waiting(fixtures.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
+			told = append(told, text)
+		}
+	}
+	const want = "target 127.0.0.1:18088 does not take the rows (connection refused): they are sent again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
+	if len(told) != 1 || told[0] != want {
+		t.Errorf("it says %q, want %q", told, want)
 	}
 }
