@@ -15,6 +15,7 @@ import (
 type inferCommand struct {
 	inputFlags
 	Output string `help:"Write the mapping to a file; {table} in its name stands for each of several tables. Default: standard output, the choices go to standard error." short:"o" placeholder:"FILE"`
+	forceFlag
 }
 
 // Validate checks what flags cannot say alone.
@@ -53,11 +54,20 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	if c.Output == "" {
 		choices = p.stderr
 	}
+	files := mappingFiles{}
+	texts := make([][]byte, len(all))
 	for i, found := range all {
-		text, err := found.Mapping.Spec().YAML()
-		if err != nil {
+		if texts[i], err = found.Mapping.Spec().YAML(); err != nil {
 			return err
 		}
+		if c.Output != "" {
+			files.add(c.Output, found.Mapping.TargetTable(), texts[i])
+		}
+	}
+	if err := c.check("--output", files); err != nil {
+		return err
+	}
+	for i, found := range all {
 		_, _ = fmt.Fprintf(choices, "table %s\n", src.Tables[i].Name)
 		for _, choice := range found.Choices {
 			_, _ = fmt.Fprintf(choices, "  %-10s %s\n  %-10s   (%s)\n", choice.What, choice.Chosen, "", choice.Why)
@@ -66,15 +76,10 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
 		}
 		if c.Output == "" {
-			_, err = p.stdout.Write(text)
-		} else {
-			err = writeMapping(c.Output, found.Mapping.TargetTable(), string(text))
-		}
-		if err != nil {
-			return fmt.Errorf("--output: %w", err)
+			_, _ = p.stdout.Write(texts[i])
 		}
 	}
-	return nil
+	return files.write("--output")
 }
 
 type planCommand struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type verifyCommand struct {
 	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
 	AllowEmpty   bool       `help:"Let a source without items pass. Default: it is a bad input, since nothing would be verified."`
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
+	forceFlag
 }
 
 // updateMode is --update.
@@ -126,10 +128,8 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return asInputError(err)
 		}
-		if err := c.writeMappings(r); err != nil {
-			return fmt.Errorf("--write-mapping: %w", err)
-		}
-		return c.finish(p, r)
+		differ := c.finish(p, r) // the report is worth reading whatever becomes of the file
+		return cmp.Or(c.writeMappings(r), differ)
 	}
 	if c.stored() {
 		return c.withStored(ctx, "--against", c.Against, c.Data, func(t *target) error {
@@ -192,24 +192,17 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 	}, nil
 }
 
-// tableInName stands in --write-mapping for the name of a table.
-const tableInName = "{table}"
-
 // writeMappings writes the mapping of each table of a report.
 func (c *verifyCommand) writeMappings(r *fixtures.Report) error {
 	if c.WriteMapping == "" {
 		return nil
 	}
+	files := mappingFiles{}
 	for _, t := range r.Tables {
-		if err := writeMapping(c.WriteMapping, t.Target, t.Mapping); err != nil {
-			return err
-		}
+		files.add(c.WriteMapping, t.Target, []byte(t.Mapping))
 	}
-	return nil
-}
-
-// writeMapping writes the mapping of one table. The Bigtable table's name can
-// name a file; that of the source may not.
-func writeMapping(name, target, text string) error {
-	return os.WriteFile(strings.ReplaceAll(name, tableInName, target), []byte(text), 0o666)
+	if err := c.check("--write-mapping", files); err != nil {
+		return err
+	}
+	return files.write("--write-mapping")
 }
