@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
 // getItem returns the item with the given key (the key attributes alone), or
@@ -242,7 +243,7 @@ func merge(sequences []iter.Seq2[attr.Item, error], compare func(a, b attr.Item)
 		return ok && err == nil, err
 	}
 	for _, sequence := range sequences {
-		next, stop := iter.Pull2(sequence)
+		next, stop := pull.Seq2(sequence)
 		defer stop()
 		st := &stream{next: next}
 		switch ok, err := advance(st); {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"sync"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -13,6 +12,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
 // clientStream is the client's side of a server stream. The handler runs as a
@@ -137,7 +138,7 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 			})
 			s.next, s.stop = s.nextShort, func() {}
 		} else {
-			s.next, s.stop = iter.Pull(s.run)
+			s.next, s.stop = pull.Seq(s.run)
 		}
 	}
 	msg, ok := s.next()
