@@ -2,7 +2,6 @@ package emu
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -193,70 +192,21 @@ func storeText(t *testing.T, db *engine.DB) string {
 // operation, policy and settings together, and what was acknowledged is found.
 func TestCrash_ControlPlane(t *testing.T) {
 	t.Parallel()
-	type crash struct {
-		fs           *vfs.MemFS
-		done, during int // changes acknowledged before it, changes begun
+	disk := faultdisk.NewCrashing(1)
+	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS()})
+	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, e.db) }}
+	for _, st := range changes() {
+		run.Steps = append(run.Steps, faultdisk.Step{Name: st.name, Do: func() error { return st.run(e) }})
 	}
-	mem := vfs.NewCrashableMem()
-	rng := rand.New(rand.NewPCG(1, 1))
-	var mu sync.Mutex // guards what follows: the disk is used by several goroutines
-	var crashes []crash
-	done, during := 0, 0
-	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			mu.Lock()
-			defer mu.Unlock()
-			c := crash{done: done, during: during}
-			c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(2), RNG: rng})
-			crashes = append(crashes, c)
-		}
-		return nil
-	}))
-	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: fs})
-	script := changes()
-	states := []string{storeText(t, e.db)} // after each number of changes
-	for i, st := range script {
-		mu.Lock()
-		during = i + 1
-		mu.Unlock()
-		if err := st.run(e); err != nil {
-			t.Fatalf("%s: %v", st.name, err)
-		}
-		mu.Lock()
-		done = i + 1
-		mu.Unlock()
-		states = append(states, storeText(t, e.db))
-		if states[i] == states[i+1] {
-			t.Errorf("%s changes nothing", st.name)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	found := map[int]bool{}
-	for _, c := range crashes {
-		if c.during == 0 {
-			continue // the store was being made
-		}
-		db, err := engine.Open(engine.Options{Dir: "data", FS: c.fs, Now: clock.NewFrozen(start).Now})
+	run.Reopen = func(x faultdisk.Crash) (string, error) {
+		db, err := engine.Open(engine.Options{Dir: "data", FS: x.FS, Now: clock.NewFrozen(start).Now})
 		if err != nil {
-			t.Fatalf("crash in %s: %v", script[c.during-1].name, err)
+			return "", err
 		}
-		got := storeText(t, db)
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-		switch got {
-		case states[c.done]:
-			found[c.done] = true
-		case states[c.during]:
-			found[c.during] = true
-		default:
-			t.Fatalf("a crash in %s leaves half of it; beside what was before:\n%s\nand beside what is after:\n%s",
-				script[c.during-1].name, cmp.Diff(lines(states[c.done]), lines(got)), cmp.Diff(lines(states[c.during]), lines(got)))
-		}
+		return storeText(t, db), db.Close()
 	}
-	if len(found) < len(script) {
-		t.Errorf("only %d of %d states were met", len(found), len(states))
+	if _, err := run.Run(); err != nil {
+		t.Fatal(err)
 	}
 }
 

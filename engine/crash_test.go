@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -250,26 +249,11 @@ func TestFaults(t *testing.T) {
 func TestCrash_Open(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		mem := vfs.NewCrashableMem()
-		var mu sync.Mutex // guards crashes: the disk is used by several goroutines
-		var crashes []*vfs.MemFS
-		o := Options{Dir: "data", Now: clock.NewFrozen(epoch).Now}
-		o.FS = faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				mu.Lock()
-				defer mu.Unlock()
-				crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
-			}
-			return nil
-		}))
+		disk := faultdisk.NewCrashing(seed)
+		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now}
 		check := func(when, want string) {
-			mu.Lock()
-			found := crashes
-			crashes = nil
-			mu.Unlock()
-			for n, fs := range found {
-				crashed, err := Open(Options{Dir: "data", FS: fs, Now: o.Now})
+			for n, x := range disk.Take() {
+				crashed, err := Open(Options{Dir: "data", FS: x.FS, Now: o.Now})
 				if err != nil {
 					t.Fatalf("seed %d, crash %d while it was %s: %v", seed, n, when, err)
 				}
@@ -292,9 +276,7 @@ func TestCrash_Open(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		mu.Lock()
-		crashes = nil
-		mu.Unlock()
+		disk.Take()
 		if d, err = Open(o); err != nil {
 			t.Fatal(err)
 		}
@@ -539,62 +521,33 @@ func TestCrash_Catalog(t *testing.T) {
 		}),
 		compact,
 	}
-	type crash struct {
-		fs           *vfs.MemFS
-		done, during int // steps acknowledged before it, steps begun
-		at           time.Time
-	}
-	mem := vfs.NewCrashableMem()
-	rng := rand.New(rand.NewPCG(1, 2))
-	var mu sync.Mutex // guards what follows: several goroutines write
-	var crashes []crash
-	done, during := 0, 0
-	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			mu.Lock()
-			defer mu.Unlock()
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(2), RNG: rng})
-			crashes = append(crashes, crash{clone, done, during, c.Now()})
-		}
-		return nil
-	}))
 	// Of memtables so small, every few writes reach files.
-	o := Options{Dir: "data", FS: fs, Now: c.Now, MemTableBytes: 32 << 10}
+	disk := faultdisk.NewCrashing(1)
+	o := Options{Dir: "data", FS: disk.FS(), Now: c.Now, MemTableBytes: 32 << 10}
 	d := openTest(t, o)
-	states := []string{storeText(t, d)} // after each number of steps
+	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, d) }}
+	times := []time.Time{c.Now()} // after each number of steps
 	for i, step := range script {
-		mu.Lock()
-		during = i + 1
-		mu.Unlock()
-		if err := step(d); err != nil {
-			t.Fatalf("step %d: %v", i, err)
-		}
-		mu.Lock()
-		done = i + 1
-		mu.Unlock()
-		states = append(states, storeText(t, d))
+		run.Steps = append(run.Steps, faultdisk.Step{Name: fmt.Sprint("step ", i), Unseen: true, Do: func() error {
+			err := step(d)
+			times = append(times, c.Now())
+			return err
+		}})
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for n, x := range crashes {
-		if x.during == 0 {
-			continue // the store was being made
-		}
+	run.Reopen = func(x faultdisk.Crash) (string, error) {
 		again := o
-		again.FS, again.Now = x.fs, clock.NewFrozen(x.at).Now
+		again.FS, again.Now = x.FS, clock.NewFrozen(times[x.Done]).Now
 		crashed, err := Open(again)
 		if err != nil {
-			t.Fatalf("crash %d, in step %d: %v", n, x.during-1, err)
+			return "", err
 		}
-		if got := storeText(t, crashed); got != states[x.done] && got != states[x.during] {
-			t.Fatalf("crash %d, in step %d, leaves\n%.2000s\nwhich is neither what was before\n%.2000s\nnor what is after\n%.2000s",
-				n, x.during-1, got, states[x.done], states[x.during])
-		}
-		if err := crashed.Close(); err != nil {
-			t.Error(err)
-		}
+		return storeText(t, crashed), crashed.Close()
 	}
-	if len(crashes) < 5*len(script) {
-		t.Errorf("only %d crashes", len(crashes))
+	crashes, err := run.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if crashes < 5*len(script) {
+		t.Errorf("only %d crashes", crashes)
 	}
 }

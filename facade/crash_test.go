@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -158,29 +156,8 @@ func bankCalls() []bankCall {
 
 func crashEverywhere(t *testing.T, seed uint64) {
 	t.Helper()
-	script := bankCalls()
-	type crash struct {
-		fs           *vfs.MemFS
-		done, during int // calls answered before it, calls begun
-	}
-	mem := vfs.NewCrashableMem()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // guards what follows: the disk is used by several goroutines
-	var crashes []crash
-	done, during := 0, 0
-	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-			mu.Lock()
-			defer mu.Unlock()
-			cfg := vfs.CrashCloneCfg{}
-			if seed > 0 {
-				cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(2), RNG: rng}
-			}
-			crashes = append(crashes, crash{mem.CrashClone(cfg), done, during})
-		}
-		return nil
-	}))
-	o, err := openOnDisk(t.Context(), fs, testTime)
+	disk := faultdisk.NewCrashing(seed)
+	o, err := openOnDisk(t.Context(), disk.FS(), testTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,50 +166,33 @@ func crashEverywhere(t *testing.T, seed uint64) {
 			t.Error(err)
 		}
 	})
-	states := []string{o.text(t)} // after each number of calls
-	for i, call := range script {
-		mu.Lock()
-		during = i + 1
-		mu.Unlock()
-		must(t, o.Server, call.operation, call.body)
-		mu.Lock()
-		done = i + 1
-		mu.Unlock()
-		states = append(states, o.text(t))
-		if states[i] == states[i+1] {
-			t.Errorf("%s %s changes nothing", call.operation, call.body)
-		}
+	run := faultdisk.Script{Disk: disk, Text: func() string { return o.text(t) }}
+	for _, call := range bankCalls() {
+		run.Steps = append(run.Steps, faultdisk.Step{Name: call.operation + " " + call.body, Do: func() error {
+			_, err := o.Call(t.Context(), call.operation, []byte(call.body))
+			return err
+		}})
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	found := map[int]bool{}
-	for n, x := range crashes {
-		again, err := openOnDisk(t.Context(), x.fs, testTime)
+	run.Reopen = func(x faultdisk.Crash) (string, error) {
+		again, err := openOnDisk(t.Context(), x.FS, testTime)
 		if err != nil {
-			t.Fatalf("crash %d: %v", n, err)
+			return "", err
 		}
-		got := again.text(t)
-		switch got {
-		case states[x.done]:
-			found[x.done] = true
-		case states[x.during]:
-			found[x.during] = true
-		default:
-			t.Errorf("crash %d, in call %d, leaves\n%swhich is neither what was before\n%snor what is after\n%s", n, x.during, got, states[x.done], states[x.during])
-		}
+		found := again.text(t)
 		again.check(t)
-		if after := again.text(t); after != got {
-			t.Errorf("crash %d, in call %d, leaves\n%sand later\n%s", n, x.during, got, after)
+		after := again.text(t)
+		err = again.close()
+		switch {
+		case after != found:
+			err = errors.Join(err, fmt.Errorf("it holds\n%sand later\n%s", found, after))
+		case t.Failed():
+			err = errors.Join(err, errors.New("it holds what is said above"))
 		}
-		if err := again.close(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			break
-		}
+		return found, err
 	}
-	t.Logf("%d crashes, %d of %d states", len(crashes), len(found), len(states))
-	if len(found) < len(states) {
-		t.Errorf("only %d of %d states were met", len(found), len(states))
+	crashes, err := run.Run()
+	if err != nil {
+		t.Error(err)
 	}
+	t.Logf("%d crashes", crashes)
 }

@@ -1,0 +1,131 @@
+package faultdisk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// Crashing is a disk that is copied before each operation that changes it, as a
+// crash at that moment would leave it. It is safe for concurrent use.
+type Crashing struct {
+	mem  *vfs.MemFS
+	seed uint64
+
+	mu          sync.Mutex // guards what follows
+	rng         *rand.Rand
+	done, begun int
+	crashes     []Crash
+}
+
+// Crash is what one crash leaves.
+type Crash struct {
+	FS          vfs.FS
+	Done, Begun int // steps that had ended before it, and begun
+}
+
+// NewCrashing returns an empty disk. With seed 0 its crashes keep nothing that
+// was not synced, else each either nothing or half of it.
+func NewCrashing(seed uint64) *Crashing {
+	return &Crashing{mem: vfs.NewCrashableMem(), seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
+}
+
+// FS is the disk.
+func (c *Crashing) FS() vfs.FS {
+	return Wrap(c.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			c.crash()
+		}
+		return nil
+	}))
+}
+
+func (c *Crashing) crash() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var cfg vfs.CrashCloneCfg
+	if c.seed > 0 {
+		cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * c.rng.IntN(2), RNG: c.rng}
+	}
+	c.crashes = append(c.crashes, Crash{c.mem.CrashClone(cfg), c.done, c.begun})
+}
+
+// Take returns the crashes since the last call of it.
+func (c *Crashing) Take() []Crash {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.crashes
+	c.crashes = nil
+	return taken
+}
+
+// step does what is counted as one step.
+func (c *Crashing) step(do func() error) error {
+	c.mu.Lock()
+	c.begun++
+	c.mu.Unlock()
+	err := do()
+	c.mu.Lock()
+	c.done++
+	c.mu.Unlock()
+	return err
+}
+
+// Script is what is done to a store on a disk that crashes.
+type Script struct {
+	Disk  *Crashing // with the store that the steps change
+	Steps []Step
+	// Text is all that the store says it holds.
+	Text func() string
+	// Reopen opens a store on what a crash has left and returns its text.
+	Reopen func(Crash) (string, error)
+}
+
+// Step is one change, acknowledged when it returns.
+type Step struct {
+	Name   string
+	Do     func() error
+	Unseen bool // it changes nothing that Text tells
+}
+
+// Run takes the steps, and opens a store on what each crash has left: it has
+// what was acknowledged and, of the step that was under way, all or nothing. It
+// returns how many crashes there were, and the first fault. That no crash shows
+// what the store is between two steps is one: the steps went untried.
+func (s *Script) Run() (crashes int, err error) {
+	states := []string{s.Text()}
+	for i, step := range s.Steps {
+		if err := s.Disk.step(step.Do); err != nil {
+			return 0, fmt.Errorf("%s: %w", step.Name, err)
+		}
+		states = append(states, s.Text())
+		if !step.Unseen && states[i] == states[i+1] {
+			return 0, fmt.Errorf("%s changes nothing", step.Name)
+		}
+	}
+	s.Disk.crash()
+	found, met := s.Disk.Take(), map[string]bool{}
+	for n, x := range found {
+		during := fmt.Sprintf("after %d steps", x.Done)
+		if x.Begun > x.Done {
+			during = "in " + s.Steps[x.Done].Name
+		}
+		got, err := s.Reopen(x)
+		if err != nil {
+			return n, fmt.Errorf("crash %d, %s: %w", n, during, err)
+		}
+		if got != states[x.Done] && got != states[x.Begun] {
+			return n, fmt.Errorf("crash %d, %s, leaves\n%s\nwhich is neither what was before\n%s\nnor what is after\n%s", n, during, got, states[x.Done], states[x.Begun])
+		}
+		met[got] = true
+	}
+	for i, state := range states {
+		if !met[state] {
+			return len(found), fmt.Errorf("none of %d crashes left what is there after step %d of %d", len(found), i, len(s.Steps))
+		}
+	}
+	return len(found), nil
+}
