@@ -41,11 +41,12 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if err != nil {
 		return nil, err
 	}
-	rows := program.Rows().Intersect(filter.OneRow(key))
+	rows := program.Rows()
+	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
 	var matched bool
 	err = s.db.Update(ctx, table.Name, key, func(tx *engine.RowTx) error {
 		matched = false
-		if len(rows.Spans) > 0 {
+		if canMatch {
 			scan := tx.Scan()
 			_, err := program.Run(ctx, key, &source{Scan: scan}, func(*filter.Cell) error {
 				matched = true

@@ -238,11 +238,13 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 	if s.limits == StrictLimits {
 		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
 	}
-	if f != nil {
-		o.Ordinals = make(map[string]uint16, len(t.Families))
-		for _, fam := range t.Families {
-			o.Ordinals[fam.Name] = fam.Ordinal
+	o.Ordinal = func(name string) (uint16, bool) {
+		for i := range t.Families {
+			if t.Families[i].Name == name {
+				return t.Families[i].Ordinal, true
+			}
 		}
+		return 0, false
 	}
 	p, err := filter.Compile(f, o)
 	if err != nil {

@@ -113,10 +113,13 @@ func (tx *RowTx) end() {
 	for _, s := range tx.scans {
 		if s.err == nil && s.it != nil {
 			_ = s.Close()
-			s.err = fmt.Errorf("%w: scan of a row used after its Update", ErrInvalid)
+			s.err = errScanEnded
 		}
 	}
 }
+
+// errScanEnded is the error of a scan that outlived its Update.
+var errScanEnded = fmt.Errorf("%w: scan of a row used after its Update", ErrInvalid)
 
 // Now returns the time of the transaction: what ServerTimestamp stands for,
 // before it is truncated to the table's granularity.

@@ -1,10 +1,6 @@
 package filter
 
-import (
-	"fmt"
-
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-)
+import btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 // chain pipes each filter's output into the next.
 type chain struct{ filters []node }
@@ -37,7 +33,7 @@ func (d *decoder) list(filters []*btpb.RowFilter, at place) ([]node, error) {
 	nodes := make([]node, len(filters))
 	for i, f := range filters {
 		var err error
-		if nodes[i], err = d.decode(f, at.in(fmt.Sprintf("filters[%d]", i))); err != nil {
+		if nodes[i], err = d.decode(f, at.element("filters", i)); err != nil {
 			return nil, err
 		}
 	}

@@ -94,9 +94,9 @@ type Options struct {
 	// MaxDepth bounds the nesting of chains, interleaves and conditions
 	// around a filter. Default 0: only a bound that protects the process.
 	MaxDepth int
-	// Ordinals gives the order of the table's families, by name. It only makes
-	// reads cheaper. Default: none are known.
-	Ordinals map[string]uint16
+	// Ordinal gives a family's place in the order of the table's; false if that
+	// is not known. It only makes reads cheaper. Default: none is known.
+	Ordinal func(family string) (ordinal uint16, ok bool)
 	// Random returns numbers in [0, 1) for row samples. Default: always 0.
 	Random func() float64
 }
@@ -149,17 +149,17 @@ type linker struct{ p *Program }
 
 // run is the state of one row's evaluation.
 type run struct {
-	ctx      context.Context // of the call of Run
-	row      []byte
-	ordinals map[string]uint16
-	random   func() float64
-	pass     int
-	final    bool // the pass that yields cells
-	emit     func(*Cell) error
-	copies   int   // that interleaves made of the current cell
-	steps    int64 // that regular expressions may still take on the row
-	unasked  int64 // steps since ctx was asked whether it has ended
-	err      error // of emit or ctx, ErrTooManyCopies or ErrTooManySteps; ends the run
+	ctx     context.Context // of the call of Run
+	row     []byte
+	ordinal func(family string) (uint16, bool)
+	random  func() float64
+	pass    int
+	final   bool // the pass that yields cells
+	emit    func(*Cell) error
+	copies  int   // that interleaves made of the current cell
+	steps   int64 // that regular expressions may still take on the row
+	unasked int64 // steps since ctx was asked whether it has ended
+	err     error // of emit or ctx, ErrTooManyCopies or ErrTooManySteps; ends the run
 }
 
 // spend accounts for steps of regular expressions. It returns false if the run
@@ -186,13 +186,16 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if o.MaxDepth > 0 {
 		d.maxDepth = o.MaxDepth
 	}
-	root, err := d.decode(f, place{})
+	const usualDepth = 8
+	root, err := d.decode(f, place{steps: make([]step, 0, usualDepth)})
 	if err != nil {
 		return nil, err
 	}
 	p := &Program{rows: root.rows(), passes: root.levels(0), maxSteps: hardMaxSteps}
-	p.run.ordinals = o.Ordinals
-	p.run.random = o.Random
+	p.run.ordinal, p.run.random = o.Ordinal, o.Random
+	if o.Ordinal == nil {
+		p.run.ordinal = func(string) (uint16, bool) { return 0, false }
+	}
 	if o.Random == nil {
 		p.run.random = func() float64 { return 0 }
 	}
@@ -265,18 +268,33 @@ func (r *run) yield(c *Cell) {
 	}
 }
 
-// place is where in a filter a member stands.
+// place is where in a filter a member stands. Its path is put together for an
+// error alone: most filters have none.
 type place struct {
-	path      string
+	// steps lead to the member. Places share them: a place is good until its
+	// parent leads to the next member.
+	steps     []step
 	depth     int
 	condition bool // inside a condition
 }
 
-func (at place) in(member string) place {
-	if at.path != "" {
-		member = at.path + "." + member
-	}
-	return place{path: member, depth: at.depth, condition: at.condition}
+// step leads from a filter to a member of it, or of a list in it.
+type step struct {
+	member string
+	listed bool
+	n      int // of the element, if listed
+}
+
+func (at place) in(member string) place { return at.step(step{member: member}) }
+
+// element is in for an element of a list.
+func (at place) element(list string, n int) place {
+	return at.step(step{member: list, listed: true, n: n})
+}
+
+func (at place) step(s step) place {
+	at.steps = append(at.steps, s)
+	return at
 }
 
 func (at place) nested(member string) place {
@@ -285,8 +303,21 @@ func (at place) nested(member string) place {
 	return at
 }
 
+func (at place) path() string {
+	var path []byte
+	for i, s := range at.steps {
+		if i > 0 {
+			path = append(path, '.')
+		}
+		if path = append(path, s.member...); s.listed {
+			path = fmt.Appendf(path, "[%d]", s.n)
+		}
+	}
+	return string(path)
+}
+
 func (at place) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s: %w", at.path, fmt.Errorf(format, args...))
+	return fmt.Errorf("%s: %w", at.path(), fmt.Errorf(format, args...))
 }
 
 // decoder turns protos into nodes.

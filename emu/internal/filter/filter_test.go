@@ -84,6 +84,7 @@ func (s *cellsSource) Rewind() { s.at, s.next = -1, 0 }
 var (
 	testFamilies = []string{"b", "a", "cc"}
 	testOrdinals = map[string]uint16{"b": 0, "a": 1, "cc": 3}
+	testOrdinal  = func(family string) (uint16, bool) { o, ok := testOrdinals[family]; return o, ok }
 )
 
 // model evaluates a filter as the API's documentation tells it: each filter
@@ -387,9 +388,9 @@ func TestProgram_EqualsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := generator{t: t}.filter(4, true, true)
-		o := Options{MaxBytes: 20480, MaxDepth: 20, Ordinals: testOrdinals}
+		o := Options{MaxBytes: 20480, MaxDepth: 20, Ordinal: testOrdinal}
 		if rapid.Bool().Draw(t, "ordinals unknown") {
-			o.Ordinals = nil
+			o.Ordinal = nil
 		}
 		p, err := Compile(f, o)
 		if err != nil {
@@ -474,7 +475,7 @@ func TestHints(t *testing.T) {
 		{"condition on one column", condition(chain(family("a"), qualifier("q50")), chain(family("b"), qualifier("q99"), newest)), 1, 5},
 		{"condition on nothing", condition(chain(family("a"), qualifier("zz")), nil), 0, 6},
 	} {
-		p, err := Compile(c.f, Options{Ordinals: testOrdinals})
+		p, err := Compile(c.f, Options{Ordinal: testOrdinal})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -826,7 +827,7 @@ func FuzzFilter(f *testing.F) {
 		if proto.Unmarshal(b, &rf) != nil {
 			return
 		}
-		p, err := Compile(&rf, Options{MaxBytes: 20480, MaxDepth: 20, Ordinals: testOrdinals})
+		p, err := Compile(&rf, Options{MaxBytes: 20480, MaxDepth: 20, Ordinal: testOrdinal})
 		if err != nil {
 			return
 		}

@@ -72,7 +72,7 @@ func (r *run) seek(c *Cell, family string, qualifier []byte) hint {
 		}
 		return hint{to: nextFamily}
 	}
-	ordinal, ok := r.ordinals[family]
+	ordinal, ok := r.ordinal(family)
 	switch {
 	case !ok:
 		return hint{to: nextFamily}

@@ -18,8 +18,11 @@ type RowSet struct {
 	Spans []Span
 }
 
+// everything are the spans of AllRows.
+var everything = []Span{{}}
+
 // AllRows holds every key.
-func AllRows() RowSet { return RowSet{Spans: []Span{{}}} }
+func AllRows() RowSet { return RowSet{Spans: everything} }
 
 // OneRow holds one key.
 func OneRow(key []byte) RowSet {
