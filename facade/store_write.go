@@ -165,6 +165,9 @@ func (l *layout) slots(key attr.Item) ([]slot, error) {
 
 // outsideMapping marks an error of the mapping as the request's fault.
 func outsideMapping(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *mapping.Error
 	if errors.As(err, &e) && e.Code != mapping.CodeCorrupt {
 		return fmt.Errorf("%w: %w", errOutsideMapping, err)

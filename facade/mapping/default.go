@@ -47,11 +47,13 @@ func (l *defaultLayout) columnFamilies() []Family {
 }
 
 // keyBytes is the order-preserving form of a key attribute.
-func keyBytes(v attr.Value) []byte {
+func keyBytes(v attr.Value) []byte { return appendKeyBytes(nil, v) }
+
+func appendKeyBytes(dst []byte, v attr.Value) []byte {
 	if v.Type == attr.N {
-		return attr.AppendOrderedNumber(nil, v.Str)
+		return attr.AppendOrderedNumber(dst, v.Str)
 	}
-	return []byte(v.Str)
+	return append(dst, v.Str...)
 }
 
 // parseKeyBytes is the inverse of keyBytes.
@@ -106,8 +108,10 @@ func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) 
 	}
 	row := keyBytes(key[schema.Hash.Name])
 	if schema.Range.Name != "" {
-		row, _ = appendPartition(nil, row, maxShortPartitionBytes)
-		row = append(row, keyBytes(key[schema.Range.Name])...)
+		const more = 8 // the delimiter, and what the form of a number adds
+		sort := key[schema.Range.Name]
+		row, _ = appendPartition(make([]byte, 0, len(row)+len(sort.Str)+more), row, maxShortPartitionBytes)
+		row = appendKeyBytes(row, sort)
 	}
 	if len(row) > MaxRowKeyBytes {
 		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}

@@ -14,16 +14,32 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// bareContext keeps the deadline and the cancellation of a client's context
-// and hides its values: a server sees none of them over a wire either.
-type bareContext struct{ context.Context }
+// handlerContext is what the handler of a call gets: it ends as the call's own
+// context does, and of the client's values it has none, as over a wire, but the
+// outgoing metadata. Most handlers ask for no value: what there is to find is put
+// together for the first that does.
+type handlerContext struct {
+	context.Context
+	call   *call
+	once   sync.Once
+	values context.Context
+}
 
-// Value hides the client's values.
-func (bareContext) Value(any) any { return nil }
+// Value finds the metadata, the peer and the call.
+func (c *handlerContext) Value(key any) any {
+	c.once.Do(func() {
+		values := context.Background()
+		if md, ok := metadata.FromOutgoingContext(c.call.parent); ok {
+			values = metadata.NewIncomingContext(values, md)
+		}
+		c.values = grpc.NewContextWithServerTransportStream(peer.NewContext(values, &inprocPeer), c.call)
+	})
+	return c.values.Value(key)
+}
 
 // AfterFunc lets package context attach children without a goroutine, which it
 // would otherwise start for a context that is not its own.
-func (b bareContext) AfterFunc(f func()) func() bool { return context.AfterFunc(b.Context, f) }
+func (c *handlerContext) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
 
 type addr struct{}
 
@@ -41,7 +57,7 @@ type call struct {
 	method string
 	parent context.Context // the client's
 	own    context.Context // the call's: it ends with the client's, or by cancel
-	ctx    context.Context // the handler's: own, and what a handler may see
+	ctx    handlerContext  // own, and what a handler may see
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -143,7 +159,7 @@ func (cl *call) runUnary(desc *grpc.MethodDesc, impl any, req proto.Message, ice
 		}
 		return icept(ctx, req, info, handler)
 	}
-	return desc.Handler(impl, cl.ctx, func(any) error { return nil }, swap)
+	return desc.Handler(impl, &cl.ctx, func(any) error { return nil }, swap)
 }
 
 // recoverTo turns a panic into an Internal error that names the method.

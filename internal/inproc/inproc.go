@@ -30,8 +30,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -210,11 +208,7 @@ func (c *Channel) start(ctx context.Context, method string) (*call, error) {
 	}
 	cl := &call{method: method, parent: ctx}
 	cl.own, cl.cancel = context.WithCancel(ctx)
-	base := context.Context(bareContext{cl.own})
-	if md, ok := metadata.FromOutgoingContext(ctx); ok {
-		base = metadata.NewIncomingContext(base, md)
-	}
-	cl.ctx = grpc.NewContextWithServerTransportStream(peer.NewContext(base, &inprocPeer), cl)
+	cl.ctx.Context, cl.ctx.call = cl.own, cl
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -231,7 +231,7 @@ func (ss *serverStream) SetTrailer(md metadata.MD) {
 }
 
 // Context returns the handler's context.
-func (ss *serverStream) Context() context.Context { return ss.s.cl.ctx }
+func (ss *serverStream) Context() context.Context { return &ss.s.cl.ctx }
 
 // RecvMsg shares the client's request with m; a second time it is io.EOF.
 func (ss *serverStream) RecvMsg(m any) error {
