@@ -25,13 +25,23 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestMain also makes the binary itself, as `tabletop`, of the test binary: in
 // scripts and for exec.Command.
 func TestMain(m *testing.M) {
+	if race.Enabled && os.Getenv(raceOptions) == "" {
+		// The detector lets a program that ends wait for a second, and there are
+		// some two hundred.
+		_ = os.Setenv(raceOptions, "atexit_sleep_ms=10")
+	}
 	testscript.Main(m, map[string]func(){"tabletop": main})
 }
+
+// raceOptions is where the race detector finds its options.
+const raceOptions = "GORACE"
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -39,6 +49,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need none of the user's
+			env.Setenv(raceOptions, os.Getenv(raceOptions))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
