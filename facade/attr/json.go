@@ -523,12 +523,33 @@ func appendText(dst []byte, s string) []byte {
 // isPlain reports whether a string is its own JSON: of ASCII characters that
 // have no escapes.
 func isPlain(s string) bool {
-	for i := range len(s) {
+	for i := plainRun(s); i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			return false
 		}
 	}
 	return true
+}
+
+// plainRun returns the length of a beginning of s that is plain, a multiple of
+// eight: most text is, and is looked at by eight bytes at a time.
+func plainRun(s string) int {
+	const (
+		ones  = 0x0101010101010101
+		highs = 0x80 * ones
+	)
+	// has is not 0 if a byte of x is 0 and none is above 7f.
+	has := func(x uint64) uint64 { return (x - ones) &^ x }
+	n := 0
+	for ; len(s)-n >= 8; n += 8 {
+		b := s[n : n+8]
+		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		if (x|(x-' '*ones)|has(x^'"'*ones)|has(x^'\\'*ones)|has(x^0x7f*ones))&highs != 0 {
+			break
+		}
+	}
+	return n
 }
 
 // String returns the canonical JSON of v, for messages and debugging.

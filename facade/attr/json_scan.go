@@ -67,7 +67,7 @@ func (s *scanner) string() (string, bool) {
 		return "", false
 	}
 	start, escaped, ascii := s.at, false, true
-	for ; s.at < len(s.text); s.at++ {
+	for s.at += plainRun(s.text[s.at:]); s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; {
 		case c == '"':
 			raw := s.text[start:s.at]

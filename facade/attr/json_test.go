@@ -353,3 +353,24 @@ func FuzzUnmarshalItem(f *testing.F) {
 		}
 	})
 }
+
+// TestIsPlain: text of any length, with any byte at any place, is found to be its own
+// JSON exactly if it is.
+func TestIsPlain(t *testing.T) {
+	t.Parallel()
+	for length := range 20 {
+		if !isPlain(strings.Repeat("~", length)) || !isPlain(strings.Repeat(" ", length)) {
+			t.Errorf("%d plain characters are not plain", length)
+		}
+		for at := range length {
+			for c := range 256 {
+				text := []byte(strings.Repeat("a", length))
+				text[at] = byte(c)
+				want := c >= ' ' && c <= '~' && c != '"' && c != '\\'
+				if got := isPlain(string(text)); got != want {
+					t.Errorf("%q: plain %t, want %t", text, got, want)
+				}
+			}
+		}
+	}
+}

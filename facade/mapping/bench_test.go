@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -51,4 +52,45 @@ func BenchmarkLens(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkDefault reads an item of 1 KB of the default layout, and writes it as JSON.
+func BenchmarkDefault(b *testing.B) {
+	m, err := Default("t", "t", KeySchema{Hash: KeyAttr{"PK", attr.S}, Range: KeyAttr{"SK", attr.S}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	item := attr.Item{
+		"PK": attr.String("p00000001"), "SK": attr.String("s0001"), "GPK": attr.String("g00000001"), "GSK": attr.String("k0000000001"),
+		"N": attr.Int(17), "V": attr.String(strings.Repeat("v", 1024)),
+	}
+	placed, err := m.Place(item, 1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	row := Row{Key: placed.Row, Cells: placed.Cells}
+	b.Run("Items", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := m.Items(row); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("JSON", func(b *testing.B) {
+		b.ReportAllocs()
+		var dst []byte
+		for b.Loop() {
+			dst = attr.AppendItemJSON(dst[:0], item)
+		}
+	})
+	b.Run("Unmarshal", func(b *testing.B) {
+		b.ReportAllocs()
+		text := attr.AppendItemJSON(nil, item)
+		for b.Loop() {
+			if _, err := attr.UnmarshalItem(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

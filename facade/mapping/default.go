@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -199,24 +200,44 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 	if !ok {
 		return nil, nil
 	}
-	found := false
+	// Names and values are parts of one text.
+	size := 0
+	for _, c := range row.Cells {
+		if c.Family == FamilyItem {
+			size += len(c.Qualifier) + len(c.Value)
+		}
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, c := range row.Cells {
+		if c.Family == FamilyItem {
+			all.Write(c.Qualifier)
+			all.Write(c.Value)
+		}
+	}
+	text, found := all.String(), false
 	for i, c := range row.Cells {
-		if c.Family != FamilyItem || i > 0 && row.Cells[i-1].Family == FamilyItem && bytes.Equal(row.Cells[i-1].Qualifier, c.Qualifier) {
-			continue // another family, or an older version
+		if c.Family != FamilyItem {
+			continue
+		}
+		name, value := text[:len(c.Qualifier)], text[len(c.Qualifier):len(c.Qualifier)+len(c.Value)]
+		text = text[len(c.Qualifier)+len(c.Value):]
+		if i > 0 && row.Cells[i-1].Family == FamilyItem && bytes.Equal(row.Cells[i-1].Qualifier, c.Qualifier) {
+			continue // an older version
 		}
 		found = true
 		switch {
-		case len(c.Qualifier) == 0 && len(c.Value) == 0:
+		case name == "" && value == "":
 			continue
-		case !utf8.Valid(c.Qualifier) || l.key.isKey(string(c.Qualifier)):
+		case !utf8.ValidString(name) || l.key.isKey(name):
 			continue
 		}
-		if len(c.Qualifier) > 0 {
-			v, err := parseTagged(c.Value)
+		if name != "" {
+			v, err := parseTaggedText(value)
 			if err != nil {
-				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: string(c.Qualifier), What: err.Error()}
+				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
 			}
-			item[string(c.Qualifier)] = v
+			item[name] = v
 			continue
 		}
 		whole, err := parseWhole(c.Value)

@@ -44,19 +44,21 @@ func appendTagged(dst []byte, v attr.Value) []byte {
 }
 
 // parseTagged is the inverse of appendTagged.
-func parseTagged(b []byte) (attr.Value, error) {
-	if len(b) == 0 {
+func parseTagged(b []byte) (attr.Value, error) { return parseTaggedText(string(b)) }
+
+// parseTaggedText is parseTagged as parseScalarText is parseScalar.
+func parseTaggedText(text string) (attr.Value, error) {
+	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
 	}
-	t, ok := typeOfTag(b[0])
+	t, ok := typeOfTag(text[0])
 	if !ok {
-		return attr.Value{}, fmt.Errorf("unknown type tag %q", b[0])
+		return attr.Value{}, fmt.Errorf("unknown type tag %q", text[0])
 	}
 	if t.IsScalar() {
-		return parseScalar(t, b[1:])
+		return parseScalarText(t, text[1:])
 	}
-	json := append([]byte(`{"`+t.String()+`":`), b[1:]...)
-	return attr.UnmarshalValue(append(json, '}'))
+	return attr.UnmarshalValue([]byte(`{"` + t.String() + `":` + text[1:] + `}`))
 }
 
 // ParseElement reads a cell that is an element of a list (Mapping.ListElement):
@@ -95,19 +97,25 @@ func appendScalar(dst []byte, v attr.Value) []byte {
 
 // parseScalar is the inverse of appendScalar.
 func parseScalar(t attr.Type, b []byte) (attr.Value, error) {
+	return parseScalarText(t, string(b))
+}
+
+// parseScalarText is parseScalar of bytes that are text already: a part of what is
+// held as a whole.
+func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	switch {
-	case t == attr.S && utf8.Valid(b):
-		return attr.String(string(b)), nil
+	case t == attr.S && utf8.ValidString(text):
+		return attr.String(text), nil
 	case t == attr.N:
-		return attr.Number(string(b))
+		return attr.Number(text)
 	case t == attr.B:
-		return attr.Value{Type: attr.B, Str: string(b)}, nil
-	case t == attr.BOOL && len(b) == 1 && b[0] <= 1:
-		return attr.Boolean(b[0] == 1), nil
-	case t == attr.NULL && len(b) == 0:
+		return attr.Value{Type: attr.B, Str: text}, nil
+	case t == attr.BOOL && len(text) == 1 && text[0] <= 1:
+		return attr.Boolean(text[0] == 1), nil
+	case t == attr.NULL && text == "":
 		return attr.Null(), nil
 	}
-	return attr.Value{}, fmt.Errorf("%x is no %s", clip(b), t)
+	return attr.Value{}, fmt.Errorf("%x is no %s", clip([]byte(text)), t)
 }
 
 // clip shortens what an error message shows.
