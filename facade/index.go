@@ -239,6 +239,9 @@ func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0
 // not relied on.
 func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
+	if len(l.indexes) > 0 {
+		updated = l.kept(updated)
+	}
 	for _, x := range l.indexes {
 		row, err := x.entryRow(updated)
 		if err != nil {
@@ -271,6 +274,20 @@ func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknow
 		change.puts = append(change.puts, put)
 	}
 	return change, nil
+}
+
+// kept is an item as its row gives it back: without the losses that the mapping
+// accepts. Entries are made of that, as the next write finds them by it.
+func (l *layout) kept(item attr.Item) attr.Item {
+	if spec := l.base.Spec(); item == nil || spec == nil || len(spec.AcceptLoss) == 0 {
+		return item
+	}
+	placed, err := l.base.Place(item, 0)
+	if err != nil {
+		return item // it was placed before, or was read
+	}
+	back, _ := l.base.Returned(item, placed)
+	return back
 }
 
 // sameRow reports whether the entries of two states of one item, if it has any,
