@@ -36,8 +36,13 @@ func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 
 // reclaim sees to it that the space of keys that were dropped comes back. A
 // flush costs as much as all that is in the memtable. Small drops share one;
-// what cannot be estimated is taken for large.
+// what cannot be estimated is taken for large. It is a call of its own: the last
+// scan of a store that is being closed would release it meanwhile.
 func (d *DB) reclaim(lower, upper []byte) {
+	if d.enter() != nil {
+		return // what is closed is flushed
+	}
+	defer d.leave()
 	size, err := d.pebble.EstimateDiskUsage(lower, upper)
 	if err != nil || size >= smallDropBytes || d.smallDrops.Add(1) >= maxSmallDrops {
 		d.smallDrops.Store(0)
