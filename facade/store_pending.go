@@ -137,7 +137,7 @@ func (s *store) markRows(ctx context.Context, table string, rows [][]byte) (mark
 		for _, m := range marks {
 			s.unmark(m, true, nil)
 		}
-		if code := status.Code(m.err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+		if code := status.Code(err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
 			return s.markRows(ctx, table, rows) // a caller that was first gave up; this one has not
 		}
 		return nil, err
@@ -343,6 +343,7 @@ func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) err
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
+	case w.marks[m.id] != m: // its table is gone, and the mark is no longer counted
 	case !m.dirty || m.soiled != soiled:
 	case left != everything:
 		m.due = left
