@@ -145,7 +145,7 @@ func (p *pieces) read(ctx context.Context, yield func(attr.Item, error) bool) {
 	}
 	cells := firstPieceCells
 	for from := p.from; ; {
-		end, err := p.end(ctx, from, cells)
+		end, err := p.end(ctx, from, p.before, cells)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -167,36 +167,50 @@ func (p *pieces) read(ctx context.Context, yield func(attr.Item, error) bool) {
 }
 
 // readBackward reads the pieces from the last on. Bigtable counts cells from the
-// first on alone: so it is asked for the ends of all pieces first.
+// first on alone: so it is asked for the ends of all large pieces first, and of
+// the small ones within each when its turn comes.
 func (p *pieces) readBackward(ctx context.Context, yield func(attr.Item, error) bool) {
-	ends := [][]byte{p.from}
-	for {
-		end, err := p.end(ctx, ends[len(ends)-1], firstPieceCells)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		if end == nil {
+	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
+	before := p.before
+	for _, from := range slices.Backward(large) {
+		var small [][]byte
+		if small, err = p.ends(ctx, from, before, firstPieceCells); err != nil {
 			break
 		}
-		ends = append(ends, end)
-	}
-	before := p.before
-	for _, from := range slices.Backward(ends) {
-		if _, more := p.readPiece(ctx, from, before, yield); !more {
-			return
+		for _, from := range slices.Backward(small) {
+			if _, more := p.readPiece(ctx, from, before, yield); !more {
+				return
+			}
+			before = from
 		}
-		before = from
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}
+
+// ends returns where the pieces begin that are between two positions.
+func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]byte, error) {
+	for begins := [][]byte{from}; ; begins = append(begins, from) {
+		end, err := p.end(ctx, from, before, cells)
+		if err != nil {
+			return nil, err
+		}
+		if end == nil {
+			return begins, nil
+		}
+		from = end
 	}
 }
 
 // end returns where a piece ends that begins at a position and is to have so many
-// cells, or somewhat more, of each range; nil if it takes all that is left.
-func (p *pieces) end(ctx context.Context, from []byte, cells int) ([]byte, error) {
+// cells, or somewhat more, of each range; nil if it takes all that is left before
+// another.
+func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byte, error) {
 	if p.part.Single() {
 		return nil, nil
 	}
-	ranges, ok := ofRanges(p.part.Counted(from, p.before))
+	ranges, ok := ofRanges(p.part.Counted(from, before))
 	if !ok {
 		return nil, nil
 	}

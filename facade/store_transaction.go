@@ -492,7 +492,11 @@ func (s *store) freeRow(ctx context.Context, l *layout, row mapping.Row, f *btpb
 	if !held(row) {
 		return row, nil
 	}
-	book, err := s.readRow(ctx, l.table, row.Key, chain(ofFamily(mapping.FamilyState), newestOnly()))
+	// The intents, and the states that say so: not those of all items of the row.
+	book, err := s.readRow(ctx, l.table, row.Key, anyOf(
+		chain(ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent)),
+		chain(ofColumnPrefix(mapping.FamilyState, []byte{intentQualifier}), newestOnly()),
+	))
 	if err != nil {
 		return row, err
 	}
