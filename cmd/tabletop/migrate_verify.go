@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +128,13 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			return asInputError(err)
 		}
 		differ := c.finish(p, r) // the report is worth reading whatever becomes of the file
-		return cmp.Or(c.writeMappings(r), differ)
+		if err := c.writeMappings(r); err != nil {
+			if exitCode(differ) > exitDifferences { // a report could not be written either
+				err = errors.Join(err, differ)
+			}
+			return err
+		}
+		return differ
 	}
 	if c.stored() {
 		return c.withStored(ctx, "--against", c.Against, c.Data, func(t *target) error {
