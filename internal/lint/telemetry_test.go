@@ -1,0 +1,48 @@
+package lint
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// dialers are the files that open connections, and to whom.
+var dialers = map[string]string{
+	"cmd/tabletop/serve.go":          "its own Bigtable port",
+	"cmd/tabletop/migrate_target.go": "the Bigtable that a flag names",
+	"testkit/env.go":                 "itself, in memory",
+}
+
+var dials = regexp.MustCompile(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Context|TLS)?\(|http\.((Get|Head|Post|PostForm|DefaultClient|DefaultTransport)\b|(Transport|Client)\{\})`)
+
+// TestNoTelemetry: what a user runs calls nobody but whom the user names.
+func TestNoTelemetry(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, f := range productionFiles(t) {
+		if within(f.path, "internal/benchcompare") || within(f.path, "conformance") {
+			continue // for those who develop it
+		}
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(f.path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			code, _, _ := strings.Cut(line, "//")
+			if !dials.MatchString(code) {
+				continue
+			}
+			if dialers[f.path] == "" {
+				t.Errorf("%s opens a connection: %s", f.path, strings.TrimSpace(line))
+			}
+			found[f.path] = true
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(dialers)); !slices.Equal(got, want) {
+		t.Errorf("files that open connections: %q, want %q", got, want)
+	}
+}
