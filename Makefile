@@ -59,7 +59,7 @@ CRASHES ?= 1
 
 .PHONY: crash
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
-	$(GO) test ./engine ./emu ./facade ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Kill' -count=$(CRASHES) -timeout=60m
+	$(GO) test ./engine ./emu ./facade ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
@@ -125,4 +125,4 @@ generate: ## rewrite what is generated: the support table of the README, docs/li
 	$(GO) generate ./...
 
 .PHONY: check
-check: test demo race lint tidy conformance conformance-client ## all of the above, as .ci/run does
+check: test demo race lint tidy conformance conformance-client ## most of the above; .ci/run does more
