@@ -77,28 +77,9 @@ func positionOf(n ast.Node) *position {
 
 // document returns the one document of src, or nil after an error.
 func (r *reader) document(src []byte) ast.Node {
-	if len(src) > maxMappingFileBytes {
-		r.fail(nil, "", fmt.Sprintf("the file has %d bytes", len(src)), fmt.Sprintf("at most %d", maxMappingFileBytes))
+	if what, expected := RefuseYAML(src); what != "" {
+		r.fail(nil, "", what, expected)
 		return nil
-	}
-	// The parser takes a time and space that grow with the square of the number
-	// of documents.
-	if n := bytes.Count(src, []byte("\n---")); n > 1 {
-		r.fail(nil, "", fmt.Sprintf("%d lines begin a document", n), "one mapping in a file")
-		return nil
-	}
-	depth := 0
-	for _, c := range src {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		}
-		if depth > maxMappingFileNesting {
-			r.fail(nil, "", "brackets are nested too deeply", fmt.Sprintf("at most %d levels", maxMappingFileNesting))
-			return nil
-		}
 	}
 	f, err := parseYAML(src)
 	if err != nil {
@@ -127,6 +108,33 @@ func (r *reader) document(src []byte) ast.Node {
 		r.fail(nil, "", "the file is empty", "apiVersion: "+APIVersion)
 	}
 	return body
+}
+
+// RefuseYAML says, before it is parsed, what in a YAML text would take the parser
+// more time and memory than its size suggests, and what is expected instead; "" for
+// nothing.
+func RefuseYAML(src []byte) (what, expected string) {
+	if len(src) > maxMappingFileBytes {
+		return fmt.Sprintf("the file has %d bytes", len(src)), fmt.Sprintf("at most %d", maxMappingFileBytes)
+	}
+	// The parser takes a time and space that grow with the square of the number
+	// of documents.
+	if n := bytes.Count(src, []byte("\n---")); n > 1 {
+		return fmt.Sprintf("%d lines begin a document", n), "one mapping in a file"
+	}
+	depth := 0
+	for _, c := range src {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		if depth > maxMappingFileNesting {
+			return "brackets are nested too deeply", fmt.Sprintf("at most %d levels", maxMappingFileNesting)
+		}
+	}
+	return "", ""
 }
 
 // parseYAML keeps a panic of the YAML parser from ending the process.
