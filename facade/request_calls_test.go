@@ -32,16 +32,24 @@ func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string
 	return c.calls.Load() - before
 }
 
+// countedServer is a server over the tables of the cost tests, with the connection
+// that counts its calls.
+func countedServer(tb testing.TB, items int) (*Server, *everyCallConn) {
+	tb.Helper()
+	conn := &everyCallConn{}
+	s := newTestServer(tb, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn = conn
+	})
+	loadCostTables(tb, s, items)
+	return s, conn
+}
+
 // TestRequest_Calls holds requests that rewrite items to the calls that they make
 // on the Bigtable: what goes over a wire costs a round trip each.
 func TestRequest_Calls(t *testing.T) {
 	t.Parallel()
-	conn := &everyCallConn{}
-	s := newTestServer(t, func(o *Options) {
-		conn.ClientConnInterface = o.Conn
-		o.Conn = conn
-	})
-	loadCostTables(t, s, 100)
+	s, conn := countedServer(t, 100)
 	want := map[string]int64{
 		"Get":             1,
 		"Put":             3, // read, write, the entry
@@ -71,12 +79,7 @@ func TestRequest_Calls(t *testing.T) {
 // written is one call for all of them.
 func TestRequest_CallsOfNewRows(t *testing.T) {
 	t.Parallel()
-	conn := &everyCallConn{}
-	s := newTestServer(t, func(o *Options) {
-		conn.ClientConnInterface = o.Conn
-		o.Conn = conn
-	})
-	loadCostTables(t, s, 25)
+	s, conn := countedServer(t, 25)
 	if got, want := conn.callsOf(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0)), int64(1+1+25*2); got != want {
 		t.Errorf("25 new items: %d calls, want %d: a read, a note, for each item its write and its entry", got, want)
 	}
@@ -86,12 +89,7 @@ func TestRequest_CallsOfNewRows(t *testing.T) {
 // repetition one.
 func TestRequest_CallsWithToken(t *testing.T) {
 	t.Parallel()
-	conn := &everyCallConn{}
-	s := newTestServer(t, func(o *Options) {
-		conn.ClientConnInterface = o.Conn
-		o.Conn = conn
-	})
-	loadCostTables(t, s, 25)
+	s, conn := countedServer(t, 25)
 	transact := func(salt int, token string) string {
 		return `{"TransactItems":[{"Put":{"TableName":"` + costIndexed + `","Item":` + costItem(3, salt) + `}}]` + token + `}`
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Limits of a mapping file, so that a hostile one cannot exhaust memory or
-// stack.
+// Limits of a mapping file, and of any other YAML that users give, so that a
+// hostile one cannot exhaust memory or stack.
 const (
-	maxMappingFileBytes   = 4 << 20
-	maxMappingFileNesting = 200
+	maxYAMLBytes   = 4 << 20
+	maxYAMLNesting = 200
 )
 
 // maxFamilies bounds the families of a table.
@@ -114,8 +114,8 @@ func (r *reader) document(src []byte) ast.Node {
 // more time and memory than its size suggests, and what is expected instead; "" for
 // nothing.
 func RefuseYAML(src []byte) (what, expected string) {
-	if len(src) > maxMappingFileBytes {
-		return fmt.Sprintf("the file has %d bytes", len(src)), fmt.Sprintf("at most %d", maxMappingFileBytes)
+	if len(src) > maxYAMLBytes {
+		return fmt.Sprintf("the file has %d bytes", len(src)), fmt.Sprintf("at most %d", maxYAMLBytes)
 	}
 	// The parser takes a time and space that grow with the square of the number
 	// of documents.
@@ -130,8 +130,8 @@ func RefuseYAML(src []byte) (what, expected string) {
 		case ']', '}':
 			depth--
 		}
-		if depth > maxMappingFileNesting {
-			return "brackets are nested too deeply", fmt.Sprintf("at most %d levels", maxMappingFileNesting)
+		if depth > maxYAMLNesting {
+			return "brackets are nested too deeply", fmt.Sprintf("at most %d levels", maxYAMLNesting)
 		}
 	}
 	return "", ""
