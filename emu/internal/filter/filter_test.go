@@ -604,7 +604,11 @@ func TestRegex_FastPaths(t *testing.T) {
 		if err != nil {
 			t.Skip("no expression")
 		}
-		plain, err := binaryregexp.Compile(`^(?:` + escapeRegex([]byte(pattern)) + `)$`)
+		src, err := escapeRegex([]byte(pattern))
+		if err != nil {
+			t.Fatalf("%q: %v", pattern, err)
+		}
+		plain, err := binaryregexp.Compile(`^(?:` + src + `)$`)
 		if err != nil {
 			t.Fatalf("%q: %v", pattern, err)
 		}

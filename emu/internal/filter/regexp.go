@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"rsc.io/binaryregexp"
@@ -36,7 +37,10 @@ func compileRegex(pattern []byte) (*regex, error) {
 	if len(pattern) > hardMaxRegexp {
 		return nil, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
 	}
-	src := escapeRegex(pattern)
+	src, err := escapeRegex(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
 	parsed, err := syntax.Parse(src, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
@@ -148,8 +152,9 @@ func (m *meteredText) ReadByte() (byte, error) {
 
 // escapeRegex rewrites a pattern so that each byte of 0x80 and above, alone,
 // after a backslash or inside \Q…\E, stands for itself: the parser reads UTF-8,
-// patterns are bytes, and clients quote bytes with a backslash.
-func escapeRegex(pattern []byte) string {
+// patterns are bytes, and clients quote bytes with a backslash. As RE2 does with
+// RE2::Latin1, it refuses \x{100} and \400 and what is above: no byte is meant.
+func escapeRegex(pattern []byte) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		c := pattern[i]
@@ -170,6 +175,9 @@ func escapeRegex(pattern []byte) string {
 				writeLiteral(&b, pattern[i])
 				continue
 			}
+			if number := escapedNumber(pattern[i:]); number > 0xff {
+				return "", fmt.Errorf("an escape stands for %#x, which is no byte", number)
+			}
 			b.WriteByte(c)
 			b.WriteByte(pattern[i])
 		case c >= 0x80:
@@ -178,7 +186,22 @@ func escapeRegex(pattern []byte) string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String()
+	return b.String(), nil
+}
+
+// escapedNumber returns what x{…} or three octal digits say at the start of
+// what follows a backslash; 0 for all else, which the parser judges.
+func escapedNumber(escape []byte) uint64 {
+	digits, base := escape[:min(3, len(escape))], 8
+	if hex, ok := bytes.CutPrefix(escape, []byte("x{")); ok {
+		digits, _, _ = bytes.Cut(hex, []byte("}"))
+		base = 16
+	}
+	number, err := strconv.ParseUint(string(digits), base, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 func writeLiteral(b *strings.Builder, c byte) {

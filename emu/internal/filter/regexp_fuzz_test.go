@@ -39,6 +39,9 @@ func FuzzRegexp(f *testing.F) {
 		{`[^\d\pL[:space:]]`, "-"},
 		{`a)(b`, "ab"},
 		{`x{1001}`, "x"},
+		{`\x{00ff}|\377`, "\xff"},
+		{`[\x{100}]`, "x"},
+		{`\400`, "x"},
 	} {
 		f.Add([]byte(seed.pattern), []byte(seed.input))
 	}
