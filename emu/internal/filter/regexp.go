@@ -153,7 +153,8 @@ func (m *meteredText) ReadByte() (byte, error) {
 // escapeRegex rewrites a pattern so that each byte of 0x80 and above, alone,
 // after a backslash or inside \Q…\E, stands for itself: the parser reads UTF-8,
 // patterns are bytes, and clients quote bytes with a backslash. As RE2 does with
-// RE2::Latin1, it refuses \x{100} and \400 and what is above: no byte is meant.
+// RE2::Latin1, it refuses \x{100} and \400 and what is above, where no byte is
+// meant, and reads a{1000000000} as a text: the count is too long to be one.
 func escapeRegex(pattern []byte) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -180,7 +181,7 @@ func escapeRegex(pattern []byte) (string, error) {
 			}
 			b.WriteByte(c)
 			b.WriteByte(pattern[i])
-		case c >= 0x80:
+		case c >= 0x80, c == '{' && isCountTooLong(pattern[i+1:]):
 			writeLiteral(&b, c)
 		default:
 			b.WriteByte(c)
@@ -202,6 +203,19 @@ func escapedNumber(escape []byte) uint64 {
 		return 0
 	}
 	return number
+}
+
+// isCountTooLong says of what follows a brace that RE2 takes it for no count:
+// it reads numbers of up to nine digits.
+func isCountTooLong(s []byte) bool {
+	for range 2 {
+		rest := bytes.TrimLeft(s, "0123456789")
+		if len(s)-len(rest) > 9 {
+			return true
+		}
+		s, _ = bytes.CutPrefix(rest, []byte(","))
+	}
+	return false
 }
 
 func writeLiteral(b *strings.Builder, c byte) {
