@@ -74,6 +74,7 @@ type serveCommand struct {
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
+	CPUProfile  string         `name:"cpu-profile" help:"Write what the processor was busy with to this file at the end, for go tool pprof." placeholder:"FILE"`
 }
 
 // gcMode says when expired cells go; "" is gcBackground.
@@ -156,6 +157,15 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err := removePortFile(c.PortFile); err != nil { // first of all: who waits for it must not see that of a server before
 		return fmt.Errorf("--port-file: %w", err)
 	}
+	profiled, err := startCPUProfile(c.CPUProfile)
+	if err != nil {
+		return fmt.Errorf("--cpu-profile: %w", err)
+	}
+	defer func() {
+		if stopErr := profiled(); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("--cpu-profile: %w", stopErr))
+		}
+	}()
 	mappings, err := loadMappings(c.Mapping)
 	if err != nil {
 		return err

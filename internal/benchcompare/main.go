@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
 	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
 	raw := flags.String("raw", "", "keep the raw results in this file, or add to those it has")
+	profile := flags.String("profile", "", "compare nothing: write a CPU profile of our server under -parts to this file")
 	out := flags.String("out", "", "write the report, as Markdown, to this file too")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitHold
@@ -71,6 +72,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
 		_, _ = fmt.Fprintf(stderr, "benchcompare: %v\n", err)
 		return exitEnvironment
+	}
+	if *profile != "" {
+		if err := b.profile(ctx, names, *profile); err != nil {
+			return fail(err)
+		}
+		return exitHold
 	}
 	b.args, b.began = args, time.Now() //nolint:forbidigo // the report's date
 	results, measureErr := b.measure(ctx, names, *raw)

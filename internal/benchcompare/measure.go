@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +35,9 @@ type part struct {
 
 // growthReps is the bound of the parts that fill tables of a million rows.
 const growthReps = 2
+
+// stopTimeout is how long a server may take to end.
+const stopTimeout = 10 * time.Second
 
 // partTimeout ends a part on a server that hangs.
 const partTimeout = 10 * time.Minute
@@ -76,6 +80,7 @@ type bench struct {
 	began time.Time // likewise
 
 	binaries string // folder of the built programs
+	profiles string // folder for CPU profiles of our server; "" for none, and no peers without
 	raw      string // file of the harness's results, one JSON line each
 	pinned   bool   // server and client have a core each
 }
@@ -111,6 +116,9 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 		}
 		for rep := 1; rep <= reps; rep++ {
 			for _, server := range p.servers {
+				if b.profiles != "" && server != ours {
+					continue
+				}
 				_, _ = fmt.Fprintf(b.stderr, "%s, repetition %d of %d: %s\n", p.name, rep, reps, server)
 				partCtx, cancel := context.WithTimeout(ctx, partTimeout)
 				err := p.run(b, partCtx, server, rep)
@@ -130,8 +138,11 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 
 // build builds our program, the harness and the peers.
 func (b *bench) build(ctx context.Context, names []string) error {
-	// As it is shipped: see the Makefile.
-	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(b.binaries, "tabletop"), "./cmd/tabletop"); err != nil {
+	pgo := "cmd/tabletop/serve.pgo" // as it is shipped: see the Makefile
+	if b.profiles != "" {
+		pgo = "off" // a profile does not depend on the one before
+	}
+	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", "build", "-pgo="+pgo, "-o", filepath.Join(b.binaries, "tabletop"), "./cmd/tabletop"); err != nil {
 		return err
 	}
 	if err := b.command(ctx, b.harness, nil, "go", "build", "-o", filepath.Join(b.binaries, "bench"), "."); err != nil {
@@ -224,6 +235,9 @@ func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 	if server == oursOnDisk {
 		argv = append(argv, "--data", data)
 	}
+	if b.profiles != "" {
+		argv = append(argv, "--cpu-profile", filepath.Join(b.profiles, port+".prof"))
+	}
 	return argv
 }
 
@@ -242,14 +256,18 @@ func (b *bench) serve(ctx context.Context, server string, dynamoDB bool, work fu
 	if b.pinned {
 		argv = append([]string{"taskset", "-c", "1"}, argv...)
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // a profile is written at a clean end
+	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
+		cancel()
 		return err
 	}
 	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		cancel()
+		_ = cmd.Wait() // its code is that of who ended it
 	}()
 	if err := waitFor(ctx, addr); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// profile runs parts against our server alone, and writes a CPU profile of all
+// its runs to a file, by which the compiler can optimize: see `make pgo`.
+func (b *bench) profile(ctx context.Context, parts []string, file string) (err error) {
+	if b.profiles, err = os.MkdirTemp("", "benchcompare-profiles"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.profiles)) }()
+	if _, err := b.measure(ctx, parts, ""); err != nil {
+		return err
+	}
+	runs, err := filepath.Glob(filepath.Join(b.profiles, "*.prof"))
+	if err != nil {
+		return err
+	}
+	return b.command(ctx, ".", nil, "go", append([]string{"tool", "pprof", "-proto", "-output", file}, runs...)...)
+}
