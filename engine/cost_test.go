@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
@@ -87,6 +89,46 @@ func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 		}
 		if most := 8*blockBytes + tc.limit*3*128; is.bytes > most {
 			t.Errorf("%s: %d bytes of blocks read, want at most %d", tc.name, is.bytes, most)
+		}
+	}
+}
+
+// TestHotCounterCost: an increment of counters that were written ten times as
+// often makes as few steps in the store, be the values before them versions or
+// overwritten in place.
+func TestHotCounterCost(t *testing.T) {
+	t.Parallel()
+	counter := func(column string) RuleReadModifyWrite {
+		return RuleReadModifyWrite{Family: "f", Qualifier: []byte(column), Increment: 1}
+	}
+	const few, many, looked = 1_000, 10_000, 100
+	for _, rules := range [][]RuleReadModifyWrite{{counter("n")}, {counter("n"), counter("sum")}} {
+		for _, apart := range []time.Duration{0, time.Millisecond} {
+			now := clock.NewFrozen(epoch)
+			d := openTest(t, Options{Now: now.Now})
+			createTest(t, d, "f")
+			// most are the steps of the dearest of the last increments.
+			most := map[int]int{}
+			for i := range many {
+				now.Advance(apart)
+				err := d.Update(t.Context(), "t", []byte("r"), func(tx *RowTx) error {
+					_, err := tx.modify(rules)
+					inside, _ := stepsOf(tx.scans[0].it)
+					for _, made := range []int{few, many} {
+						if i < made && i >= made-looked {
+							most[made] = max(most[made], inside+tx.scans[0].it.Stats().ForwardSeekCount[pebble.InternalIterCall])
+						}
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if most[many] > most[few] {
+				t.Errorf("%d counters, values %v apart: an increment takes %d steps after %d, %d after %d",
+					len(rules), apart, most[few], few, most[many], many)
+			}
 		}
 	}
 }
