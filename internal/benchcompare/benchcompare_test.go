@@ -1,12 +1,18 @@
 package main
 
 import (
+	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 // TestReport: medians over repetitions, verdicts in both directions, and rows
@@ -24,9 +30,14 @@ func TestReport(t *testing.T) {
 		`{"target":"cbtemulator","workload":"load/100000","ops_s":20,"units_s":1000}`,
 		`{"target":"ours","workload":"checkandmutate","p50_us":1,"errors":1,"note":"refused"}`,
 		`{"target":"cbtemulator","workload":"checkandmutate","p50_us":100}`,
+		`{"target":"null","workload":"checkandmutate","p50_us":40}`,
+		`{"target":"null","workload":"load/100000","p50_us":40,"units_s":9}`,
+		`{"target":"null","workload":"scan/all","errors":1}`,
 		`{"target":"ours","workload":"startup","p50_us":9}`,
 		`{"target":"dynoxide","workload":"startup","p50_us":3}`,
 		`{"target":"ours","workload":"migrate/100","rss_mb":300}`,
+		`{"target":"benchcompare","note":"go run this","seconds":61}`,
+		`{"target":"benchcompare","note":"go run that","seconds":60}`,
 	}
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,16 +51,83 @@ func TestReport(t *testing.T) {
 		t.Errorf("%d targets missed, want the load's and what failed", missed)
 	}
 	for _, want := range []string{
-		"| read/c1, p50 | 70 | cbtemulator 120 | 0.583 | ≤ 1 | holds |",
-		"| load/100000, rate | 1100 | cbtemulator 1000 | 1.1 | ≥ 1.2 | **missed** |",
-		"| checkandmutate, p50 | refused | cbtemulator 100 |  | ≤ 1 | **failed** |",
-		"| gc/1000/on, worst | – | cbtemulator – |  | ≤ 0.1 | not measured |",
+		"Medians of 1 to 3 repetitions",
+		"\n    go run this\n    go run that\n\nIt took 2m1s.",
+		"| what | ours | compared with | floor | ratio | target |  |\n|---|---|---|---|---|---|---|\n",
+		"| read/c1, p50 | 70 | cbtemulator 120 |  | 0.583 | ≤ 1 | holds |",
+		"| load/100000, rate | 1100 | cbtemulator 1000 |  | 1.1 | ≥ 1.2 | **missed** |",
+		"| checkandmutate, p50 | refused | cbtemulator 100 | 40 (0.4) |  | ≤ 1 | **failed** |",
+		"| gc/1000/on, worst | – | cbtemulator – |  |  | ≤ 0.1 | not measured |",
 		"| startup, p50 | 9 | dynoxide 3 | 3 |  |  |",
 		"| migrate/100, resident memory | 300 |  |  | ≤ 512 | holds |",
 		"2 of ", "4 were measured",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestNotes: a report that is written again keeps what people wrote below it.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.md")
+	if got, err := notesOf(file); got != "" || err != nil {
+		t.Errorf("no report has the notes %q, %v", got, err)
+	}
+	want := notesHeading + "\nAs it is.\n\n## More\n"
+	for text, want := range map[string]string{"# Performance\n": "", "# Performance\n" + want: want} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := notesOf(file); got != want || err != nil {
+			t.Errorf("the notes of %q are %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestCommandLine: the command of a report says what was given, and no place on
+// the machine.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.String("raw", "", "into this `FILE`")
+	flags.String("out", "", "into this `FILE`")
+	flags.Int("reps", 3, "")
+	flags.Int("rows", 3, "")
+	if err := flags.Parse([]string{"-reps", "2", "-raw", t.TempDir(), "-out", "docs/performance.md"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := commandLine(flags), "go run ./internal/benchcompare -out docs/performance.md -raw FILE -reps 2"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPoints: the client of the point workloads makes them all; one whose calls
+// fail has no time, and says why.
+func TestPoints(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "raw.jsonl")
+	sound, struck := testkit.Start(t), testkit.Start(t)
+	struck.Fail("CheckAndMutateRow", status.Error(codes.Unavailable, "struck"))
+	for target, env := range map[string]*testkit.Env{ours: sound, cbtemulator: struck} {
+		var stderr strings.Builder
+		args := []string{pointsCommand, "-addr", env.Addr(), "-target", target, "-rows", "600", "-ops", "100", "-out", file}
+		if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
+			t.Fatalf("%s: exit code %d: %s", target, code, stderr.String())
+		}
+	}
+	rs, err := readResults(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []string{"read/c64", "checkandmutate/c8", "checkandmutate/c64", "rmw/hot/c1", "rmw/hot/c64", "rmw/spread/c1", "rmw/spread/c64"} {
+		runs := rs.runs[point{ours, w}]
+		if len(runs) != 1 || runs[0].Errors != 0 || runs[0].Ops != 100 || runs[0].P50us <= 0 || runs[0].MaxUs < runs[0].P99us {
+			t.Errorf("%s: %+v", w, runs)
+		}
+		if why, want := rs.failure(point{cbtemulator, w}), strings.HasPrefix(w, "check"); strings.Contains(why, "struck") != want {
+			t.Errorf("%s that is struck: %q", w, why)
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // The exit codes.
@@ -43,20 +42,23 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == pointsCommand {
+		return runPoints(ctx, args[1:], stderr)
+	}
 	b := &bench{stderr: stderr}
 	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&b.harness, "harness", "../shared/bench", "the folder of the load harness")
-	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder where built peers are kept")
+	flags.StringVar(&b.harness, "harness", "../shared/bench", "the folder, `DIR`, of the load harness")
+	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, where built peers are kept")
 	flags.IntVar(&b.reps, "reps", 3, "repetitions, whose medians count")
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
 	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
 	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
 	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
-	raw := flags.String("raw", "", "keep the raw results in this file, or add to those it has")
+	raw := flags.String("raw", "", "keep the raw results in this `FILE`, or add to those it has")
 	profile := flags.String("profile", "", "compare nothing: write a CPU profile of our server under -parts to this file")
-	out := flags.String("out", "", "write the report, as Markdown, to this file too")
+	out := flags.String("out", "", "write the report, as Markdown, to this `FILE` too; the notes that it has are kept")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitHold
 	} else if err != nil {
@@ -79,12 +81,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitHold
 	}
-	b.args, b.began = args, time.Now() //nolint:forbidigo // the report's date
+	b.line = commandLine(flags)
 	results, measureErr := b.measure(ctx, names, *raw)
 	if results == nil {
 		return fail(measureErr)
 	}
 	text, missed := report(results, b)
+	if *out != "" {
+		notes, err := notesOf(*out)
+		if err != nil {
+			return fail(err)
+		}
+		text += notes
+	}
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return fail(err)
 	}
@@ -100,4 +109,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitMissed
 	}
 	return exitHold
+}
+
+// commandLine is the command that gave these flags, but that a place on this
+// machine is named by what it is.
+func commandLine(flags *flag.FlagSet) string {
+	words := []string{"go run ./internal/benchcompare"}
+	flags.Visit(func(f *flag.Flag) {
+		value := f.Value.String()
+		if filepath.IsAbs(value) {
+			value, _ = flag.UnquoteUsage(f)
+		}
+		words = append(words, "-"+f.Name, value)
+	})
+	return strings.Join(words, " ")
 }

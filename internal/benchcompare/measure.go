@@ -22,6 +22,9 @@ const (
 	oursOnDisk  = "ours-disk"
 	cbtemulator = "cbtemulator"
 	dynoxide    = "dynoxide"
+	// null is the harness's server that answers at once and stores nothing, in
+	// the process of its client: the floor under what a protocol takes.
+	null = "null"
 )
 
 // A part is a set of workloads that run on servers of their own.
@@ -46,16 +49,20 @@ const partTimeout = 10 * time.Minute
 func parts() []part {
 	bigtable := []string{ours, cbtemulator}
 	return []part{
-		{"bigtable", bigtable, 0, func(b *bench, ctx context.Context, server string, rep int) error {
+		{"bigtable", []string{ours, cbtemulator, null}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
+			if server == null {
+				return b.bigtable(ctx, server, rep, "pointwrite,pointread,rmw,cam", "2s")
+			}
 			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide", "2s")
 		}},
+		{"points", bigtable, 0, (*bench).points},
 		{"long", []string{ours}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
 			return b.bigtable(ctx, server, rep, "hotrow", "2s")
 		}},
 		{"growth", bigtable, growthReps, func(b *bench, ctx context.Context, server string, rep int) error {
 			return b.bigtable(ctx, server, rep, "growth,gc", "5s", "-growth", b.growth)
 		}},
-		{"dynamodb", []string{ours, oursOnDisk, dynoxide}, 0, (*bench).dynamoDB},
+		{"dynamodb", []string{ours, oursOnDisk, dynoxide, null}, 0, (*bench).dynamoDB},
 		{"startup", []string{ours, cbtemulator, dynoxide}, 0, (*bench).startup},
 		{"migrate", []string{ours}, growthReps, (*bench).migrate},
 		{"go", []string{ours}, 0, (*bench).goBenchmarks},
@@ -76,8 +83,7 @@ type bench struct {
 	reps, rows, items                 int
 	stderr                            io.Writer
 
-	args  []string  // of the command line, for the report
-	began time.Time // likewise
+	line string // the command line, for the report
 
 	binaries string // folder of the built programs
 	profiles string // folder for CPU profiles of our server; "" for none, and no peers without
@@ -105,11 +111,14 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	if err := b.build(ctx, names); err != nil {
 		return nil, err
 	}
+	elapsed := stopwatch()
+	ran := false
 	var failed []error // what a part measured before stands
 	for _, p := range parts() {
 		if !slices.Contains(names, p.name) {
 			continue
 		}
+		ran = true
 		reps := b.reps
 		if p.reps > 0 {
 			reps = min(reps, p.reps)
@@ -131,6 +140,9 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 				}
 			}
 		}
+	}
+	if took := elapsed(); ran {
+		failed = append(failed, appendResults(b.raw, []result{{Target: thisProgram, Note: b.line, Seconds: took.Seconds()}}))
 	}
 	rs, err := readResults(b.raw)
 	return rs, errors.Join(append(failed, err)...)
@@ -177,21 +189,28 @@ func (b *bench) command(ctx context.Context, dir string, env []string, name stri
 
 // bigtable runs workloads of the Bigtable API on a fresh server.
 func (b *bench) bigtable(ctx context.Context, server string, rep int, workloads, maxTime string, more ...string) error {
+	args := append([]string{
+		"bt", "-target", server, "-run", strconv.Itoa(rep), "-rows", strconv.Itoa(b.rows), "-maxtime", maxTime,
+		"-scans", "5", "-ops", "10000", "-workloads", workloads, "-out", b.raw,
+	}, more...)
+	if server == null {
+		return b.together(ctx, append(args, "-kind", "null")...)
+	}
 	return b.serve(ctx, server, false, func(addr string, pid int) error {
-		return b.client(ctx, append([]string{
-			"bt", "-target", server, "-addr", addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
-			"-rows", strconv.Itoa(b.rows), "-maxtime", maxTime, "-scans", "5", "-ops", "10000",
-			"-workloads", workloads, "-out", b.raw,
-		}, more...)...)
+		return b.client(ctx, b.harnessProgram(), append(args, "-addr", addr, "-pid", strconv.Itoa(pid))...)
 	})
 }
 
 // dynamoDB runs the workloads of the DynamoDB API on a fresh server.
 func (b *bench) dynamoDB(ctx context.Context, server string, rep int) error {
+	args := []string{
+		"ddb", "-target", server, "-run", strconv.Itoa(rep), "-items", strconv.Itoa(b.items), "-ops", "1000", "-maxtime", "2s", "-out", b.raw,
+	}
+	if server == null { // without an endpoint
+		return b.together(ctx, args...)
+	}
 	return b.serve(ctx, server, true, func(addr string, pid int) error {
-		return b.client(ctx,
-			"ddb", "-target", server, "-endpoint", "http://"+addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
-			"-items", strconv.Itoa(b.items), "-ops", "1000", "-maxtime", "2s", "-out", b.raw)
+		return b.client(ctx, b.harnessProgram(), append(args, "-endpoint", "http://"+addr, "-pid", strconv.Itoa(pid))...)
 	})
 }
 
@@ -205,18 +224,27 @@ func (b *bench) startup(ctx context.Context, server string, rep int) error {
 	if server == dynoxide {
 		kind, argv = "ddb", b.argv(server, addr, "", true)
 	}
-	return b.client(ctx, append([]string{
+	return b.client(ctx, b.harnessProgram(), append([]string{
 		"startup", "-kind", kind, "-target", server, "-addr", addr, "-n", "20", "-run", strconv.Itoa(rep), "-out", b.raw, "--",
 	}, argv...)...)
 }
 
-// client runs the harness, on a core of its own if there are two.
-func (b *bench) client(ctx context.Context, args ...string) error {
-	argv := append([]string{filepath.Join(b.binaries, "bench")}, args...)
+func (b *bench) harnessProgram() string { return filepath.Join(b.binaries, "bench") }
+
+// client runs a program that measures a server, on a core of its own if there
+// are two.
+func (b *bench) client(ctx context.Context, program string, args ...string) error {
+	argv := append([]string{program}, args...)
 	if b.pinned {
 		argv = append([]string{"taskset", "-c", "0"}, argv...)
 	}
 	return b.command(ctx, ".", []string{"GOMAXPROCS=1"}, argv[0], argv[1:]...)
+}
+
+// together runs the harness with a server in its process, which have the cores
+// that else a client and a server have.
+func (b *bench) together(ctx context.Context, args ...string) error {
+	return b.command(ctx, ".", []string{"GOMAXPROCS=2"}, b.harnessProgram(), args...)
 }
 
 // argv is the command line of a server that opens one door at addr.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // migrate times `tabletop migrate verify`, which infers a mapping for an export,
@@ -35,11 +34,11 @@ func (b *bench) migrate(ctx context.Context, server string, rep int) (err error)
 			return err
 		}
 		cmd := exec.CommandContext(ctx, filepath.Join(b.binaries, "tabletop"), "migrate", "verify", "--source", file, "--key", "pk,sk", "--table", "orders")
-		began := time.Now() //nolint:forbidigo // measured
+		elapsed := stopwatch()
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text)
 		}
-		seconds := time.Since(began).Seconds() //nolint:forbidigo // likewise
+		seconds := elapsed().Seconds()
 		r := result{Run: rep, Target: server, Workload: "migrate/" + size, Ops: items, Seconds: seconds, OpsPerS: float64(items) / seconds}
 		if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 			r.RSSMB = float64(used.Maxrss) / 1024 // of KiB, as Linux counts
@@ -47,11 +46,7 @@ func (b *bench) migrate(ctx context.Context, server string, rep int) (err error)
 		}
 		out = append(out, r)
 	}
-	f, err := os.OpenFile(filepath.Clean(b.raw), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-	if err != nil {
-		return err
-	}
-	return errors.Join(writeResults(f, out), f.Close())
+	return appendResults(b.raw, out)
 }
 
 // writeExport writes items of some 150 bytes as JSON lines.

@@ -3,12 +3,33 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
+
+// notesHeading begins what people write below the tables, of what a report
+// cannot tell: a new report keeps it.
+const notesHeading = "\n## Notes on rows that are missed\n"
+
+// notesOf returns the notes of a report, "" if there are none.
+func notesOf(file string) (string, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if at := strings.Index(string(text), notesHeading); at >= 0 {
+		return string(text[at:]), err
+	}
+	return "", err
+}
 
 // report writes the table of targets, and counts those that do not hold, for
 // which failing is enough. What was not measured has a row too, and does not
@@ -16,23 +37,30 @@ import (
 func report(rs *results, b *bench) (text string, missed int) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# Performance\n\n")
+	today := time.Now().UTC().Format(time.DateOnly) //nolint:forbidigo // the report's date
 	fmt.Fprintf(&w, "Measured on %s on %s/%s: %d × %s, %s. Server and client have a core each: %t.\n",
-		b.began.UTC().Format("2006-01-02"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cmp.Or(processor(), "cores"), runtime.Version(), b.pinned)
-	fmt.Fprintf(&w, "Medians of %d repetitions (%d of what fills tables of %s rows or migrates), in which each server worked in turn; %d rows of 1 KB, %d items, exports of %s items.\n\n",
-		b.reps, min(b.reps, growthReps), b.growth, b.rows, b.items, b.migration)
-	fmt.Fprintf(&w, "    go run ./internal/benchcompare %s\n\n", strings.Join(b.args, " "))
-	fmt.Fprintf(&w, "It took %s. Names of workloads are the load harness's; go/… are the project's own benchmarks, migrate/… is `tabletop migrate verify`.\n",
-		time.Since(b.began).Round(time.Second)) //nolint:forbidigo // likewise
-	fmt.Fprintf(&w, "Times are in microseconds, memory in MB, rates in a second.\n")
+		today, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cmp.Or(processor(), "cores"), runtime.Version(), b.pinned)
+	fmt.Fprintf(&w, "Medians of %s repetitions, in which each server worked in turn; %d rows of 1 KB, growth over tables of %s rows; %d items, exports of %s items.\n\n",
+		rs.repetitions(), b.rows, b.growth, b.items, b.migration)
+	took := time.Duration(0)
+	for _, r := range rs.commands {
+		fmt.Fprintf(&w, "    %s\n", r.Note)
+		took += time.Duration(r.Seconds * float64(time.Second))
+	}
+	fmt.Fprintf(&w, "\nIt took %s. Names of workloads are the load harness's, with those of one row at other degrees of concurrency (cN) added; go/… are the project's own benchmarks, migrate/… is `tabletop migrate verify`.\n", took.Round(time.Second))
+	fmt.Fprintf(&w, "Times are in microseconds, memory in MB, rates in a second.\n\n")
+	fmt.Fprintf(&w, "The floor is what the same calls take of the harness's server that answers at once and stores nothing, and its ratio to the peer.\n")
 
-	group, measured, bounded := "", 0, 0
-	for _, t := range b.targets() {
-		if t.group != group {
-			group = t.group
-			fmt.Fprintf(&w, "\n## %s\n\n| what | ours | compared with | ratio | target | |\n|---|---|---|---|---|---|\n", group)
-		}
+	measured, bounded := 0, 0
+	var group []reportRow
+	targets := b.targets()
+	for i, t := range targets {
 		row := t.judge(rs)
-		fmt.Fprintf(&w, "| %s |\n", strings.Join(row.cells(), " | "))
+		group = append(group, row)
+		if i+1 == len(targets) || targets[i+1].group != t.group {
+			writeGroup(&w, t.group, group)
+			group = nil
+		}
 		switch row.verdict {
 		case notMeasured:
 		case noTarget:
@@ -49,6 +77,23 @@ func report(rs *results, b *bench) (text string, missed int) {
 	return w.String(), missed
 }
 
+// writeGroup writes the table of a group, with a column of floors if it has any.
+func writeGroup(w io.Writer, name string, rows []reportRow) {
+	head := reportRow{what: "what", ours: "ours", peer: "compared with", ratio: "ratio", target: "target", floor: "floor"}
+	floors := slices.ContainsFunc(rows, func(r reportRow) bool { return r.floor != "" })
+	_, _ = fmt.Fprintf(w, "\n## %s\n\n", name)
+	for i, r := range append([]reportRow{head}, rows...) {
+		cells := []string{r.what, r.ours, r.peer, r.ratio, r.target, string(r.verdict)}
+		if floors {
+			cells = slices.Insert(cells, 3, r.floor)
+		}
+		_, _ = fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			_, _ = fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(cells)))
+		}
+	}
+}
+
 // verdict is the last word of a row.
 type verdict string
 
@@ -62,12 +107,8 @@ const (
 
 // reportRow is a row of the report.
 type reportRow struct {
-	what, ours, peer, ratio, target string
-	verdict                         verdict
-}
-
-func (r reportRow) cells() []string {
-	return []string{r.what, r.ours, r.peer, r.ratio, r.target, string(r.verdict)}
+	what, ours, peer, floor, ratio, target string
+	verdict                                verdict
 }
 
 func (t target) judge(rs *results) reportRow {
@@ -90,6 +131,9 @@ func (t target) judge(rs *results) reportRow {
 			with = t.peer.workload
 		}
 		row.peer = with + " " + figure(theirs, okTheirs)
+		if least, ok := rs.median(point{null, t.ours.workload}, t.metric.value); ok && okTheirs && t.metric.name == p50.name {
+			row.floor = fmt.Sprintf("%s (%s)", figure(least, true), figure(least/theirs, true))
+		}
 		okMine = okMine && okTheirs && theirs != 0
 		ratio = mine / theirs
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // result is one measured workload: a line of the harness, or a Go benchmark
@@ -39,10 +39,15 @@ type result struct {
 	Note     string  `json:"note"`
 }
 
-// results holds the repetitions of each workload on each server.
+// results holds the repetitions of each workload on each server, and which
+// commands measured them, as Note says, in how many Seconds.
 type results struct {
-	runs map[point][]result
+	runs     map[point][]result
+	commands []result
 }
+
+// thisProgram is the Target of results that are commands.
+const thisProgram = "benchcompare"
 
 // point is a workload on a server.
 type point struct{ server, workload string }
@@ -60,10 +65,29 @@ func readResults(file string) (*results, error) {
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
+		if r.Target == thisProgram {
+			rs.commands = append(rs.commands, r)
+			continue
+		}
 		p := point{r.Target, r.Workload}
 		rs.runs[p] = append(rs.runs[p], r)
 	}
 	return rs, lines.Err()
+}
+
+// repetitions says how often points were measured: the fewest and the most.
+func (rs *results) repetitions() string {
+	least, most := 0, 0
+	for _, runs := range rs.runs {
+		if least == 0 || len(runs) < least {
+			least = len(runs)
+		}
+		most = max(most, len(runs))
+	}
+	if least == most {
+		return strconv.Itoa(most)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
 }
 
 // failure returns what ended the first repetition of a point that failed, "" if
@@ -107,25 +131,27 @@ func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
-	f, err := os.OpenFile(filepath.Clean(b.raw), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	return appendResults(b.raw, parseGoBenchmarks(string(out), rep))
+}
+
+// appendResults adds results to a file in the harness's form, one JSON line
+// each.
+func appendResults(file string, rs []result) error {
+	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeResults(f, parseGoBenchmarks(string(out), rep)), f.Close())
+	lines := json.NewEncoder(f)
+	for _, r := range rs {
+		err = errors.Join(err, lines.Encode(r))
+	}
+	return errors.Join(err, f.Close())
 }
 
-// writeResults writes results in the harness's form, one JSON line each.
-func writeResults(w io.Writer, rs []result) error {
-	for _, r := range rs {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
-			return err
-		}
-	}
-	return nil
+// stopwatch begins to measure, and returns how long it has.
+func stopwatch() func() time.Duration {
+	began := time.Now()                                      //nolint:forbidigo // what is measured is the time of day
+	return func() time.Duration { return time.Since(began) } //nolint:forbidigo // likewise
 }
 
 // goBenchmarkLine is BenchmarkCompareRowRead/engine-2  1000  2000 ns/op  1500 cpu-ns/op.

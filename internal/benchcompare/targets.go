@@ -57,7 +57,8 @@ func (b *bench) targets() []target {
 	load := fmt.Sprintf("load/%d", b.rows)
 
 	const bt = "Bigtable door"
-	beside(bt, cbtemulator, p50, 1.0, "write1k/c1", "write1k/c8", "write1k/c64", "read/c1", "read/c8", "checkandmutate", "rmw/hot", "rmw/spread")
+	beside(bt, cbtemulator, p50, 1.0, "write1k/c1", "write1k/c8", "write1k/c64", "read/c1", "read/c8", "read/c64",
+		"checkandmutate", "checkandmutate/c8", "checkandmutate/c64", "rmw/hot/c1", "rmw/hot", "rmw/hot/c64", "rmw/spread/c1", "rmw/spread", "rmw/spread/c64")
 	out = append(out, target{group: bt, metric: rate, ours: point{ours, load}, peer: point{cbtemulator, load}, limit: 1.2, atLeast: true})
 	beside(bt, cbtemulator, serverCPU, 0.6, "scan10k", "scan10k/reverse", "prefix100", "fullscan", "filter/fam+latest1")
 	beside(bt, cbtemulator, firstRow, 0.01, "fullscan")
