@@ -205,9 +205,11 @@ func TestCrash_ControlPlane(t *testing.T) {
 		}
 		return storeText(t, db), db.Close()
 	}
-	if _, err := run.Run(); err != nil {
+	crashes, err := run.Run()
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d crashes", crashes)
 }
 
 // TestFaults_ControlPlane lets the disk fail from the n-th write of a change

@@ -248,11 +248,13 @@ func TestFaults(t *testing.T) {
 // and again while it is opened: it can be opened, and has what it had.
 func TestCrash_Open(t *testing.T) {
 	t.Parallel()
+	crashes := 0
 	for seed := range uint64(10) {
 		disk := faultdisk.NewCrashing(seed)
 		o := Options{Dir: "data", FS: disk.FS(), Now: clock.NewFrozen(epoch).Now}
 		check := func(when, want string) {
 			for n, x := range disk.Take() {
+				crashes++
 				crashed, err := Open(Options{Dir: "data", FS: x.FS, Now: o.Now})
 				if err != nil {
 					t.Fatalf("seed %d, crash %d while it was %s: %v", seed, n, when, err)
@@ -286,6 +288,7 @@ func TestCrash_Open(t *testing.T) {
 		}
 		check("closed", want)
 	}
+	t.Logf("%d crashes", crashes)
 }
 
 func TestOpen_Locked(t *testing.T) {
@@ -547,6 +550,7 @@ func TestCrash_Catalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d crashes", crashes)
 	if crashes < 5*len(script) {
 		t.Errorf("only %d crashes", crashes)
 	}
