@@ -415,6 +415,45 @@ func TestStore_Tombstones(t *testing.T) {
 	}
 }
 
+// An item that comes new takes the place of the entries that one of its key has
+// left in the indexes, whoever removed that one.
+func TestStore_EntriesLeft(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, testOptions(start(t)))
+			def := newTable(t, s, indexedTable("left"))
+			item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
+			key := keyAttrs(def, item)
+			slots, err := s.cat.tables[def.Name].layout.slots(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			natively := func() error {
+				return s.mutateRow(t.Context(), def.BigtableTable, slots[0].row, []*btpb.Mutation{deleteRow()})
+			}
+			facade := func() error { return remove(t.Context(), s, def, key) }
+			for i, leave := range []func() error{natively, facade, natively, natively, facade} {
+				now := maps.Clone(item)
+				now["v"] = attr.Int(int64(i))
+				if err := put(t.Context(), s, def, now); err != nil {
+					t.Fatal(err)
+				}
+				if err := checkIndexes(t.Context(), s, def, model{keyText(key): now}); err != nil {
+					t.Fatalf("%d: %v", i, err)
+				}
+				if err := leave(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := checkIndexes(t.Context(), s, def, model{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // A stalled process that applies an old write late changes nothing.
 func TestStore_StaleDrain(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 )
 
@@ -82,6 +83,43 @@ func TestRequest_CallsOfNewRows(t *testing.T) {
 	s, conn := countedServer(t, 25)
 	if got, want := conn.callsOf(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0)), int64(1+1+25*2); got != want {
 		t.Errorf("25 new items: %d calls, want %d: a read, a note, for each item its write and its entry", got, want)
+	}
+}
+
+// writesConn keeps the conditional writes.
+type writesConn struct {
+	grpc.ClientConnInterface
+	writes []*btpb.CheckAndMutateRowRequest
+}
+
+func (c *writesConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if write, ok := req.(*btpb.CheckAndMutateRowRequest); ok {
+		c.writes = append(c.writes, write)
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+// TestRequest_NewItem: a new item and its entry are written without a look at
+// what a deletion would take away.
+func TestRequest_NewItem(t *testing.T) {
+	t.Parallel()
+	conn := &writesConn{}
+	s := newTestServer(t, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn = conn
+	})
+	loadCostTables(t, s, 0)
+	conn.writes = nil
+	must(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0))
+	if len(conn.writes) != 2*25 {
+		t.Fatalf("%d writes of 25 items", len(conn.writes))
+	}
+	for _, write := range conn.writes {
+		for _, m := range append(write.GetTrueMutations(), write.GetFalseMutations()...) {
+			if m.GetSetCell() == nil {
+				t.Errorf("row %q of %s: %v", write.GetRowKey(), write.GetTableName(), m)
+			}
+		}
 	}
 }
 

@@ -857,7 +857,8 @@ func (w *itemWrite) unsure(ctx context.Context, pw *plannedWrite) (bool, error) 
 // in the place of those that were read, and what that changes in the indexes.
 // With unsure, what they have of the item is not relied on.
 func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
-	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || st.order() == adoptedOrder)
+	adopted := st.item != nil && st.order() == adoptedOrder
+	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || adopted)
 	if err != nil {
 		return nil, change, err
 	}
@@ -950,6 +951,9 @@ func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mu
 			guard = unless(anyOf(pw.vacant...), guard)
 		}
 		return w.writeIf(ctx, p, true, guard, muts)
+	}
+	if w.l.timeless && len(st.row.Cells) == 0 {
+		return w.writeIf(ctx, p, false, nil, muts) // there was no row
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
