@@ -214,7 +214,7 @@ func (s *store) target(id string) *target {
 		return t.(*target) //nolint:forcetypeassert // nothing else is stored
 	}
 	path := s.instance + "/tables/" + id
-	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures, routingHeader, "table_name="+url.QueryEscape(path))}
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, "table_name="+url.QueryEscape(path))}
 	if s.targetCount.Add(1) > maxTargets {
 		s.targets.Clear() // tables come and go
 		s.targetCount.Store(1)
@@ -230,13 +230,13 @@ const featuresHeader = "bigtable-features"
 // routingHeader names the table of a call: Cloud Bigtable routes by it.
 const routingHeader = "x-goog-request-params"
 
-var clientFeatures = func() string {
+var clientFeatures = sync.OnceValue(func() string { // to marshal what is not used is slow
 	b, err := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true})
 	if err != nil {
 		return "" // no message without strings fails
 	}
 	return base64.URLEncoding.EncodeToString(b)
-}()
+})
 
 // outgoing adds the headers of a call on a table.
 func (s *store) outgoing(ctx context.Context, table string) context.Context {
