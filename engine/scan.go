@@ -39,15 +39,14 @@ type Scan struct {
 	upper  []byte
 	prefix []byte // encoded prefix of the current row
 	row    []byte // a part of prefix, or escaped
-	column []byte // ordinal and escaped qualifier of the cell read last
-	target []byte // atSkip, atSeek: where the next cell is to be looked for
+	target []byte // atSkip: the column to be left; atSeek: where the next cell is to be looked for
 	seek   []byte // scratch
 
 	// What holds a row key or a qualifier that is not written as it is.
 	escaped, escapedQualifier []byte
 
 	// What short keys need, in one allocation with the rest.
-	buffers [6][scanBufferBytes]byte
+	buffers [5][scanBufferBytes]byte
 
 	walk  walk
 	held  heldRow
@@ -63,7 +62,7 @@ const scanBufferBytes = 48
 
 // useBuffers makes the scan keep keys in itself while they are short.
 func (s *Scan) useBuffers() {
-	for i, b := range []*[]byte{&s.lower, &s.upper, &s.prefix, &s.column, &s.target, &s.seek} {
+	for i, b := range []*[]byte{&s.lower, &s.upper, &s.prefix, &s.target, &s.seek} {
 		*b = s.buffers[i][:0]
 	}
 }
@@ -75,7 +74,7 @@ const (
 	atNone  scanAt = iota // no current row; the iterator is to be moved to one
 	atFresh               // on a live cell of the current row that NextCell has not returned
 	atCell                // on the cell that NextCell returned
-	atSkip                // on a cell before target, the next column, where NextCell goes
+	atSkip                // on a cell of the column target, behind which NextCell goes
 	atSeek                // anywhere: NextCell looks for target first
 	atEnd                 // past the last cell of the current row; forward, on the next row if valid
 )
@@ -318,7 +317,7 @@ func (s *Scan) startRow() bool {
 	if s.reverse && !s.turn() {
 		return false
 	}
-	if !s.findLive() {
+	if s.findLive() == nil {
 		return false
 	}
 	s.at = atFresh
@@ -374,24 +373,24 @@ func (s *Scan) seekGE(key []byte) {
 }
 
 // findLive moves the iterator, which is valid or at the end, on to the first
-// cell of the current row whose family lives and which no rule hides; it
-// returns false at the row's end. It is called once for each cell that the
-// iterator comes to, which is the first of its column or follows the one
+// cell of the current row whose family lives and which no rule hides, and
+// returns its key; nil at the row's end. It is called once for each cell that
+// the iterator comes to, which is the first of its column or follows the one
 // before: so versions can be counted.
-func (s *Scan) findLive() bool {
+func (s *Scan) findLive() []byte {
 	for s.valid() {
 		k := s.key()
 		if !bytes.HasPrefix(k, s.prefix) {
-			return false
+			return nil
 		}
 		if len(k) < len(s.prefix)+ordinalLen+terminatorLen+timestampLen {
 			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
-			return false
+			return nil
 		}
 		ordinal := binary.BigEndian.Uint16(k[len(s.prefix):])
 		if s.has && s.cell.Ordinal == ordinal || s.t.live(ordinal) != nil {
 			if s.rules == nil || !s.rules.collects(k[len(s.prefix):]) {
-				return true
+				return k
 			}
 			// What a rule lets go it also lets go of the column's older cells.
 			s.seek = prefixEnd(append(s.seek[:0], k[:len(k)-timestampLen]...))
@@ -401,12 +400,12 @@ func (s *Scan) findLive() bool {
 		next, ok := s.t.nextLive(ordinal)
 		if !ok {
 			s.seekGE(s.rowEnd())
-			return false
+			return nil
 		}
 		s.seek = appendOrdinal(append(s.seek[:0], s.prefix...), next)
 		s.seekGE(s.seek)
 	}
-	return false
+	return nil
 }
 
 // Row returns the key of the current row, nil before the first and after the
@@ -436,48 +435,56 @@ func (s *Scan) NextCell() bool {
 		}
 	case atSkip:
 		// Most columns have one version, and stepping past it is cheaper.
-		if s.walk.hot || s.next() && bytes.Compare(s.key(), s.target) < 0 {
+		if s.walk.hot || s.next() && bytes.HasPrefix(s.key(), s.target) {
+			s.target = prefixEnd(s.target)
 			s.seekGE(s.target)
 		}
 	case atSeek:
 		s.seekGE(s.target)
 	}
-	if s.at != atFresh && !s.findLive() || !s.load() {
-		if s.err == nil {
-			s.err = iterError(s.it.Error())
-		}
-		s.at, s.has = atEnd, false
-		if s.walk.end(s.it) {
-			s.d.note(s.d.latchOf(s.t.def.ID, s.row))
-		}
+	var k []byte
+	if s.at == atFresh {
+		k = s.key()
+	} else {
+		k = s.findLive()
+	}
+	if k == nil || !s.load(k) {
+		s.endRow()
 		return false
 	}
 	s.at = atCell
 	return true
 }
 
-// load reads the cell under the iterator.
-func (s *Scan) load() bool {
-	k := s.key()
-	rest := k[len(s.prefix):]
-	columnLen := len(rest) - timestampLen
-	if !bytes.Equal(rest[:columnLen], s.column) {
-		s.column = append(s.column[:0], rest[:columnLen]...)
-		qualifier := s.column[ordinalLen:]
-		n, plain := escapedLen(qualifier)
-		if n != len(qualifier) {
-			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
-			return false
-		}
-		if ordinal := binary.BigEndian.Uint16(s.column); ordinal != s.cell.Ordinal || s.cell.Family == "" {
-			s.cell.Ordinal, s.cell.Family = ordinal, s.t.live(ordinal).Name
-		}
-		if plain {
-			s.cell.Qualifier = qualifier[:n-terminatorLen]
-		} else {
-			s.escapedQualifier = appendUnescaped(s.escapedQualifier[:0], qualifier)
-			s.cell.Qualifier = s.escapedQualifier
-		}
+// endRow notes that the current row has no more cells, or that reading them
+// failed.
+func (s *Scan) endRow() {
+	if s.err == nil && !s.it.Valid() {
+		s.err = iterError(s.it.Error())
+	}
+	s.at, s.has = atEnd, false
+	if s.walk.end(s.it) {
+		s.d.note(s.d.latchOf(s.t.def.ID, s.row))
+	}
+}
+
+// load reads the cell under the iterator, whose key is k.
+func (s *Scan) load(k []byte) bool {
+	column := k[len(s.prefix) : len(k)-timestampLen]
+	qualifier := column[ordinalLen:]
+	n, plain := escapedLen(qualifier)
+	if n != len(qualifier) {
+		s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
+		return false
+	}
+	if ordinal := binary.BigEndian.Uint16(column); ordinal != s.cell.Ordinal || s.cell.Family == "" {
+		s.cell.Ordinal, s.cell.Family = ordinal, s.t.live(ordinal).Name
+	}
+	if plain {
+		s.cell.Qualifier = qualifier[: n-terminatorLen : n-terminatorLen]
+	} else {
+		s.escapedQualifier = appendUnescaped(s.escapedQualifier[:0], qualifier)
+		s.cell.Qualifier = s.escapedQualifier
 	}
 	s.cell.Timestamp = keyTimestamp(k)
 	if s.holds {
@@ -508,7 +515,8 @@ func (s *Scan) SkipColumn() {
 	if s.at != atCell {
 		return
 	}
-	s.target = prefixEnd(append(append(s.target[:0], s.prefix...), s.column...))
+	k := s.key()
+	s.target = append(s.target[:0], k[:len(k)-timestampLen]...)
 	s.at = atSkip
 }
 
@@ -594,10 +602,11 @@ func (s *Scan) Close() error {
 // that follow seek past them instead, which costs more for cells that were
 // written once. Nothing but speed depends on it.
 type walk struct {
-	hot   bool
-	steps int    // internal steps of the iterator when the row began
-	calls int    // and calls that caused them
-	seek  []byte // scratch
+	hot     bool
+	counted bool   // steps and calls are up to date: the row before was walked to its end
+	steps   int    // internal steps of the iterator when the row began
+	calls   int    // and calls that caused them
+	seek    []byte // scratch
 }
 
 const (
@@ -614,7 +623,10 @@ const (
 // begin starts the walk through a row, hot if the row's latch has a note.
 func (w *walk) begin(it *pebble.Iterator, hot bool) {
 	w.hot = hot
-	w.steps, w.calls = stepsOf(it)
+	if !w.counted {
+		w.steps, w.calls = stepsOf(it)
+	}
+	w.counted = false
 }
 
 // next moves the iterator, which is valid, to the next cell.
@@ -632,8 +644,9 @@ func (w *walk) end(it *pebble.Iterator) bool {
 		return false
 	}
 	steps, calls := stepsOf(it)
-	steps, calls = steps-w.steps, calls-w.calls
-	return steps-calls > manySteps+calls*seekSteps
+	inRow, inCalls := steps-w.steps, calls-w.calls
+	w.steps, w.calls, w.counted = steps, calls, true
+	return inRow-inCalls > manySteps+inCalls*seekSteps
 }
 
 // takeNote tells whether a latch has a note, and uses a walk of it up.
