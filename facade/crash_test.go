@@ -58,7 +58,7 @@ func (o *onDisk) tables(t *testing.T) (defs []*tableDef, items []model) {
 			t.Fatal(err)
 		}
 		m := model{}
-		for item, err := range o.store.scan(t.Context(), def, nil, 0, 1, nil) {
+		for item, err := range decode(o.store.scan(t.Context(), def, nil, 0, 1, nil)) {
 			if err != nil {
 				t.Fatal(err)
 			}

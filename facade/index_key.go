@@ -35,10 +35,10 @@ func (k indexKey) has(name string) bool {
 }
 
 // of returns the key attributes of an item.
-func (k indexKey) of(item attr.Item) attr.Item {
+func (k indexKey) of(item mapping.Stored) attr.Item {
 	key := attr.Item{}
 	for _, a := range k.attributes() {
-		key[a.Name] = item[a.Name]
+		key[a.Name] = item.Get(a.Name)
 	}
 	return key
 }
@@ -68,18 +68,18 @@ type indexCondition struct {
 func (c indexCondition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
 
 // matches reports whether an item satisfies the condition on key.
-func (c indexCondition) matches(key indexKey, item attr.Item) bool {
+func (c indexCondition) matches(key indexKey, item mapping.Stored) bool {
 	for i, hash := range c.hashes() {
-		if !attr.Equal(item[key.Hash[i].Name], hash) {
+		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
 			return false
 		}
 	}
 	for i, value := range c.Equal {
-		if !attr.Equal(item[key.Range[i].Name], value) {
+		if !attr.Equal(item.Get(key.Range[i].Name), value) {
 			return false
 		}
 	}
-	return c.Op == mapping.NoRange || c.Matches(item[key.Range[len(c.Equal)].Name])
+	return c.Op == mapping.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
 }
 
 // The rows of an index whose key is multi: the partition key, every attribute

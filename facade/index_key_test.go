@@ -13,7 +13,7 @@ import (
 // compareRange orders items of one partition by the sort key.
 func (k indexKey) compareRange(a, b attr.Item) int {
 	for _, k := range k.Range {
-		if c := compareAttr(a, b, k.Name); c != 0 {
+		if c := compareAttr(mapping.Decoded(a), mapping.Decoded(b), k.Name); c != 0 {
 			return c
 		}
 	}
@@ -79,7 +79,7 @@ func TestIndexKey_Multi(t *testing.T) {
 		for _, item := range []attr.Item{a, b, genItem(r)} {
 			row := x.multiRow(item)
 			in := bytes.Compare(row, span.Start) >= 0 && (span.End == nil || bytes.Compare(row, span.End) < 0)
-			if want := cond.matches(x.key, item); in != want {
+			if want := cond.matches(x.key, mapping.Decoded(item)); in != want {
 				r.Errorf("%v of %v: row %q in span %q: %v, want %v", cond, item, row, span, in, want)
 			}
 		}

@@ -103,7 +103,7 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 		}
 		all := func(attr.Item) bool { return true }
 		got := model{}
-		for item, err := range s.scan(ctx, t, ix, 0, 1, nil) {
+		for item, err := range decode(s.scan(ctx, t, ix, 0, 1, nil)) {
 			if err != nil {
 				return err
 			}
@@ -116,13 +116,13 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 			return fmt.Errorf("index %s (-want +got):\n%s", ix.Name, d)
 		}
 		for hash, cond := range partitions {
-			part, err := pages(2, func(after attr.Item) iter.Seq2[attr.Item, error] {
+			part, err := pages(2, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 				return s.query(ctx, t, ix, cond, true, after)
 			})
 			if err != nil {
 				return err
 			}
-			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, item) }))
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, mapping.Decoded(item)) }))
 			ordered := slices.IsSortedFunc(part, ix.Key.compareRange)
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
@@ -229,7 +229,7 @@ func TestStore_IndexRaces(t *testing.T) {
 			}
 			wg.Wait()
 			m := model{}
-			for item, err := range a.scan(t.Context(), def, nil, 0, 1, nil) {
+			for item, err := range decode(a.scan(t.Context(), def, nil, 0, 1, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -30,17 +30,17 @@ type itemReader struct {
 	s *store
 	l *layout
 	// compare orders the items of a row, descending by key or ascending.
-	compare    func(a, b attr.Item) int
+	compare    func(a, b mapping.Stored) int
 	descending bool
 	// conditions select the items of a partition that are read of a row; false:
 	// none is.
 	conditions func(row []byte, hash attr.Value) ([]mapping.KeyCondition, bool)
 	// wants says which items of those that were read are yielded.
-	wants func(row []byte, item attr.Item) bool
+	wants func(row []byte, item mapping.Stored) bool
 }
 
 // read yields the items of the rows of a read. An error ends it.
-func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(attr.Item, error) bool) {
+func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(mapping.Stored, error) bool) {
 	first, shared := rows, r.l.base.SharesRows()
 	if shared {
 		first.filter = firstCells(wideCells)
@@ -48,6 +48,7 @@ func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(attr.Ite
 			first.filter = chain(rows.filter, first.filter)
 		}
 	}
+	var items []mapping.Stored
 	for row, err := range r.s.readRows(ctx, first) {
 		if err == nil && shared && len(row.Cells) >= wideCells {
 			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
@@ -65,8 +66,7 @@ func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(attr.Ite
 			yield(nil, err)
 			return
 		}
-		items, err := r.s.itemsOf(r.l, row)
-		if err != nil {
+		if items, err = r.l.base.AppendStored(items[:0], r.l.base.Live(row, r.s.nowMicros())); err != nil {
 			yield(nil, r.inRow(row.Key, err))
 			return
 		}
@@ -85,16 +85,16 @@ func (r *itemReader) inRow(row []byte, err error) error {
 
 // readSlices yields the items of one row that is read in pieces. It reports
 // whether it may go on with the next.
-func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*mapping.Slice, yield func(attr.Item, error) bool) (more bool) {
-	var streams []iter.Seq2[attr.Item, error]
+func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*mapping.Slice, yield func(mapping.Stored, error) bool) (more bool) {
+	var streams []iter.Seq2[mapping.Stored, error]
 	for _, part := range parts {
 		p := pieces{itemReader: r, row: row, part: part}
 		if p.bound() {
-			streams = append(streams, func(yield func(attr.Item, error) bool) { p.read(ctx, yield) })
+			streams = append(streams, func(yield func(mapping.Stored, error) bool) { p.read(ctx, yield) })
 		}
 	}
 	more = true
-	wanted := func(item attr.Item, err error) bool {
+	wanted := func(item mapping.Stored, err error) bool {
 		if err != nil {
 			yield(nil, err)
 			more = false
@@ -138,7 +138,7 @@ func (p *pieces) bound() bool {
 	return ok && (p.before == nil || bytes.Compare(p.from, p.before) < 0)
 }
 
-func (p *pieces) read(ctx context.Context, yield func(attr.Item, error) bool) {
+func (p *pieces) read(ctx context.Context, yield func(mapping.Stored, error) bool) {
 	if p.descending != p.part.Reversed() {
 		p.readBackward(ctx, yield)
 		return
@@ -169,7 +169,7 @@ func (p *pieces) read(ctx context.Context, yield func(attr.Item, error) bool) {
 // readBackward reads the pieces from the last on. Bigtable counts cells from the
 // first on alone: so it is asked for the ends of all large pieces first, and of
 // the small ones within each when its turn comes.
-func (p *pieces) readBackward(ctx context.Context, yield func(attr.Item, error) bool) {
+func (p *pieces) readBackward(ctx context.Context, yield func(mapping.Stored, error) bool) {
 	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
 	before := p.before
 	for _, from := range slices.Backward(large) {
@@ -237,7 +237,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 
 // readPiece yields the items of a piece. It returns how many bytes of cells were
 // read.
-func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(attr.Item, error) bool) (size int, more bool) {
+func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(mapping.Stored, error) bool) (size int, more bool) {
 	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := anyOf(append(filters, anyIntent())...)
 	if !ok {
@@ -257,8 +257,12 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	if err != nil {
 		return 0, yield(nil, p.inRow(p.row, err)) && false
 	}
-	slices.SortFunc(items, p.compare)
-	for _, item := range items {
+	stored := make([]mapping.Stored, len(items))
+	for i, item := range items {
+		stored[i] = mapping.Decoded(item)
+	}
+	slices.SortFunc(stored, p.compare)
+	for _, item := range stored {
 		if !yield(item, nil) {
 			return size, false
 		}

@@ -195,8 +195,8 @@ func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*sto
 }
 
 // firstOf collects at most n items.
-func firstOf(items iter.Seq2[attr.Item, error], n int) (got []attr.Item, err error) {
-	for item, err := range items {
+func firstOf(items iter.Seq2[mapping.Stored, error], n int) (got []attr.Item, err error) {
+	for item, err := range decode(items) {
 		if err != nil {
 			return got, err
 		}
@@ -338,17 +338,17 @@ func TestStore_WideRowCost(t *testing.T) {
 			const few, many = 2400, 7200
 			type page struct {
 				name  string
-				items func(s *store, def *tableDef, after attr.Item) iter.Seq2[attr.Item, error]
+				items func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error]
 			}
 			all := indexCondition{KeyCondition: mapping.KeyCondition{Hash: attr.String("p")}}
 			pages := []page{
-				{"query", func(s *store, def *tableDef, after attr.Item) iter.Seq2[attr.Item, error] {
+				{"query", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.query(t.Context(), def, nil, all, true, after)
 				}},
-				{"query backward", func(s *store, def *tableDef, after attr.Item) iter.Seq2[attr.Item, error] {
+				{"query backward", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.query(t.Context(), def, nil, all, false, after)
 				}},
-				{"scan", func(s *store, def *tableDef, after attr.Item) iter.Seq2[attr.Item, error] {
+				{"scan", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.scan(t.Context(), def, nil, 0, 1, after)
 				}},
 			}

@@ -95,7 +95,7 @@ func (s *Server) forCaller(ctx context.Context, c caller) (*Server, error) {
 	if c.region != "" {
 		opts.Region = c.region
 	}
-	return &Server{opts: opts, store: st}, nil
+	return &Server{opts: opts, store: st, pages: s.pages}, nil
 }
 
 // noteCaller tells once of callers with other keys or regions than the first:

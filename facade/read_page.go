@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // readInput are the members that Query and Scan share.
@@ -31,11 +32,11 @@ type readInput struct {
 
 // readOutput is the answer of Query and Scan.
 type readOutput struct {
-	Items            []wireItem `json:",omitzero"`
+	begun            answerWriter // with the items, unless they are only counted
 	Count            int
 	ScannedCount     int
-	LastEvaluatedKey *wireItem         `json:",omitzero"`
-	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+	LastEvaluatedKey *wireItem
+	ConsumedCapacity *consumedCapacity
 }
 
 // readPlan is a Query or Scan after validation.
@@ -225,8 +226,8 @@ func (p *readPlan) checkStartKey() error {
 }
 
 // lastKey is the LastEvaluatedKey after an item.
-func (p *readPlan) lastKey(item attr.Item) attr.Item {
-	key := keyOf(p.table.Key, item)
+func (p *readPlan) lastKey(item mapping.Stored) attr.Item {
+	key := indexKeyOf(p.table.Key).of(item)
 	if p.index != nil {
 		maps.Copy(key, p.index.Key.of(item))
 	}
@@ -236,49 +237,56 @@ func (p *readPlan) lastKey(item attr.Item) attr.Item {
 // page reads one page of items: until the limit of items or of bytes, both
 // counted before the filter. The item that crosses 1 MB still belongs to the
 // page. restartable says that a next page can be asked for.
-func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[attr.Item, error], restartable bool) (*readOutput, error) {
+func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[mapping.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	count := is(in.Select, "COUNT")
 	out := &readOutput{}
 	if !count {
-		out.Items = []wireItem{}
+		out.begun.json = s.pages.take()
+		out.begun.beginList("Items")
 	}
+	asItIs := !count && p.filter == nil && p.projection == nil && !p.fetch
 	var entryBytes, pageBytes int
 	var tally capacityTally
 	for entry, err := range items {
+		var size int
+		switch {
+		case err != nil:
+		case asItIs:
+			out.Count++
+			size, err = out.begun.element(entry)
+		default:
+			var found selection
+			if found, err = s.selectOf(ctx, p, entry); err != nil {
+				break
+			}
+			size = found.entryBytes
+			if p.fetch {
+				pageBytes += found.fetchedBytes
+				tally.table += readUnits(found.fetchedBytes, in.ConsistentRead.isTrue())
+			}
+			if found.item != nil {
+				out.Count++
+				if !count {
+					_, err = out.begun.element(mapping.Decoded(found.item))
+				}
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
 		out.ScannedCount++
-		entryBytes += entry.Size()
-		pageBytes += entry.Size()
-		item := entry
-		if p.fetch {
-			if item, err = s.store.getItem(ctx, p.table, keyOf(p.table.Key, entry)); err != nil {
-				return nil, err
-			}
-			pageBytes += item.Size()
-			tally.table += readUnits(item.Size(), in.ConsistentRead.isTrue())
-		}
-		// A fetched item may have been deleted since.
-		if item != nil && (p.filter == nil || p.filter.Eval(item)) {
-			out.Count++
-			if !count {
-				switch {
-				case p.projection != nil:
-					item = p.projection.Apply(item)
-				case !is(in.Select, "ALL_ATTRIBUTES"):
-					item = entry // what was fetched was for the filter
-				}
-				out.Items = append(out.Items, wireItem{Item: item})
-			}
-		}
+		entryBytes += size
+		pageBytes += size
 		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || pageBytes >= maxPageBytes {
 			if restartable {
 				out.LastEvaluatedKey = &wireItem{Item: p.lastKey(entry)}
 			}
 			break
 		}
+	}
+	if !count {
+		out.begun.endList()
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		units := readUnits(entryBytes, in.ConsistentRead.isTrue())
@@ -288,6 +296,39 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[attr.Ite
 			tally.table += units
 		}
 		out.ConsumedCapacity = tally.report(*in.TableName, p.table, in.ReturnConsumedCapacity)
+	}
+	return out, nil
+}
+
+// selection is what a page has of an entry.
+type selection struct {
+	item                     attr.Item // nil: the filter leaves nothing of it
+	entryBytes, fetchedBytes int
+}
+
+// selectOf applies the filter and the projection of a read to an entry.
+func (s *Server) selectOf(ctx context.Context, p *readPlan, stored mapping.Stored) (selection, error) {
+	entry, err := stored.Item()
+	if err != nil {
+		return selection{}, err
+	}
+	out := selection{entryBytes: entry.Size()}
+	item := entry
+	if p.fetch {
+		if item, err = s.store.getItem(ctx, p.table, keyOf(p.table.Key, entry)); err != nil {
+			return out, err
+		}
+		out.fetchedBytes = item.Size()
+	}
+	switch {
+	case item == nil: // it was deleted since
+	case p.filter != nil && !p.filter.Eval(item):
+	case p.projection != nil:
+		out.item = p.projection.Apply(item)
+	case is(p.in.Select, "ALL_ATTRIBUTES"):
+		out.item = item
+	default:
+		out.item = entry // what was fetched was for the filter
 	}
 	return out, nil
 }

@@ -162,16 +162,16 @@ func (s *store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err
 		return 0, err
 	}
 	spans := []mapping.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}
-	isDue := func(item attr.Item) bool {
-		at := item[name]
+	isDue := func(item mapping.Stored) bool {
+		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
-	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry attr.Item, readErr error) bool {
+	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry mapping.Stored, readErr error) bool {
 		if err = readErr; err != nil {
 			return false
 		}
-		_, _, err = s.writeItem(ctx, c.def, keyOf(c.def.Key, entry), func(old attr.Item) (attr.Item, error) {
-			if old == nil || !isDue(old) {
+		_, _, err = s.writeItem(ctx, c.def, indexKeyOf(c.def.Key).of(entry), func(old attr.Item) (attr.Item, error) {
+			if old == nil || !isDue(mapping.Decoded(old)) {
 				return nil, errNotDue
 			}
 			return nil, nil

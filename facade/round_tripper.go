@@ -47,8 +47,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// responseRecorder keeps what a handler writes. The handler hands its buffer
-// over and writes once, so the body is not copied.
+// responseRecorder keeps what a handler writes.
 type responseRecorder struct {
 	header http.Header
 	status int
@@ -60,10 +59,6 @@ func (w *responseRecorder) Header() http.Header { return w.header }
 func (w *responseRecorder) WriteHeader(status int) { w.status = status }
 
 func (w *responseRecorder) Write(b []byte) (int, error) {
-	if w.body == nil {
-		w.body = b
-	} else {
-		w.body = append(w.body, b...)
-	}
+	w.body = append(w.body, b...)
 	return len(b), nil
 }

@@ -24,6 +24,7 @@ import (
 type Server struct {
 	opts  Options
 	store *store
+	pages *pageMemory
 
 	namespaces *namespaces // nil: all callers share the tables of store
 
@@ -39,7 +40,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts}
+	s := &Server{opts: opts, pages: &pageMemory{}}
 	s.store, err = newStore(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
@@ -64,7 +65,9 @@ const (
 // GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: method
 // and content type, size, JSON, target, signature, then the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.serve(r).write(w, r)
+	a := s.serve(r)
+	a.write(w, r)
+	s.pages.giveBack(a.body)
 }
 
 // answer is a response before compression.
@@ -134,7 +137,7 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 		}
 		return nil, err
 	}
-	return response, nil
+	return s.pages.detached(response), nil
 }
 
 // CallAs is Call for the sender of r, whose body was sent: where Call asks for

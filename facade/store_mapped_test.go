@@ -363,7 +363,7 @@ func TestStore_SharedRows(t *testing.T) {
 				}
 				all := func(attr.Item) bool { return true }
 				size := rapid.IntRange(1, 5).Draw(r, "page")
-				got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.scan(ctx, def, nil, 0, 1, after)
 				})
 				if err != nil {
@@ -376,12 +376,12 @@ func TestStore_SharedRows(t *testing.T) {
 				if rapid.Bool().Draw(r, "comments") {
 					cond.Op, cond.A = mapping.BeginsWith, attr.String("VideoComment#")
 				}
-				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
+				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, mapping.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
 				if !forward {
 					slices.Reverse(want)
 				}
-				got, err = pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				got, err = pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
@@ -504,8 +504,8 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 					checkNoIntents(t, s, def.BigtableTable)
 					for _, s := range []*store{s, other} {
 						got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
-						slices.SortFunc(got, s.cat.tables[def.Name].layout.compareKeys)
-						slices.SortFunc(want, s.cat.tables[def.Name].layout.compareKeys)
+						slices.SortFunc(got, byKey(def.Key))
+						slices.SortFunc(want, byKey(def.Key))
 						if d := diffItems(want, got); d != "" || err != nil {
 							t.Errorf("items: %v (-want +got):\n%s", err, d)
 						}
@@ -719,12 +719,12 @@ func TestStore_Salted(t *testing.T) {
 					{Hash: attr.String("cold"), Op: mapping.Equal, A: attr.Int(21)},
 				} {
 					for _, forward := range []bool{true, false} {
-						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, item) })
+						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, mapping.Decoded(item)) })
 						if !forward {
 							slices.Reverse(want)
 						}
 						for _, size := range []int{1, 2, 100} {
-							got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+							got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 								return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
@@ -879,12 +879,12 @@ func TestStore_ShardedIndexes(t *testing.T) {
 						mapping.KeyCondition{Hash: attr.String("1"), Op: mapping.Equal, A: attr.String("OPEN#2")})
 				}
 				for _, cond := range conds {
-					query := func(forward bool, after attr.Item) iter.Seq2[attr.Item, error] {
+					query := func(forward bool, after attr.Item) iter.Seq2[mapping.Stored, error] {
 						return s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, forward, after)
 					}
 					wanted := map[string]bool{}
 					for id, item := range m {
-						if (indexCondition{KeyCondition: cond}).matches(ix.Key, item) {
+						if (indexCondition{KeyCondition: cond}).matches(ix.Key, mapping.Decoded(item)) {
 							wanted[id] = true
 						}
 					}
@@ -893,7 +893,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 						t.Fatalf("%s, %+v: %v, %v; want %v", ix.Name, cond, texts(all), err, wanted)
 					}
 					for i, item := range all {
-						if !wanted[keyText(keyAttrs(def, item))] || i > 0 && len(ix.Key.Range) > 0 && compareAttr(all[i-1], item, "At") > 0 {
+						if !wanted[keyText(keyAttrs(def, item))] || i > 0 && len(ix.Key.Range) > 0 && compareAttr(mapping.Decoded(all[i-1]), mapping.Decoded(item), "At") > 0 {
 							t.Errorf("%s, %+v: %v", ix.Name, cond, texts(all))
 						}
 					}
@@ -903,7 +903,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 							slices.Reverse(want)
 						}
 						for _, size := range []int{1, 3} {
-							got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] { return query(forward, after) })
+							got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] { return query(forward, after) })
 							if d := diffItems(want, got); d != "" || err != nil {
 								t.Errorf("%s, %+v, forward %v, pages of %d: %v (-want +got):\n%s", ix.Name, cond, forward, size, err, d)
 							}

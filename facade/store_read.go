@@ -117,8 +117,8 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[attr.Item, error] {
-	return func(yield func(attr.Item, error) bool) {
+func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[mapping.Stored, error] {
+	return func(yield func(mapping.Stored, error) bool) {
 		c, err := s.current(ctx, t)
 		if err != nil {
 			yield(nil, err)
@@ -142,13 +142,13 @@ type baseQuery struct {
 	startAfter attr.Item
 }
 
-func (q *baseQuery) run(ctx context.Context, yield func(attr.Item, error) bool) {
+func (q *baseQuery) run(ctx context.Context, yield func(mapping.Stored, error) bool) {
 	plan, err := q.plan()
 	if err != nil {
 		yield(nil, outsideMapping(err))
 		return
 	}
-	read := func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+	read := func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
 		return q.items(ctx, plan, spans, reverse)
 	}
 	inOrder(plan, q.forward, q.compare, read, yield)
@@ -157,12 +157,12 @@ func (q *baseQuery) run(ctx context.Context, yield func(attr.Item, error) bool) 
 // inOrder yields what read finds in the spans of a plan in the order of
 // compare, which is descending unless forward. read goes through the rows in
 // ascending order or in reverse.
-func inOrder(plan mapping.Plan, forward bool, compare func(a, b attr.Item) int, read func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error], yield func(attr.Item, error) bool) {
+func inOrder(plan mapping.Plan, forward bool, compare func(a, b mapping.Stored) int, read func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error], yield func(mapping.Stored, error) bool) {
 	switch plan.Order {
 	case mapping.SameOrder, mapping.ReversedOrder:
 		read(plan.Spans, (plan.Order == mapping.SameOrder) != forward)(yield)
 	case mapping.MergeOrder, mapping.MergeReversedOrder:
-		streams := make([]iter.Seq2[attr.Item, error], len(plan.Spans))
+		streams := make([]iter.Seq2[mapping.Stored, error], len(plan.Spans))
 		for i, span := range plan.Spans {
 			streams[i] = read([]mapping.Span{span}, (plan.Order == mapping.MergeOrder) != forward)
 		}
@@ -199,7 +199,7 @@ func (q *baseQuery) rest() mapping.KeyCondition {
 }
 
 // compare orders items of the partition in the query's direction.
-func (q *baseQuery) compare(a, b attr.Item) int {
+func (q *baseQuery) compare(a, b mapping.Stored) int {
 	c := compareAttr(a, b, q.l.key.Range.Name)
 	if !q.forward {
 		return -c
@@ -208,13 +208,13 @@ func (q *baseQuery) compare(a, b attr.Item) int {
 }
 
 // matches reports whether an item is part of the answer.
-func (q *baseQuery) matches(item attr.Item) bool {
-	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, q.startAfter) > 0)
+func (q *baseQuery) matches(item mapping.Stored) bool {
+	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, mapping.Decoded(q.startAfter)) > 0)
 }
 
 // items yields the matching items of some spans of the plan, those of each
 // row in the query's direction.
-func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
+func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
 	r := itemReader{
 		s: q.s, l: q.l, compare: q.compare, descending: !q.forward,
 		conditions: func(_ []byte, _ attr.Value) ([]mapping.KeyCondition, bool) {
@@ -223,18 +223,18 @@ func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mappin
 			}
 			return []mapping.KeyCondition{q.cond, q.rest()}, true
 		},
-		wants: func(_ []byte, item attr.Item) bool { return q.matches(item) },
+		wants: func(_ []byte, item mapping.Stored) bool { return q.matches(item) },
 	}
-	return func(yield func(attr.Item, error) bool) {
+	return func(yield func(mapping.Stored, error) bool) {
 		r.read(ctx, rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}, yield)
 	}
 }
 
 // merge yields the items of sequences that are each in the order of compare.
-func merge(sequences []iter.Seq2[attr.Item, error], compare func(a, b attr.Item) int, yield func(attr.Item, error) bool) {
+func merge(sequences []iter.Seq2[mapping.Stored, error], compare func(a, b mapping.Stored) int, yield func(mapping.Stored, error) bool) {
 	type stream struct {
-		head attr.Item
-		next func() (attr.Item, error, bool)
+		head mapping.Stored
+		next func() (mapping.Stored, error, bool)
 	}
 	var streams []*stream
 	advance := func(st *stream) (bool, error) {
@@ -271,7 +271,7 @@ func merge(sequences []iter.Seq2[attr.Item, error], compare func(a, b attr.Item)
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
+func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -282,14 +282,14 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		yield(nil, err)
 		return
 	}
-	keep := func(item attr.Item) bool { return cond.matches(x.key, item) }
+	keep := func(item mapping.Stored) bool { return cond.matches(x.key, item) }
 	if plan.Order == mapping.SameOrder {
 		s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
 	// Entries of a partition are in several ranges, or in another order.
 	sortKey := x.key.schema().Range.Name
-	compare := func(a, b attr.Item) int {
+	compare := func(a, b mapping.Stored) int {
 		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
 		if !forward {
 			return -order
@@ -311,10 +311,11 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		}
 		plan.Spans = intersectSpans(plan.Spans, behind.Spans)
 		matches := keep
-		keep = func(item attr.Item) bool { return matches(item) && compare(item, startAfter) > 0 }
+		after := mapping.Decoded(startAfter)
+		keep = func(item mapping.Stored) bool { return matches(item) && compare(item, after) > 0 }
 	}
-	read := func(spans []mapping.Span, reverse bool) iter.Seq2[attr.Item, error] {
-		return func(yield func(attr.Item, error) bool) {
+	read := func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
+		return func(yield func(mapping.Stored, error) bool) {
 			s.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
 		}
 	}
@@ -333,7 +334,7 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 
 // indexItems yields the entries of an index that keep accepts, in row order or
 // against it, after startAfter.
-func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(attr.Item) bool, yield func(attr.Item, error) bool) {
+func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(mapping.Stored) bool, yield func(mapping.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
 		before = s.nowMicros() - x.lag.Microseconds() + 1
@@ -371,7 +372,7 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 			return
 		}
 		for _, item := range items {
-			if keep(item) && !yield(item, nil) {
+			if item := mapping.Decoded(item); keep(item) && !yield(item, nil) {
 				return
 			}
 		}
@@ -381,8 +382,8 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 // scan yields the items of one segment of the table or index, in an order
 // that stays the same, after startAfter. total is at least 1. What a segment
 // reads grows with its share of the table. Errors: errOtherSegment.
-func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[attr.Item, error] {
-	return func(yield func(attr.Item, error) bool) {
+func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[mapping.Stored, error] {
+	return func(yield func(mapping.Stored, error) bool) {
 		if err := s.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
 		}
@@ -390,7 +391,7 @@ func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, to
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(attr.Item, error) bool) error {
+func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(mapping.Stored, error) bool) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err
@@ -412,12 +413,12 @@ func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segm
 		if err != nil {
 			return err
 		}
-		if !parts.hasItem(segment, startAfter) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
+		if !parts.hasItem(segment, mapping.Decoded(startAfter)) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
 			return errOtherSegment
 		}
 	}
 	plan.Spans = parts.spans(segment, plan.Spans)
-	keep := func(item attr.Item) bool { return parts.hasItem(segment, item) }
+	keep := func(item mapping.Stored) bool { return parts.hasItem(segment, item) }
 	if x == nil {
 		s.scanBase(ctx, c.layout, plan, keep, startAfter, yield)
 	} else {
@@ -442,7 +443,7 @@ func (l *layout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
 }
 
 // scanBase yields the items of a plan by row, those of a row by key.
-func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep func(attr.Item) bool, startAfter attr.Item, yield func(attr.Item, error) bool) {
+func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep func(mapping.Stored) bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
 	var from []byte // row of startAfter
 	if startAfter != nil {
 		var err error
@@ -465,8 +466,8 @@ func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep
 			}
 			return nil, c > 0
 		},
-		wants: func(row []byte, item attr.Item) bool {
-			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, startAfter) > 0) && keep(item)
+		wants: func(row []byte, item mapping.Stored) bool {
+			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, mapping.Decoded(startAfter)) > 0) && keep(item)
 		},
 	}
 	r.read(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}, yield)
@@ -498,20 +499,20 @@ func (s *store) rowOf(ctx context.Context, l *layout, key attr.Item) ([]byte, er
 }
 
 // compareKeys orders items of the table by partition and sort key.
-func (l *layout) compareKeys(a, b attr.Item) int {
+func (l *layout) compareKeys(a, b mapping.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
 }
 
 // compareAttr orders items by a key attribute; name "" orders nothing.
-func compareAttr(a, b attr.Item, name string) int {
+func compareAttr(a, b mapping.Stored, name string) int {
 	if name == "" {
 		return 0
 	}
-	c, _ := attr.Compare(a[name], b[name]) // a key attribute has one type
+	c, _ := attr.Compare(a.Get(name), b.Get(name)) // a key attribute has one type
 	return c
 }
 
 // matchesKey reports whether an item satisfies a condition on the key.
-func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item attr.Item) bool {
-	return attr.Equal(item[key.Hash.Name], cond.Hash) && cond.Matches(item[key.Range.Name])
+func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item mapping.Stored) bool {
+	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
 }

@@ -14,7 +14,6 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -133,13 +132,13 @@ func (g segmentation) firstPiece(segment int) int {
 }
 
 // hasItem reports whether an item of a segment's rows is part of it.
-func (g segmentation) hasItem(segment int, item attr.Item) bool {
+func (g segmentation) hasItem(segment int, item mapping.Stored) bool {
 	if g.total <= 1 || len(g.cuts) > 0 {
 		return true
 	}
 	h := fnv.New32a()
 	for _, k := range g.hash {
-		h.Write([]byte(item[k.Name].Str))
+		h.Write([]byte(item.Get(k.Name).Str))
 	}
 	return int(h.Sum32()%uint32(g.total)) == segment
 }

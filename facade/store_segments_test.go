@@ -142,7 +142,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 				i := random.IntN(len(left))
 				segment := left[i]
 				got := 0
-				for item, err := range processes[random.IntN(2)].scan(t.Context(), def, nil, segment, total, after[segment]) {
+				for item, err := range decode(processes[random.IntN(2)].scan(t.Context(), def, nil, segment, total, after[segment])) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -203,7 +203,7 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 		}
 		seen := map[string]int{}
 		for segment := range 3 {
-			for item, err := range s.scan(t.Context(), def, nil, segment, 3, nil) {
+			for item, err := range decode(s.scan(t.Context(), def, nil, segment, 3, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,26 +6,31 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // inPasses yields items that come in no order in that of compare, under which
 // no two are equal. It holds one page of them: each pass over items finds the
 // page behind the one before. A page is as much as one answer can have, so
 // that an answer takes one pass.
-func inPasses(items iter.Seq2[attr.Item, error], compare func(a, b attr.Item) int, yield func(attr.Item, error) bool) {
-	var last attr.Item
+func inPasses(items iter.Seq2[mapping.Stored, error], compare func(a, b mapping.Stored) int, yield func(mapping.Stored, error) bool) {
+	var last mapping.Stored
 	for {
 		page := leastItems{compare: compare}
-		for item, err := range items {
+		for stored, err := range items {
+			var item attr.Item // nil: of a pass before
+			if err == nil && (last == nil || compare(stored, last) > 0) {
+				item, err = stored.Item()
+			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if last == nil || compare(item, last) > 0 {
-				page.add(item)
+			if item != nil {
+				page.add(mapping.Decoded(item))
 			}
 		}
-		slices.SortFunc(page.items, compare)
+		slices.SortFunc(page.items, func(a, b mapping.Decoded) int { return compare(a, b) })
 		for _, item := range page.items {
 			if !yield(item, nil) {
 				return
@@ -41,17 +46,21 @@ func inPasses(items iter.Seq2[attr.Item, error], compare func(a, b attr.Item) in
 // leastItems holds the least of the items that were added: as many as it takes
 // to fill a page. It is a heap with the greatest of them on top.
 type leastItems struct {
-	compare func(a, b attr.Item) int
-	items   []attr.Item
+	compare func(a, b mapping.Stored) int
+	items   []mapping.Decoded
 	bytes   int
 	dropped bool // some were not held
 }
 
-func (l *leastItems) add(item attr.Item) {
+func (l *leastItems) add(item mapping.Decoded) {
 	heap.Push(l, item)
-	l.bytes += item.Size()
-	for l.bytes-l.items[0].Size() >= maxPageBytes {
-		l.bytes -= l.items[0].Size()
+	l.bytes += attr.Item(item).Size()
+	for {
+		most := attr.Item(l.items[0]).Size()
+		if l.bytes-most < maxPageBytes {
+			return
+		}
+		l.bytes -= most
 		heap.Pop(l)
 		l.dropped = true
 	}
@@ -61,7 +70,7 @@ func (l *leastItems) add(item attr.Item) {
 func (l *leastItems) Len() int           { return len(l.items) }
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 func (l *leastItems) Swap(i, j int)      { l.items[i], l.items[j] = l.items[j], l.items[i] }
-func (l *leastItems) Push(x any)         { l.items = append(l.items, x.(attr.Item)) }
+func (l *leastItems) Push(x any)         { l.items = append(l.items, x.(mapping.Decoded)) }
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

@@ -169,15 +169,41 @@ func keyAttrs(t *tableDef, item attr.Item) attr.Item {
 }
 
 // collect drains a sequence of items.
-func collect(seq iter.Seq2[attr.Item, error]) ([]attr.Item, error) {
+func collect(seq iter.Seq2[mapping.Stored, error]) ([]attr.Item, error) {
 	var items []attr.Item
-	for item, err := range seq {
+	for item, err := range decode(seq) {
 		if err != nil {
 			return items, err
 		}
 		items = append(items, item)
 	}
 	return items, nil
+}
+
+// decode yields the items of a sequence, whose JSON has to be theirs.
+func decode(seq iter.Seq2[mapping.Stored, error]) iter.Seq2[attr.Item, error] {
+	return func(yield func(attr.Item, error) bool) {
+		for stored, err := range seq {
+			var item attr.Item
+			if err == nil {
+				item, err = stored.Item()
+			}
+			if err == nil {
+				err = checkJSONOf(stored, item)
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+}
+
+func checkJSONOf(stored mapping.Stored, item attr.Item) error {
+	json, size, err := stored.AppendJSON([]byte("before"))
+	if want := "before" + item.String(); err != nil || string(json) != want || size != item.Size() {
+		return fmt.Errorf("JSON %s of %d bytes, %w, want %s of %d", json, size, err, want, item.Size())
+	}
+	return nil
 }
 
 // dump returns the rows of a Bigtable table as text.
@@ -295,15 +321,21 @@ func (m model) sorted(schema mapping.KeySchema, keep func(attr.Item) bool) []att
 			items = append(items, item)
 		}
 	}
-	slices.SortFunc(items, func(a, b attr.Item) int {
-		return cmp.Or(compareAttr(a, b, schema.Hash.Name), compareAttr(a, b, schema.Range.Name))
-	})
+	slices.SortFunc(items, byKey(schema))
 	return items
+}
+
+// byKey orders items by partition and sort key.
+func byKey(schema mapping.KeySchema) func(a, b attr.Item) int {
+	return func(a, b attr.Item) int {
+		x, y := mapping.Decoded(a), mapping.Decoded(b)
+		return cmp.Or(compareAttr(x, y, schema.Hash.Name), compareAttr(x, y, schema.Range.Name))
+	}
 }
 
 // empty removes the items of a table: a check that was cut short leaves some.
 func empty(ctx context.Context, s *store, t *tableDef) error {
-	for item, err := range s.scan(ctx, t, nil, 0, 1, nil) {
+	for item, err := range decode(s.scan(ctx, t, nil, 0, 1, nil)) {
 		if err == nil {
 			err = remove(ctx, s, t, keyAttrs(t, item))
 		}
@@ -473,12 +505,12 @@ func genCondition(t *rapid.T, schema mapping.KeySchema, hash attr.Value) mapping
 
 // pages reads a sequence in pages of n items, each starting after the last
 // item of the one before.
-func pages(n int, page func(after attr.Item) iter.Seq2[attr.Item, error]) ([]attr.Item, error) {
+func pages(n int, page func(after attr.Item) iter.Seq2[mapping.Stored, error]) ([]attr.Item, error) {
 	var all []attr.Item
 	var after attr.Item
 	for {
 		got := 0
-		for item, err := range page(after) {
+		for item, err := range decode(page(after)) {
 			if err != nil {
 				return all, err
 			}
@@ -518,13 +550,13 @@ func TestStore_Query(t *testing.T) {
 					}
 				}
 				cond := genCondition(r, schema, rapid.SampledFrom(hashes).Draw(r, "hash"))
-				want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, item) })
+				want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, mapping.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
 				if !forward {
 					slices.Reverse(want)
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
-				got, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+				got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 					return s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
@@ -537,7 +569,7 @@ func TestStore_Query(t *testing.T) {
 				total := rapid.IntRange(1, 4).Draw(r, "segments")
 				var scanned []attr.Item
 				for segment := range total {
-					part, err := pages(size, func(after attr.Item) iter.Seq2[attr.Item, error] {
+					part, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
 						return s.scan(t.Context(), def, nil, segment, total, after)
 					})
 					if err != nil {
@@ -545,10 +577,7 @@ func TestStore_Query(t *testing.T) {
 					}
 					scanned = append(scanned, part...)
 				}
-				byKey := func(a, b attr.Item) int {
-					return cmp.Or(compareAttr(a, b, schema.Hash.Name), compareAttr(a, b, schema.Range.Name))
-				}
-				slices.SortFunc(scanned, byKey)
+				slices.SortFunc(scanned, byKey(schema))
 				if d := diffItems(m.sorted(schema, func(attr.Item) bool { return true }), scanned); d != "" {
 					r.Fatalf("scan (-want +got):\n%s", d)
 				}

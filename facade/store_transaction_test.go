@@ -180,7 +180,7 @@ func TestTransact_Model(t *testing.T) {
 					if err != nil {
 						r.Fatal(err)
 					}
-					slices.SortFunc(got, s.cat.tables[def.Name].layout.compareKeys)
+					slices.SortFunc(got, byKey(def.Key))
 					if d := diffItems(models[def].sorted(def.Key, func(attr.Item) bool { return true }), got); d != "" {
 						r.Fatalf("table %s (-want +got):\n%s", def.Name, d)
 					}
@@ -781,7 +781,7 @@ func TestTransact_Transfers(t *testing.T) {
 			}
 			m := model{}
 			var sum int64
-			for item, err := range a.scan(ctx, def, nil, 0, 1, nil) {
+			for item, err := range decode(a.scan(ctx, def, nil, 0, 1, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}

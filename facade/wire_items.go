@@ -1,11 +1,14 @@
 package facade
 
 import (
+	"bytes"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // itemsAnswer is an answer whose items can be many: it writes its own JSON,
@@ -38,6 +41,58 @@ func (w *answerWriter) reserve(bytes int) {
 func itemJSONBytes(item attr.Item) int {
 	const overhead = 16 // of an attribute, besides its name and value
 	return item.Size() + overhead*(1+len(item))
+}
+
+// beginList begins a member that is a list of items, written one by one.
+func (w *answerWriter) beginList(name string) {
+	w.member(name)
+	w.json = append(w.json, '[')
+}
+
+// element writes an item of a list, and returns its size.
+func (w *answerWriter) element(item mapping.Stored) (sizeBytes int, err error) {
+	if w.json[len(w.json)-1] != '[' {
+		w.json = append(w.json, ',')
+	}
+	w.json, sizeBytes, err = item.AppendJSON(w.json)
+	return sizeBytes, err
+}
+
+func (w *answerWriter) endList() { w.json = append(w.json, ']') }
+
+// pageMemory is the memory of answers that were written, in which others are
+// made: those of a page of items are the largest of what a request takes.
+type pageMemory struct{ pool sync.Pool }
+
+// What is kept of answers. Few pages are larger than 1 MB, and those may be much.
+const (
+	leastPageMemory = 16 << 10
+	mostPageMemory  = 2 << 20
+)
+
+func (m *pageMemory) take() []byte {
+	if b, ok := m.pool.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, leastPageMemory)
+}
+
+// detached is an answer that its caller may keep: b, or a copy where the memory
+// of b is for other pages.
+func (m *pageMemory) detached(b []byte) []byte {
+	if cap(b) < leastPageMemory {
+		return b
+	}
+	defer m.giveBack(b)
+	return bytes.Clone(b)
+}
+
+// giveBack takes an answer that nobody has any more.
+func (m *pageMemory) giveBack(b []byte) {
+	if cap(b) >= leastPageMemory && cap(b) <= mostPageMemory {
+		kept := b // not b itself, which would be on the heap for every answer
+		m.pool.Put(&kept)
+	}
 }
 
 // item writes a member that is an item, unless it is absent.
@@ -92,22 +147,7 @@ func (out *writeItemOutput) writeJSON(w *answerWriter) {
 }
 
 func (out *readOutput) writeJSON(w *answerWriter) {
-	if out.Items != nil {
-		size := 0
-		for i := range out.Items {
-			size += itemJSONBytes(out.Items[i].Item)
-		}
-		w.reserve(size)
-		w.member("Items")
-		w.json = append(w.json, '[')
-		for i := range out.Items {
-			if i > 0 {
-				w.json = append(w.json, ',')
-			}
-			w.json = attr.AppendItemJSON(w.json, out.Items[i].Item)
-		}
-		w.json = append(w.json, ']')
-	}
+	*w = out.begun
 	w.number("Count", out.Count)
 	w.number("ScannedCount", out.ScannedCount)
 	w.item("LastEvaluatedKey", out.LastEvaluatedKey)

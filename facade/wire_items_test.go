@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // TestEncodeResponse_Items compares what answers write themselves with what
@@ -21,8 +22,6 @@ func TestEncodeResponse_Items(t *testing.T) {
 		&getItemOutput{}, &getItemOutput{Item: item}, &getItemOutput{Item: empty, ConsumedCapacity: capacity},
 		&writeItemOutput{}, &writeItemOutput{Attributes: item, ConsumedCapacity: capacity},
 		&writeItemOutput{ItemCollectionMetrics: &itemCollectionMetrics{ItemCollectionKey: *item}},
-		&readOutput{}, &readOutput{Items: []wireItem{}, ConsumedCapacity: capacity},
-		&readOutput{Items: []wireItem{*item, *empty, {}}, Count: 3, ScannedCount: 12345, LastEvaluatedKey: item},
 	} {
 		t.Run(fmt.Sprintf("%d_%T", i, out), func(t *testing.T) {
 			t.Parallel()
@@ -38,5 +37,45 @@ func TestEncodeResponse_Items(t *testing.T) {
 				t.Errorf("-package json +own:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestEncodeResponse_Page likewise compares a page, whose items are written one by
+// one.
+func TestEncodeResponse_Page(t *testing.T) {
+	t.Parallel()
+	type page struct {
+		Items               []wireItem `json:",omitzero"`
+		Count, ScannedCount int
+		LastEvaluatedKey    *wireItem         `json:",omitzero"`
+		ConsumedCapacity    *consumedCapacity `json:",omitzero"`
+	}
+	key := &wireItem{Item: attr.Item{"p": attr.Int(1)}}
+	capacity := &consumedCapacity{TableName: "T", CapacityUnits: 1.5}
+	for i, p := range []page{
+		{},
+		{ScannedCount: 7, ConsumedCapacity: capacity},
+		{Items: []wireItem{}, ConsumedCapacity: capacity},
+		{Items: []wireItem{*key}, Count: 1, ScannedCount: 1},
+		{Items: []wireItem{*key, {Item: attr.Item{}}, *key}, Count: 3, ScannedCount: 12345, LastEvaluatedKey: key},
+	} {
+		out := &readOutput{Count: p.Count, ScannedCount: p.ScannedCount, LastEvaluatedKey: p.LastEvaluatedKey, ConsumedCapacity: p.ConsumedCapacity}
+		if p.Items != nil {
+			out.begun.beginList("Items")
+			for _, item := range p.Items {
+				if size, err := out.begun.element(mapping.Decoded(item.Item)); err != nil || size != item.Item.Size() {
+					t.Errorf("%d: %v has %d bytes, %v", i, item.Item, size, err)
+				}
+			}
+			out.begun.endList()
+		}
+		want, err := json.Marshal(p, responseOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := encodeResponse(out)
+		if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
+			t.Errorf("%d: %v; -package json +own:\n%s", i, err, diff)
+		}
 	}
 }

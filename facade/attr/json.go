@@ -501,7 +501,7 @@ func appendMembers(dst []byte, m map[string]Value) []byte {
 }
 
 // appendMember appends a string, number or binary, alone or as member of a set.
-func appendMember(dst []byte, t Type, s string) []byte {
+func appendMember[T text](dst []byte, t Type, s T) []byte {
 	if t == B || t == BS {
 		dst = append(dst, '"')
 		dst = base64.StdEncoding.AppendEncode(dst, []byte(s))
@@ -510,9 +510,12 @@ func appendMember(dst []byte, t Type, s string) []byte {
 	return appendText(dst, s)
 }
 
+// text is what a JSON string is made of.
+type text interface{ string | []byte }
+
 // appendText appends a JSON string. Text is UTF-8 by construction; what is not
 // becomes U+FFFD, and the error that says so has no one to go to.
-func appendText(dst []byte, s string) []byte {
+func appendText[T text](dst []byte, s T) []byte {
 	if isPlain(s) {
 		return append(append(append(dst, '"'), s...), '"')
 	}
@@ -522,7 +525,7 @@ func appendText(dst []byte, s string) []byte {
 
 // isPlain reports whether a string is its own JSON: of ASCII characters that
 // have no escapes.
-func isPlain(s string) bool {
+func isPlain[T text](s T) bool {
 	for i := plainRun(s); i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			return false
@@ -533,7 +536,7 @@ func isPlain(s string) bool {
 
 // plainRun returns the length of a beginning of s that is plain, a multiple of
 // eight: most text is, and is looked at by eight bytes at a time.
-func plainRun(s string) int {
+func plainRun[T text](s T) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x80 * ones

@@ -24,8 +24,9 @@ import (
 // themselves, so the form may depend on the key; and so every legal key fits:
 // at most 4+2048+1024 bytes.
 type defaultLayout struct {
-	table string
-	key   KeySchema
+	table    string
+	key      KeySchema
+	keyNames []string // sorted
 }
 
 // maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
@@ -40,7 +41,12 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
-	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: &defaultLayout{sourceTable, key}}, nil
+	l := &defaultLayout{table: sourceTable, key: key}
+	for _, a := range key.attrs() {
+		l.keyNames = append(l.keyNames, a.Name)
+	}
+	slices.Sort(l.keyNames)
+	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: l}, nil
 }
 
 func (l *defaultLayout) columnFamilies() []Family {
@@ -120,23 +126,21 @@ func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) 
 	return row, nil
 }
 
-// parseRow returns the key attributes that a row key stands for, in an item
-// with room for others.
-func (l *defaultLayout) parseRow(row []byte, others int) (attr.Item, bool) {
-	key := make(attr.Item, 2+others)
-	hash := row
-	var ok bool
+// parseRow returns the key attributes that a row key stands for; sortKey is
+// absent where the table has none.
+func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
+	partition := row
 	if l.key.Range.Name != "" {
 		var rest []byte
-		if hash, rest, ok = cutPartition(row); !ok {
-			return nil, false
+		if partition, rest, ok = cutPartition(row); !ok {
+			return hash, sortKey, false
 		}
-		if key[l.key.Range.Name], ok = parseKeyBytes(l.key.Range.Type, rest); !ok {
-			return nil, false
+		if sortKey, ok = parseKeyBytes(l.key.Range.Type, rest); !ok {
+			return hash, sortKey, false
 		}
 	}
-	key[l.key.Hash.Name], ok = parseKeyBytes(l.key.Hash.Type, hash)
-	return key, ok
+	hash, ok = parseKeyBytes(l.key.Hash.Type, partition)
+	return hash, sortKey, ok
 }
 
 // defaultRule is the name that locations of the default layout have.
@@ -196,9 +200,14 @@ func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
 
 // item returns the item of a row, or nil.
 func (l *defaultLayout) item(row Row) (attr.Item, error) {
-	item, ok := l.parseRow(row.Key, len(row.Cells))
+	hash, sortKey, ok := l.parseRow(row.Key)
 	if !ok {
 		return nil, nil
+	}
+	item := make(attr.Item, 2+len(row.Cells))
+	item[l.key.Hash.Name] = hash
+	if l.key.Range.Name != "" {
+		item[l.key.Range.Name] = sortKey
 	}
 	// Names and values are parts of one text.
 	size := 0
@@ -222,14 +231,8 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 		}
 		name, value := text[:len(c.Qualifier)], text[len(c.Qualifier):len(c.Qualifier)+len(c.Value)]
 		text = text[len(c.Qualifier)+len(c.Value):]
-		if i > 0 && row.Cells[i-1].Family == FamilyItem && bytes.Equal(row.Cells[i-1].Qualifier, c.Qualifier) {
-			continue // an older version
-		}
 		found = true
-		switch {
-		case name == "" && value == "":
-			continue
-		case !utf8.ValidString(name) || l.key.isKey(name):
+		if !l.isAttribute(row.Cells, i) {
 			continue
 		}
 		if name != "" {
@@ -254,6 +257,20 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 		return nil, nil
 	}
 	return item, nil
+}
+
+// isAttribute reports whether a cell of FamilyItem is an attribute, or an item as a
+// whole: it is no older version, and neither a mark of an item of key attributes
+// alone nor one of these.
+func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
+	name := cells[i].Qualifier
+	switch {
+	case i > 0 && cells[i-1].Family == FamilyItem && bytes.Equal(cells[i-1].Qualifier, name):
+		return false
+	case len(name) == 0:
+		return len(cells[i].Value) > 0
+	}
+	return utf8.Valid(name) && !l.key.isKey(string(name))
 }
 
 func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
