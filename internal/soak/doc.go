@@ -3,6 +3,7 @@
 // some of their calls. It has no other code.
 //
 // It fails for an error that no fault asked for, for data that are not what the
-// answers say, and for goroutines or heap that grow. It reports, without a
-// verdict, how long writes take while a long scan runs and while none does.
+// answers say, and for goroutines, heap or resident memory that grow. It
+// reports, without a verdict, how long writes take while a long scan runs and
+// while none does.
 package soak

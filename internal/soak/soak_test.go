@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -128,6 +129,13 @@ func TestSoak(t *testing.T) {
 	if end.heap > warm.heap+warm.heap/5+heapSlack {
 		t.Errorf("heap: %d bytes after %d windows, %d at the end", warm.heap, warmWindows, end.heap)
 	}
+	most := warm.resident + warm.resident/5 + residentSlack
+	if race.Enabled {
+		most += uint64(end.goroutines) * raceHistory
+	}
+	if end.resident > most {
+		t.Errorf("resident memory: %d bytes after %d windows, %d at the end", warm.resident, warmWindows, end.resident)
+	}
 }
 
 // window lets the workers make so many calls, and returns when they are done.
@@ -183,17 +191,21 @@ func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning b
 }
 
 // What a sample may be above the one after the warm-up, beside a fifth of the
-// heap.
+// heap and of what is resident.
 const (
 	goroutineSlack = 10
 	heapSlack      = 4 << 20
+	residentSlack  = 64 << 20
+	// raceHistory is what the race detector may come to keep of a goroutine that
+	// stays, outside of the heap.
+	raceHistory = 512 << 10
 )
 
 // sample is what the process takes.
 type sample struct {
 	goroutines int
 	heap       uint64 // live bytes
-	resident   string // VmRSS, "" where the system does not tell
+	resident   uint64 // bytes; 0 where the system does not tell
 }
 
 func takeSample() sample {
@@ -205,7 +217,8 @@ func takeSample() sample {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for line := range strings.Lines(string(status)) {
 			if after, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-				out.resident = strings.TrimSpace(after)
+				_, _ = fmt.Sscanf(after, "%d kB", &out.resident)
+				out.resident <<= 10
 			}
 		}
 	}
@@ -264,8 +277,8 @@ func (s *soak) report(began time.Time, calls int, warm, end sample) {
 		slices.Sort(names)
 		s.t.Logf("%s: %s", m.name, strings.Join(names, ", "))
 	}
-	s.t.Logf("goroutines %d -> %d, heap %.1f -> %.1f MiB, resident %s -> %s", warm.goroutines, end.goroutines,
-		float64(warm.heap)/(1<<20), float64(end.heap)/(1<<20), warm.resident, end.resident)
+	s.t.Logf("goroutines %d -> %d, heap %.1f -> %.1f MiB, resident %d -> %d MiB", warm.goroutines, end.goroutines,
+		float64(warm.heap)/(1<<20), float64(end.heap)/(1<<20), warm.resident>>20, end.resident>>20)
 	slices.Sort(s.times[false])
 	slices.Sort(s.times[true])
 	quiet, beside := s.times[false], s.times[true]
