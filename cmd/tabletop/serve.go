@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 
@@ -152,7 +153,7 @@ func (c *serveCommand) Validate() error {
 // Run serves until ctx ends, then stops cleanly.
 func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if p.alone {
-		defer runtime.KeepAlive(reserveHeap())
+		paceHeap()
 	}
 	if err := removePortFile(c.PortFile); err != nil { // first of all: who waits for it must not see that of a server before
 		return fmt.Errorf("--port-file: %w", err)
@@ -311,38 +312,34 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	return srv.Conn(), nil
 }
 
-// The heap of a server is collected when it has grown by heapPercent of what is
-// in use and of reservedHeapBytes: 12 MB are about what a few hundred requests
-// leave to be collected. It is collected first when it has these 12 MB:
-// firstHeapPercent is of the 4 MB that package runtime takes for the least heap.
+// The heap of a server is collected when it has grown by heapGrowthBytes, which
+// are about what a few hundred requests leave to be collected, and by
+// heapGrowthPercent of what is in use.
 const (
-	heapPercent       = 25
-	reservedHeapBytes = 48 << 20
-	firstHeapPercent  = 300
+	heapGrowthBytes   = 12 << 20
+	heapGrowthPercent = 25
+	// leastHeapBytes is the heap that package runtime grows by a percentage of, if
+	// less is in use.
+	leastHeapBytes = 4 << 20
 )
 
-// reservedHeap is memory that is never touched, and takes none itself.
-type reservedHeap struct{ bytes []byte }
-
-// reserveHeap has the heap collected as those constants say as long as what it
-// returns lives, unless GOGC or GOMEMLIMIT say otherwise. By default the heap grows
-// by all that is in use, which for a server is the buffers of its store: these are
-// never garbage, and there is no need of as much again. A small server is collected
-// again and again instead, for the little that it has.
-//
-// To reserve is to start a collection, which would take a fifth of the time in
-// which a server starts; so the first collection is waited for.
-func reserveHeap() *reservedHeap {
-	h := &reservedHeap{}
+// paceHeap has the heap collected as those constants say, unless GOGC or GOMEMLIMIT
+// say otherwise. By default it grows by all that is in use, which for a server is
+// the buffers of its store: these are never garbage, and there is no need of as
+// much again. A small server is collected again and again instead, for the little
+// that it has.
+func paceHeap() {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
-		return h
+		return
 	}
-	debug.SetGCPercent(firstHeapPercent)
-	runtime.AddCleanup(new(*byte), func(h *reservedHeap) { // what nobody holds goes with the first
-		h.bytes = make([]byte, reservedHeapBytes)
-		debug.SetGCPercent(heapPercent)
-	}, h)
-	return h
+	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	var pace func(struct{})
+	pace = func(struct{}) {
+		metrics.Read(inUse)
+		debug.SetGCPercent(heapGrowthPercent + 100*heapGrowthBytes/int(max(inUse[0].Value.Uint64(), leastHeapBytes)))
+		runtime.AddCleanup(new(*byte), pace, struct{}{}) // what nobody holds goes with the next collection
+	}
+	pace(struct{}{})
 }
 
 func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
