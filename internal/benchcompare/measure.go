@@ -51,7 +51,7 @@ func parts() []part {
 	return []part{
 		{"bigtable", []string{ours, cbtemulator, null}, 0, func(b *bench, ctx context.Context, server string, rep int) error {
 			if server == null {
-				return b.bigtable(ctx, server, rep, "pointwrite,pointread,rmw,cam", "2s")
+				return b.bigtable(ctx, server, rep, "pointwrite,pointread,rmw,cam,admin", "2s")
 			}
 			return b.bigtable(ctx, server, rep, "pointwrite,load,pointread,scan,rmw,cam,filter,admin,wide", "2s")
 		}},
