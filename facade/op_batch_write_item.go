@@ -160,26 +160,28 @@ func (v *validator) writeRequest(w writeRequest) error {
 // layout, and for keys written twice: seen are those of the request so far.
 func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen map[string]bool) error {
 	for _, w := range bt.writes {
+		var item attr.Item // or its key
 		var err error
 		if w.PutRequest != nil {
-			if err = checkBatchKey(bt.table.Key, w.PutRequest.Item.Item); err == nil {
-				err = checkItem(bt.table, w.PutRequest.Item.Item)
+			item = w.PutRequest.Item.Item
+			if err = checkBatchKey(bt.table.Key, item); err == nil {
+				err = checkItem(bt.table, item)
 			}
 			if err == nil {
-				err = s.store.checkPlace(ctx, bt.table, w.PutRequest.Item.Item)
+				err = s.store.checkPlace(ctx, bt.table, item)
 			}
 		} else {
-			err = checkKey(bt.table.Key, w.DeleteRequest.Key.Item)
+			item = w.DeleteRequest.Key.Item
+			err = checkKey(bt.table.Key, item)
 		}
 		if err != nil {
 			return err
 		}
-		key, _ := w.target(bt.table)
-		text := bt.name + string(attr.AppendItemJSON(nil, key))
-		if seen[text] {
+		id := string(appendKey(append([]byte(bt.name), 0), bt.table.Key, item))
+		if seen[id] {
 			return validationError(msgDuplicateKeys)
 		}
-		seen[text] = true
+		seen[id] = true
 	}
 	return nil
 }

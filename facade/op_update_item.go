@@ -133,8 +133,10 @@ func checkUpdatePaths(t *tableDef, update *expr.Update) error {
 // applyUpdate returns the item after the update. An update that only removes
 // creates no item; one without clauses creates an item of its key.
 func applyUpdate(t *tableDef, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
-	updated := maps.Clone(old)
-	if update != nil {
+	var updated attr.Item
+	if update == nil {
+		updated = maps.Clone(old)
+	} else {
 		var err error
 		if updated, err = update.Apply(old); err != nil {
 			return nil, err

@@ -552,14 +552,15 @@ func (s *store) checkPlace(ctx context.Context, t *tableDef, item attr.Item) err
 	if err != nil {
 		return err
 	}
+	if c.layout.timeless {
+		return nil // it holds, with its entries, all that DynamoDB takes
+	}
 	slots, err := c.layout.slots(item)
 	if err != nil {
 		return err
 	}
-	if !c.layout.timeless { // which can hold all that has a slot
-		if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
-			return err
-		}
+	if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
+		return err
 	}
 	return c.layout.checkEntries(item, s.nowMicros())
 }
