@@ -44,7 +44,7 @@ meta: ## 100,000 random operations on the engine and on its model
 	$(GO) test ./internal/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
-bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 20 minutes; nothing else should run)
+bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run)
 	$(GO) run ./internal/benchcompare -out docs/performance.md
 
 FUZZTIME ?= 30s
