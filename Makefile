@@ -21,7 +21,7 @@ build: ## build bin/tabletop as it is shipped: static, optimized by a profile (P
 
 .PHONY: pgo
 pgo: ## make the profile of both doors under load anew (some three minutes; nothing else should run)
-	$(GO) run ./internal/benchcompare -parts bigtable,dynamodb -profile cmd/tabletop/serve.pgo
+	$(GO) run ./internal/benchcompare -reps 2 -parts bigtable,dynamodb -profile cmd/tabletop/serve.pgo
 
 .PHONY: report-check
 report-check: ## the HTML report in a real browser (needs Chromium)
