@@ -41,11 +41,12 @@ func family(t *engine.Table, name string) (*engine.Family, error) {
 	return nil, statusNoFamily(t.Name, name)
 }
 
-// plainFamily refuses a family that t does not have, or that accumulates.
-func plainFamily(t *engine.Table, field, name string) error {
+// plainFamily refuses a family, named in a field of at, that t does not have or
+// that accumulates.
+func plainFamily(t *engine.Table, at listed, field, name string) error {
 	f, err := family(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {
-		err = statusInvalid(field, "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
+		err = statusInvalid(at.member(field), "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
 	}
 	return err
 }
@@ -126,12 +127,10 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 		Timestamp: m.GetTimestampMicros(),
 		Value:     m.GetValue(),
 	}
-	f, err := family(t, out.Family)
+	err := plainFamily(t, at, "set_cell.family_name", out.Family)
 	switch {
 	case err != nil:
 		return out, err
-	case f.Aggregate != engine.NoAggregate:
-		return out, plainFamily(t, at.member("set_cell.family_name"), out.Family)
 	case s.exceeds(len(out.Qualifier), maxQualifierBytes):
 		return out, s.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
 	case s.exceeds(len(out.Value), maxValueBytes):
@@ -191,18 +190,18 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	}
 	out := make([]engine.RuleReadModifyWrite, len(rules))
 	for i, r := range rules {
-		field := element("rules", i)
-		if err := plainFamily(t, field+".family_name", r.GetFamilyName()); err != nil {
+		at, family, qualifier := listed{"rules", i}, r.GetFamilyName(), r.GetColumnQualifier()
+		if err := plainFamily(t, at, "family_name", family); err != nil {
 			return nil, err
 		}
-		if err := s.checkQualifier(field+".column_qualifier", r.GetColumnQualifier()); err != nil {
-			return nil, err
+		if s.exceeds(len(qualifier), maxQualifierBytes) {
+			return nil, s.checkQualifier(at.member("column_qualifier"), qualifier)
 		}
-		out[i] = engine.RuleReadModifyWrite{Family: r.GetFamilyName(), Qualifier: r.GetColumnQualifier()}
+		out[i] = engine.RuleReadModifyWrite{Family: family, Qualifier: qualifier}
 		switch k := r.GetRule().(type) {
 		case *btpb.ReadModifyWriteRule_AppendValue:
-			if err := s.checkValue(field+".append_value", k.AppendValue); err != nil {
-				return nil, err
+			if s.exceeds(len(k.AppendValue), maxValueBytes) {
+				return nil, s.checkValue(at.member("append_value"), k.AppendValue)
 			}
 			out[i].Append = k.AppendValue
 			if out[i].Append == nil {
@@ -214,7 +213,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 		case *btpb.ReadModifyWriteRule_IncrementAmount:
 			out[i].Increment = k.IncrementAmount
 		default:
-			return nil, statusInvalid(field, "neither append_value nor increment_amount is set")
+			return nil, statusInvalid(at.name(), "neither append_value nor increment_amount is set")
 		}
 	}
 	return out, nil

@@ -60,6 +60,8 @@ type rowBatch struct {
 	latch  int
 	prefix []byte // of the row
 	key    []byte // scratch
+	// What short keys need, in one allocation with the rest.
+	buffers [2][keyBufferBytes]byte
 
 	deletes bool // something was deleted
 	flush   bool // a range was
@@ -72,13 +74,12 @@ type rowBatch struct {
 func (w *rowBatch) begin(t *table, row []byte) {
 	if w.b == nil {
 		w.b = w.d.pebble.NewBatch()
+		w.prefix, w.key = w.buffers[0][:0], w.buffers[1][:0]
 	} else {
 		w.b.Reset()
 	}
-	*w = rowBatch{
-		d: w.d, t: t, b: w.b, latch: w.d.latchOf(t.def.ID, row),
-		prefix: appendRowPrefix(w.prefix[:0], t.def.ID, row), key: w.key[:0],
-	}
+	w.t, w.latch, w.prefix = t, w.d.latchOf(t.def.ID, row), appendRowPrefix(w.prefix[:0], t.def.ID, row)
+	w.deletes, w.flush, w.dead, w.work = false, false, 0, 0
 }
 
 // take returns the batch of what w collected; the caller closes it.

@@ -197,7 +197,8 @@ func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
 	if err != nil {
 		return nil // the rule tells
 	}
-	return appendEscaped(appendOrdinal(nil, f.Ordinal), rules[0].Qualifier)
+	part := make([]byte, 0, ordinalLen+len(rules[0].Qualifier)+terminatorLen)
+	return appendEscaped(appendOrdinal(part, f.Ordinal), rules[0].Qualifier)
 }
 
 // modify works out what rules do, and collects it.

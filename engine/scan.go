@@ -46,7 +46,7 @@ type Scan struct {
 	escaped, escapedQualifier []byte
 
 	// What short keys need, in one allocation with the rest.
-	buffers [5][scanBufferBytes]byte
+	buffers [5][keyBufferBytes]byte
 
 	walk  walk
 	held  heldRow
@@ -56,9 +56,9 @@ type Scan struct {
 	cell  Cell
 }
 
-// scanBufferBytes is the length of the keys of a row up to which a scan takes
-// no memory for each.
-const scanBufferBytes = 48
+// keyBufferBytes is the length of the keys of a row up to which a scan, or a
+// change of the row, takes no memory for each.
+const keyBufferBytes = 48
 
 // useBuffers makes the scan keep keys in itself while they are short.
 func (s *Scan) useBuffers() {
