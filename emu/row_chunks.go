@@ -153,6 +153,9 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 		}
 	}
 	if w.resp == nil {
+		if w.list == nil {
+			w.list = make([]*btpb.ReadRowsResponse_CellChunk, 0, 8)
+		}
 		w.resp, w.list = &btpb.ReadRowsResponse{Chunks: w.list}, nil
 	}
 	w.size += size
@@ -165,7 +168,7 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 	}
 	if len(w.slab) == 0 {
 		// Grow with the message: point reads need one or two.
-		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.GetChunks())), 256))
+		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.GetChunks())), 64))
 	}
 	c := &w.slab[0]
 	w.slab = w.slab[1:]
@@ -194,7 +197,7 @@ func (w *rowChunks) maxBuf() int {
 	if w.sendCopies {
 		return 2 * targetMessageBytes
 	}
-	return 64 << 10
+	return 16 << 10
 }
 
 // flush sends the message that is being filled, if there is one.

@@ -198,7 +198,7 @@ func TestRequest_Allocations(t *testing.T) {
 
 // mostAllocations are the ceilings, by name of the request.
 var mostAllocations = map[string]float64{
-	"Get": 128, "Put": 206, "Put_Conditional": 222, "Put_Plain": 172, "Update_Spread": 305, "Update_Hot": 345,
+	"Get": 110, "Put": 206, "Put_Conditional": 222, "Put_Plain": 172, "Update_Spread": 305, "Update_Hot": 345,
 	"Query": 1200, "Query_Index": 830, "Scan_1MB": 10900, "BatchWrite": 2980, "TransactWrite": 2940,
 }
 

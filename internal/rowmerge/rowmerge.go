@@ -27,8 +27,11 @@ import (
 // reserve: the largest value of a Bigtable.
 const maxReserve = 100 << 20
 
-// maxWidth bounds the cells that a row is given room for before they come.
-const maxWidth = 64
+// The cells that a row is given room for before they come: the first, and at most.
+const (
+	firstWidth = 8
+	maxWidth   = 64
+)
 
 // Cell is a version of a column. Its slices may be those of the response, which
 // nobody changes.
@@ -56,7 +59,7 @@ type Merger[C any] struct {
 	state state
 	cell  Cell // the last of the row, whose family and qualifier go on
 	size  int  // of the value that is in pieces
-	width int  // cells of the last row, at most maxWidth
+	width int  // cells of the last row, at most maxWidth, or firstWidth
 	last  []byte
 	begun bool // there is a last key
 }
@@ -71,7 +74,7 @@ const (
 
 // New returns a Merger of rows in descending order, if reversed, or ascending.
 func New[C any](reversed bool, cell func(Cell) C) *Merger[C] {
-	return &Merger[C]{reversed: reversed, make: cell}
+	return &Merger[C]{reversed: reversed, make: cell, width: firstWidth}
 }
 
 // Merge yields the rows that a response completes, or an error, after which
