@@ -13,7 +13,9 @@
 // Requests are checked in DynamoDB's order and refused with its texts.
 //
 // The write of an item is atomic, its condition holds at that moment, and once
-// it is acknowledged it is in every index of its table. There are no
-// transactions over several items, capacity is counted but never throttled, and
-// signatures are looked at but not verified: this is no access control.
+// it is acknowledged it is in every index of its table. A transaction over
+// several items is done whole or not at all, and nobody reads half of it; what a
+// process that ended in its middle leaves behind, the next that meets it
+// settles. Capacity is counted but never throttled. Signatures are looked at,
+// and verified when Options names the keys: see [Options].
 package facade
