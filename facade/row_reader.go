@@ -81,12 +81,8 @@ func (r rowRead) after(last []byte) rowRead {
 // readRowsOnce is one ReadRows call. It returns the last row yielded, how
 // many there were, and whether yield asked to stop.
 func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.Row, error) bool) (last []byte, n int64, stopped bool, err error) {
-	one := len(r.keys) == 1 && len(r.spans) == 0
-	if !one {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stream, err := s.data.ReadRows(s.outgoing(ctx, r.table), &btpb.ReadRowsRequest{
 		TableName: s.tablePath(r.table),
 		Rows:      rowSet(r.keys, r.spans),
@@ -97,17 +93,9 @@ func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.
 	if err != nil {
 		return nil, 0, false, err
 	}
-	ended := false
-	defer func() {
-		for one && !ended { // a stream that is not canceled is read to its end
-			_, err := stream.Recv()
-			ended = err != nil
-		}
-	}()
 	m := rowmerge.New(r.reverse, mappingCell)
 	for {
 		resp, err := stream.Recv()
-		ended = err != nil
 		if errors.Is(err, io.EOF) {
 			return last, n, false, m.End()
 		}

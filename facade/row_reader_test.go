@@ -14,24 +14,30 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// brokenConn breaks each ReadRows stream after some messages.
+// brokenConn breaks each ReadRows stream after some messages. broken, if it is
+// set, is told when more are asked for.
 type brokenConn struct {
 	grpc.ClientConnInterface
-	after int
+	after  int
+	broken func()
 }
 
 func (c *brokenConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &brokenStream{stream, c.after}, err
+	return &brokenStream{stream, c.after, c.broken}, err
 }
 
 type brokenStream struct {
 	grpc.ClientStream
-	left int
+	left   int
+	broken func()
 }
 
 func (s *brokenStream) RecvMsg(m any) error {
 	if s.left--; s.left < 0 {
+		if s.broken != nil {
+			s.broken()
+		}
 		return status.Error(codes.Unavailable, "broken by the test")
 	}
 	return s.ClientStream.RecvMsg(m)
@@ -54,7 +60,7 @@ func TestRowReader_Resume(t *testing.T) {
 	}
 	cond := mapping.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
-		s.data = btpb.NewBigtableClient(&brokenConn{conn, 3})
+		s.data = btpb.NewBigtableClient(&brokenConn{conn, 3, nil})
 		got, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, nil))
 		if !forward {
 			slices.Reverse(got)
@@ -63,9 +69,37 @@ func TestRowReader_Resume(t *testing.T) {
 			t.Errorf("forward %v: %v (-want +got):\n%s", forward, err, d)
 		}
 	}
-	s.data = btpb.NewBigtableClient(&brokenConn{conn, 0})
+	s.data = btpb.NewBigtableClient(&brokenConn{conn, 0, nil})
 	if _, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
+	}
+	s.data = btpb.NewBigtableClient(conn)
+}
+
+// A row that has come is not kept waiting for the end of its stream, which a
+// dead connection may never bring.
+func TestRowReader_OneRow(t *testing.T) {
+	t.Parallel()
+	conn := backends["emu"](t)
+	s := openStore(t, testOptions(conn))
+	def := newTable(t, s, tableDef{Name: "one", Key: testSchemas["S"]})
+	if err := put(t.Context(), s, def, attr.Item{"p": attr.String("p")}); err != nil {
+		t.Fatal(err)
+	}
+	s.data = btpb.NewBigtableClient(&brokenConn{conn, 1, func() { t.Error("the stream was read on behind the row") }})
+	var keys [][]byte
+	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.catalog, spans: []mapping.Span{{}}, limit: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, row.Key)
+		break
+	}
+	if len(keys) != 1 {
+		t.Fatal("the catalog has no row")
+	}
+	if row, err := s.readRow(t.Context(), s.o.catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
+		t.Errorf("got %d cells, %v", len(row.Cells), err)
 	}
 	s.data = btpb.NewBigtableClient(conn)
 }

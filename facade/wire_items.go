@@ -80,7 +80,7 @@ func (m *pageMemory) take() []byte {
 // detached is an answer that its caller may keep: b, or a copy where the memory
 // of b is for other pages.
 func (m *pageMemory) detached(b []byte) []byte {
-	if cap(b) < leastPageMemory {
+	if cap(b) < leastPageMemory || cap(b) > mostPageMemory {
 		return b
 	}
 	defer m.giveBack(b)
