@@ -14,8 +14,9 @@
 //
 // The write of an item is atomic, its condition holds at that moment, and once
 // it is acknowledged it is in every index of its table. A transaction over
-// several items is done whole or not at all, and nobody reads half of it; what a
-// process that ended in its middle leaves behind, the next that meets it
-// settles. Capacity is counted but never throttled. Signatures are looked at,
+// several items is done whole or not at all; what a process that ended in its
+// middle leaves behind, the next that meets it settles. TransactGetItems reads
+// all of it or nothing; Query, Scan, BatchGetItem and native reads may meet some
+// of its items before and others after it. Capacity is counted but never throttled. Signatures are looked at,
 // and verified when Options names the keys: see [Options].
 package facade
