@@ -289,6 +289,9 @@ func TestCrash_Open(t *testing.T) {
 		check("closed", want)
 	}
 	t.Logf("%d crashes", crashes)
+	if crashes < 500 {
+		t.Errorf("the disk crashed %d times, want 500 and more", crashes)
+	}
 }
 
 func TestOpen_Locked(t *testing.T) {

@@ -276,6 +276,7 @@ func (s *Scan) rowBefore() bool {
 	if s.holds {
 		return s.it.Valid()
 	}
+	s.walk.counted = false
 	return s.it.SeekLT(s.prefix)
 }
 
@@ -569,7 +570,7 @@ func (s *Scan) Rewind() {
 		return
 	}
 	s.target = append(s.target[:0], s.prefix...)
-	s.at, s.has = atSeek, false
+	s.at, s.has, s.walk.counted = atSeek, false, false
 	if s.rules != nil {
 		s.rules.begin()
 	}
@@ -603,7 +604,7 @@ func (s *Scan) Close() error {
 // written once. Nothing but speed depends on it.
 type walk struct {
 	hot     bool
-	counted bool   // steps and calls are up to date: the row before was walked to its end
+	counted bool   // steps and calls are up to date: nothing moved since the row before was walked to its end
 	steps   int    // internal steps of the iterator when the row began
 	calls   int    // and calls that caused them
 	seek    []byte // scratch
