@@ -416,12 +416,14 @@ func checkDir(dir string, fs vfs.FS) error {
 }
 
 // The sizes below were measured together. The cache is charged for two
-// memtables, so that a cache no larger than them caches nothing. Memtables come
-// to be as large as this step by step, and the last one that was written to a
-// file is kept for the next: a store that is written for long holds two.
+// memtables, so that a cache no larger than them caches nothing; what is beyond
+// them holds a table of 5,000 items with an index, whose blocks would be copied
+// from files for each read otherwise. Memtables come to be as large as this step
+// by step, and the last one that was written to a file is kept for the next: a
+// store that is written for long holds two.
 const (
 	memTableBytes = 8 << 20
-	cacheBytes    = 4 << 20 // beyond the memtables
+	cacheBytes    = 16 << 20 // beyond the memtables
 	blockBytes    = 8 << 10
 )
 
