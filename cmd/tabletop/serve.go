@@ -318,8 +318,8 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 const (
 	heapGrowthBytes   = 12 << 20
 	heapGrowthPercent = 25
-	// leastHeapBytes is the heap that package runtime grows by a percentage of, if
-	// less is in use.
+	// leastHeapBytes is, times the percentage, the heap below which package runtime
+	// does not collect.
 	leastHeapBytes = 4 << 20
 )
 
@@ -332,14 +332,28 @@ func paceHeap() {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		return
 	}
-	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	scanned := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	var pace func(struct{})
 	pace = func(struct{}) {
-		metrics.Read(inUse)
-		debug.SetGCPercent(heapGrowthPercent + 100*heapGrowthBytes/int(max(inUse[0].Value.Uint64(), leastHeapBytes)))
+		metrics.Read(scanned)
+		live, stacks, globals := scanned[0].Value.Uint64(), scanned[1].Value.Uint64(), scanned[2].Value.Uint64()
+		debug.SetGCPercent(gcPercent(live, stacks+globals))
 		runtime.AddCleanup(new(*byte), pace, struct{}{}) // what nobody holds goes with the next collection
 	}
 	pace(struct{}{})
+}
+
+// gcPercent returns the GOGC by which a heap with live bytes in use grows as the
+// constants say, where roots is the size of stacks and global variables. Package
+// runtime collects a heap of live + (live+roots)*GOGC/100 bytes, and none below
+// leastHeapBytes*GOGC/100.
+func gcPercent(live, roots uint64) int {
+	growth := heapGrowthBytes + live*heapGrowthPercent/100
+	percent := 100 * (live + growth) / leastHeapBytes
+	if scanned := live + roots; scanned > 0 {
+		percent = min(percent, 100*growth/scanned)
+	}
+	return int(max(percent, 1)) // 0 would collect always
 }
 
 func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
