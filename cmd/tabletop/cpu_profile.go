@@ -1,9 +1,15 @@
 package main
 
-import "runtime/pprof"
+import (
+	"fmt"
+	"io"
+	"runtime/pprof"
+)
 
 // startCPUProfile profiles the process until stop, which puts the profile in
-// its place. The file is whole or, of a process that is killed, not there.
+// its place. The file is whole or not there: of one that cannot be written stop
+// returns why, and a process that is killed leaves what it had written beside it,
+// as FILE.*.
 func startCPUProfile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
@@ -12,12 +18,33 @@ func startCPUProfile(file string) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := pprof.StartCPUProfile(w); err != nil {
+	written := &errorKeeper{w: w}
+	if err := pprof.StartCPUProfile(written); err != nil {
 		w.drop()
 		return nil, err
 	}
 	return func() error {
 		pprof.StopCPUProfile()
+		if written.err != nil {
+			w.drop()
+			return fmt.Errorf("%s: the profile is lost: %w", file, written.err)
+		}
 		return w.keep()
 	}, nil
+}
+
+// errorKeeper is a writer that remembers its first error, for package pprof, which
+// does not return it.
+type errorKeeper struct {
+	w   io.Writer
+	err error
+}
+
+func (k *errorKeeper) Write(p []byte) (int, error) {
+	if k.err != nil {
+		return 0, k.err
+	}
+	n, err := k.w.Write(p)
+	k.err = err
+	return n, err
 }
