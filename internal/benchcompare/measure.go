@@ -27,6 +27,9 @@ const (
 	null = "null"
 )
 
+// ourProgram is the file of our server.
+const ourProgram = "tabletop"
+
 // A part is a set of workloads that run on servers of their own.
 type part struct {
 	name    string
@@ -87,6 +90,7 @@ type bench struct {
 
 	binaries string // folder of the built programs
 	profiles string // folder for CPU profiles of our server; "" for none, and no peers without
+	profiled int    // how many profiles were begun: each has a file of its own
 	raw      string // file of the harness's results, one JSON line each
 	pinned   bool   // server and client have a core each
 }
@@ -95,11 +99,13 @@ type bench struct {
 // results: all those in the file raw, if it is named. With an error of a part it
 // returns the results of the others.
 func (b *bench) measure(ctx context.Context, names []string, raw string) (*results, error) {
-	scratch, err := os.MkdirTemp("", "benchcompare")
-	if err != nil {
-		return nil, err
+	scratch, err := b.profiles, error(nil) // the program is needed until its profiles are merged
+	if scratch == "" {
+		if scratch, err = os.MkdirTemp("", "benchcompare"); err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(scratch) }()
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
 	b.binaries = filepath.Join(scratch, "bin")
 	if b.raw = raw; raw == "" {
 		b.raw = filepath.Join(scratch, "results.jsonl")
@@ -150,11 +156,12 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 
 // build builds our program, the harness and the peers.
 func (b *bench) build(ctx context.Context, names []string) error {
-	pgo := "cmd/tabletop/serve.pgo" // as it is shipped: see the Makefile
+	how := []string{"-pgo=cmd/tabletop/serve.pgo"} // as it is shipped: see the Makefile
 	if b.profiles != "" {
-		pgo = "off" // a profile does not depend on the one before
+		how = []string{"-pgo=off", "-trimpath"} // a profile depends on none before, and names no folder of this machine
 	}
-	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", "build", "-pgo="+pgo, "-o", filepath.Join(b.binaries, "tabletop"), "./cmd/tabletop"); err != nil {
+	how = append(how, "-o", filepath.Join(b.binaries, ourProgram), "./cmd/tabletop")
+	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", append([]string{"build"}, how...)...); err != nil {
 		return err
 	}
 	if err := b.command(ctx, b.harness, nil, "go", "build", "-o", filepath.Join(b.binaries, "bench"), "."); err != nil {
@@ -256,15 +263,16 @@ func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 	case dynoxide:
 		return []string{filepath.Join(b.cache, "bin", "dynoxide"), "serve", "--port", port, "--log", "quiet"}
 	}
-	argv := []string{filepath.Join(b.binaries, "tabletop"), "serve", "--bigtable", addr, "--dynamodb", "off"}
+	argv := []string{filepath.Join(b.binaries, ourProgram), "serve", "--bigtable", addr, "--dynamodb", "off"}
 	if dynamoDB {
-		argv = []string{filepath.Join(b.binaries, "tabletop"), "serve", "--dynamodb", addr, "--bigtable", "off"}
+		argv = []string{filepath.Join(b.binaries, ourProgram), "serve", "--dynamodb", addr, "--bigtable", "off"}
 	}
 	if server == oursOnDisk {
 		argv = append(argv, "--data", data)
 	}
 	if b.profiles != "" {
-		argv = append(argv, "--cpu-profile", filepath.Join(b.profiles, port+".prof"))
+		b.profiled++
+		argv = append(argv, "--cpu-profile", filepath.Join(b.profiles, strconv.Itoa(b.profiled)+".prof"))
 	}
 	return argv
 }

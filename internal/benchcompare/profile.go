@@ -8,8 +8,13 @@ import (
 )
 
 // profile runs parts against our server alone, and writes a CPU profile of all
-// its runs to a file, by which the compiler can optimize: see `make pgo`.
+// its runs to a file, by which the compiler can optimize: see `make pgo`. The
+// profile names no folder of this machine: the program is built with -trimpath, and
+// pprof takes the program's own name from its arguments.
 func (b *bench) profile(ctx context.Context, parts []string, file string) (err error) {
+	if file, err = filepath.Abs(file); err != nil {
+		return err
+	}
 	if b.profiles, err = os.MkdirTemp("", "benchcompare-profiles"); err != nil {
 		return err
 	}
@@ -21,5 +26,6 @@ func (b *bench) profile(ctx context.Context, parts []string, file string) (err e
 	if err != nil {
 		return err
 	}
-	return b.command(ctx, ".", nil, "go", append([]string{"tool", "pprof", "-proto", "-output", file}, runs...)...)
+	merge := []string{"tool", "pprof", "-symbolize", "none", "-proto", "-output", file, ourProgram}
+	return b.command(ctx, b.binaries, nil, "go", append(merge, runs...)...)
 }
