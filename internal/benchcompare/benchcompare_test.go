@@ -36,7 +36,7 @@ func TestReport(t *testing.T) {
 		`{"target":"ours","workload":"startup","p50_us":9}`,
 		`{"target":"dynoxide","workload":"startup","p50_us":3}`,
 		`{"target":"ours","workload":"migrate/100","rss_mb":300}`,
-		`{"target":"benchcompare","note":"go run this","seconds":61}`,
+		`{"target":"benchcompare","note":"go run this","seconds":61,"date":"2026-11-01"}`,
 		`{"target":"benchcompare","note":"go run that","seconds":60}`,
 	}
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Medians of 1 to 3 repetitions",
-		"\n    go run this\n    go run that\n\nIt took 2m1s.",
+		"\n    go run this # 2026-11-01\n    go run that # undated\n\nIt took 2m1s.",
 		"| what | ours | compared with | floor | ratio | target |  |\n|---|---|---|---|---|---|---|\n",
 		"| read/c1, p50 | 70 | cbtemulator 120 |  | 0.583 | ≤ 1 | holds |",
 		"| load/100000, rate | 1100 | cbtemulator 1000 |  | 1.1 | ≥ 1.2 | **missed** |",

@@ -148,7 +148,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 		}
 	}
 	if took := elapsed(); ran {
-		failed = append(failed, appendResults(b.raw, []result{{Target: thisProgram, Note: b.line, Seconds: took.Seconds()}}))
+		failed = append(failed, appendResults(b.raw, []result{{Target: thisProgram, Note: b.line, Seconds: took.Seconds(), Date: today()}}))
 	}
 	rs, err := readResults(b.raw)
 	return rs, errors.Join(append(failed, err)...)

@@ -37,14 +37,13 @@ func notesOf(file string) (string, error) {
 func report(rs *results, b *bench) (text string, missed int) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# Performance\n\n")
-	today := time.Now().UTC().Format(time.DateOnly) //nolint:forbidigo // the report's date
-	fmt.Fprintf(&w, "Measured on %s on %s/%s: %d × %s, %s. Server and client have a core each: %t.\n",
-		today, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cmp.Or(processor(), "cores"), runtime.Version(), b.pinned)
+	fmt.Fprintf(&w, "Measured on %s/%s: %d × %s, %s. Server and client have a core each: %t.\n",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cmp.Or(processor(), "cores"), runtime.Version(), b.pinned)
 	fmt.Fprintf(&w, "Medians of %s repetitions, in which each server worked in turn; %d rows of 1 KB, growth over tables of %s rows; %d items, exports of %s items.\n\n",
 		rs.repetitions(), b.rows, b.growth, b.items, b.migration)
 	took := time.Duration(0)
 	for _, r := range rs.commands {
-		fmt.Fprintf(&w, "    %s\n", r.Note)
+		fmt.Fprintf(&w, "    %s # %s\n", r.Note, cmp.Or(r.Date, "undated"))
 		took += time.Duration(r.Seconds * float64(time.Second))
 	}
 	fmt.Fprintf(&w, "\nIt took %s. Names of workloads are the load harness's, with those of one row at other degrees of concurrency (cN) added; go/… are the project's own benchmarks, migrate/… is `tabletop migrate verify`.\n", took.Round(time.Second))

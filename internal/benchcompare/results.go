@@ -37,10 +37,11 @@ type result struct {
 	ServerUs float64 `json:"server_cpu_us"`
 	Errors   int     `json:"errors"`
 	Note     string  `json:"note"`
+	Date     string  `json:"date,omitempty"` // of a command: the day on which it ended
 }
 
 // results holds the repetitions of each workload on each server, and which
-// commands measured them, as Note says, in how many Seconds.
+// commands measured them, as Note says, in how many Seconds and on which Date.
 type results struct {
 	runs     map[point][]result
 	commands []result
@@ -146,6 +147,11 @@ func appendResults(file string, rs []result) error {
 		err = errors.Join(err, lines.Encode(r))
 	}
 	return errors.Join(err, f.Close())
+}
+
+// today is the day of what is measured now.
+func today() string {
+	return time.Now().UTC().Format(time.DateOnly) //nolint:forbidigo // what is measured is dated
 }
 
 // stopwatch begins to measure, and returns how long it has.
