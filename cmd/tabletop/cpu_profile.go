@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"runtime/pprof"
 )
 
@@ -18,7 +17,7 @@ func startCPUProfile(file string) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	written := &errorKeeper{w: w}
+	written := &output{Writer: w} // package pprof returns no error of its writer
 	if err := pprof.StartCPUProfile(written); err != nil {
 		w.drop()
 		return nil, err
@@ -31,20 +30,4 @@ func startCPUProfile(file string) (stop func() error, err error) {
 		}
 		return w.keep()
 	}, nil
-}
-
-// errorKeeper is a writer that remembers its first error, for package pprof, which
-// does not return it.
-type errorKeeper struct {
-	w   io.Writer
-	err error
-}
-
-func (k *errorKeeper) Write(p []byte) (int, error) {
-	if k.err != nil {
-		return 0, k.err
-	}
-	n, err := k.w.Write(p)
-	k.err = err
-	return n, err
 }
