@@ -17,6 +17,7 @@
 // several items is done whole or not at all; what a process that ended in its
 // middle leaves behind, the next that meets it settles. TransactGetItems reads
 // all of it or nothing; Query, Scan, BatchGetItem and native reads may meet some
-// of its items before and others after it. Capacity is counted but never throttled. Signatures are looked at,
-// and verified when Options names the keys: see [Options].
+// of its items before and others after it. Capacity is counted but never
+// throttled. Signatures are looked at, and verified when Options names the keys:
+// see [Options].
 package facade
