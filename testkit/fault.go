@@ -3,6 +3,7 @@ package testkit
 import (
 	"bytes"
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -90,9 +91,9 @@ func Times(n int) FaultOption { return func(f *Fault) { f.times = n } }
 // Skip lets the first n calls that a fault would strike pass.
 func Skip(n int) FaultOption { return func(f *Fault) { f.skip = n } }
 
-// WithProbability lets a fault strike each call with probability p. The draws
-// begin at [WithSeed] for every fault by itself: the same calls in the same
-// order meet the same faults.
+// WithProbability lets a fault strike each call with probability p, from 0 to
+// 1. The draws begin at [WithSeed] for every fault by itself: the same calls in
+// the same order meet the same faults.
 func WithProbability(p float64) FaultOption { return func(f *Fault) { f.probability = p } }
 
 // Applied lets Env.Fail lose the answer instead of the request: what the call
@@ -165,10 +166,8 @@ func (f *Fault) Remove() { f.set.remove(f) }
 
 func (e *Env) addFault(f *Fault, opts []FaultOption) *Fault {
 	e.tb.Helper()
-	f.set, f.times, f.probability = e.faults, -1, 1
-	for _, o := range opts {
-		o(f)
-	}
+	f.set = e.faults
+	e.apply(opts, f)
 	if f.item != nil {
 		e.tb.Fatalf("testkit: OnItem is an option of faults of DynamoDB")
 	}
@@ -180,6 +179,18 @@ func (e *Env) addFault(f *Fault, opts []FaultOption) *Fault {
 	}
 	e.faults.add(f)
 	return f
+}
+
+// apply lets the options narrow a fault that strikes every call.
+func (e *Env) apply(opts []FaultOption, f *Fault) {
+	e.tb.Helper()
+	f.times, f.probability = -1, 1
+	for _, o := range opts {
+		o(f)
+	}
+	if p := f.probability; p < 0 || p > 1 || math.IsNaN(p) {
+		e.tb.Fatalf("testkit: WithProbability(%v): want a probability from 0 to 1", p)
+	}
 }
 
 // knownMethod tells whether a method is one of the server's.

@@ -116,10 +116,11 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 	if failureAnswers[failure].code == "" {
 		e.tb.Fatalf("testkit: FailDynamoDB(%q): no failure has the number %d", operation, failure)
 	}
+	f := e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
 	if operation != "*" && !failure.meets(operation) {
 		e.tb.Fatalf("testkit: FailDynamoDB: %s never meets a %s", operation, failureAnswers[failure].code)
 	}
-	return e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
+	return f
 }
 
 // Unprocessed lets a BatchWriteItem or BatchGetItem come back with entries that
@@ -172,10 +173,8 @@ func OnItem(key map[string]types.AttributeValue) FaultOption {
 
 func (e *Env) addDynamoDBFault(f *Fault, opts []FaultOption) *Fault {
 	e.tb.Helper()
-	f.set, f.times, f.probability = e.dynamo.faults, -1, 1
-	for _, o := range opts {
-		o(f)
-	}
+	f.set = e.dynamo.faults
+	e.apply(opts, f)
 	if f.method != "*" && !slices.ContainsFunc(facade.Operations(), func(op facade.OperationInfo) bool { return op.Name == f.method }) {
 		e.tb.Fatalf("testkit: no DynamoDB operation is named %q", f.method)
 	}

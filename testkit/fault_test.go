@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -488,6 +489,13 @@ func TestFaults_Misuse(t *testing.T) {
 		"time moves forward":                 func(e *testkit.Env) { e.Advance(-1) },
 		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
 		"Applied is an option of Fail":       func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
+		"WithProbability(10)":                func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
+		"WithProbability(-0.1)":              func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
+		"WithProbability(NaN)":               func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
+		`no DynamoDB operation is named "Put"`: func(e *testkit.Env) {
+			e.FailDynamoDB("Put", testkit.TransactionConflict)
+		},
+		"GetItem never meets": func(e *testkit.Env) { e.FailDynamoDB("GetItem", testkit.TransactionConflict) },
 	} {
 		got := failure(t, func(tb testing.TB) {
 			tb.Helper()
