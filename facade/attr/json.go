@@ -86,7 +86,7 @@ const (
 	wantBoolean = "boolean"
 	wantArray   = "array"
 	wantObject  = "object"
-	wantValue   = "object with a type tag"
+	wantValue   = `object with a type tag, such as {"S": "a"}`
 )
 
 // within puts a step before the path of an error.

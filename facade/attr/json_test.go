@@ -84,7 +84,7 @@ func TestUnmarshalItem_Refused(t *testing.T) {
 		{`{"a":{"S":"x","S":"y"}}`, DuplicateName, "Item.a: member name \"S\" appears twice", serialization},
 		{`[]`, WrongToken, "Item: want a JSON object, found array", serialization + "Unrecognized collection type java.util.Map<java.lang.String, com.amazonaws.dynamodb.v20120810.AttributeValue>"},
 		{`"x"`, WrongToken, "Item: want a JSON object, found string", serialization + "Unexpected field type"},
-		{`{"a":"x"}`, WrongToken, "Item.a: want a JSON object with a type tag, found string", serialization + "Unexpected value type in payload"},
+		{`{"a":"x"}`, WrongToken, "Item.a: want a JSON object with a type tag, such as {\"S\": \"a\"}, found string", serialization + "Unexpected value type in payload"},
 		{`{"a":[]}`, WrongToken, "", serialization + "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue"},
 		{`{"a":{"S":1}}`, WrongToken, "Item.a: S wants a JSON string, found number", serialization + "NUMBER_VALUE cannot be converted to String"},
 		{`{"a":{"N":1.5}}`, WrongToken, "", serialization + "DECIMAL_VALUE cannot be converted to String"},
