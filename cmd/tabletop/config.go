@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
@@ -45,9 +47,9 @@ func (c *configFile) Validate(app *kong.Application) error {
 	if err != nil {
 		return err
 	}
-	for name := range c.values {
+	for _, name := range slices.Sorted(maps.Keys(c.values)) {
 		if !known[name] {
-			return fmt.Errorf("%s: %q is not a flag of any command", c.file, name)
+			return fmt.Errorf("%s: %q is not a flag of any command; expected one of them, without the dashes before it", c.file, name)
 		}
 	}
 	return nil
@@ -67,6 +69,9 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	case map[string]any:
 		return nil, fmt.Errorf("%s: %q is a map; a flag's value or a list of them is expected", c.file, flag.Name)
 	case []any:
+		if !flag.IsSlice() {
+			return nil, fmt.Errorf("%s: %q is a list; one value is expected", c.file, flag.Name)
+		}
 		return v, nil
 	default:
 		return fmt.Sprint(v), nil

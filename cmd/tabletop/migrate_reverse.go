@@ -89,7 +89,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 		for _, warning := range r.Warnings {
 			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
 		}
-		_, _ = fmt.Fprintf(p.stdout, "%s: %d items of %d rows in %d files\n", r.Dir, r.Items, r.Rows, r.Files)
+		_, _ = fmt.Fprintln(p.stdout, r)
 	}
 	return nil
 }

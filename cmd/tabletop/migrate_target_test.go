@@ -97,7 +97,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	run(exitEqual, "0 differences", with([]string{"verify", "--against", address}, named, source)...)
 	run(exitDifferences, "MissingRow", with([]string{"verify", "--against", address, "--ca", cert, "--token-file", token, "--source", another(t, dir, address, cert, token, source), "--mapping", mapping})...)
 
-	run(exitEqual, "2 items of 2 rows in 1 files", with([]string{"reverse", "--target", target, "--mapping", mapping, "-o", filepath.Join(dir, "back"), "--export-time", "2010-01-01T00:00:00Z"}, connect)...)
+	run(exitEqual, "2 items of 2 rows in 1 file\n", with([]string{"reverse", "--target", target, "--mapping", mapping, "-o", filepath.Join(dir, "back"), "--export-time", "2010-01-01T00:00:00Z"}, connect)...)
 	run(exitEqual, "0 differences", with([]string{"verify", "--against", target, "--source", filepath.Join(dir, "back"), "--mapping", mapping}, connect)...)
 	run(exitEqual, "0 differences", with([]string{"diff", filepath.Join(dir, "back"), target + "/tables/items", "--mapping", mapping}, connect)...)
 	run(exitEqual, "2 rows, 0 differences", with([]string{"diff", target + "/tables/items", target + "/tables/items"}, connect)...)
