@@ -37,6 +37,9 @@ func compileRegex(pattern []byte) (*regex, error) {
 	if len(pattern) > hardMaxRegexp {
 		return nil, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
 	}
+	if re := compileLiteral(pattern); re != nil && re.instructions <= hardMaxInstructions {
+		return re, nil
+	}
 	src, err := escapeRegex(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
@@ -57,12 +60,6 @@ func compileRegex(pattern []byte) (*regex, error) {
 	}
 	if prefix, complete := bare.LiteralPrefix(); complete {
 		return &regex{prefix: []byte(prefix), isLiteral: true, instructions: size}, nil
-	}
-	if prefix, ok := literalBefore(src, `\C*`); ok {
-		return &regex{prefix: prefix, rest: restAnything, instructions: size}, nil
-	}
-	if prefix, ok := literalBefore(src, `.*`); ok {
-		return &regex{prefix: prefix, rest: restLine, instructions: size}, nil
 	}
 	full, err := binaryregexp.Compile(`^(?:` + src + `)$`)
 	if err != nil {
@@ -95,19 +92,56 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// literalBefore returns the bytes that src matches before suffix, if src is a
-// literal followed by suffix and no flag can change what suffix means.
-func literalBefore(src, suffix string) ([]byte, bool) {
-	head, ok := strings.CutSuffix(src, suffix)
-	if !ok || strings.Contains(head, "(?") {
-		return nil, false
+// compileLiteral compiles what most filters are, a quoted text or one before
+// \C* or .*, without a parser; it returns nil for all else.
+func compileLiteral(pattern []byte) *regex {
+	if text, ok := literal(pattern); ok {
+		return &regex{prefix: text, isLiteral: true, instructions: len(text)}
 	}
-	re, err := binaryregexp.Compile(head)
-	if err != nil {
-		return nil, false
+	if head, ok := bytes.CutSuffix(pattern, []byte(`\C*`)); ok {
+		if text, ok := literal(head); ok {
+			return &regex{prefix: text, rest: restAnything, instructions: len(text) + 2}
+		}
 	}
-	literal, complete := re.LiteralPrefix()
-	return []byte(literal), complete
+	if head, ok := bytes.CutSuffix(pattern, []byte(`.*`)); ok {
+		if text, ok := literal(head); ok {
+			return &regex{prefix: text, rest: restLine, instructions: len(text) + 2}
+		}
+	}
+	return nil
+}
+
+// literal returns the only text that a pattern matches, if it has nothing but
+// bytes that stand for themselves, bytes quoted by a backslash and \Q…\E.
+func literal(pattern []byte) ([]byte, bool) {
+	text := make([]byte, 0, len(pattern))
+	for len(pattern) > 0 {
+		c := pattern[0]
+		pattern = pattern[1:]
+		if strings.IndexByte(`.+*?()|[]{}^$`, c) >= 0 {
+			return nil, false
+		}
+		if c != '\\' {
+			text = append(text, c)
+			continue
+		}
+		if len(pattern) == 0 {
+			return nil, false
+		}
+		c = pattern[0]
+		pattern = pattern[1:]
+		switch {
+		case c == 'Q':
+			quoted, after, _ := bytes.Cut(pattern, []byte(`\E`))
+			text = append(text, quoted...)
+			pattern = after
+		case isLetterOrDigit(c): // \d, \x41, \1, \C
+			return nil, false
+		default:
+			text = append(text, c)
+		}
+	}
+	return text, true
 }
 
 // match evaluates the expression and accounts for it in r, whose error says
@@ -219,9 +253,13 @@ func isCountTooLong(s []byte) bool {
 }
 
 func writeLiteral(b *strings.Builder, c byte) {
-	if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+	if isLetterOrDigit(c) {
 		b.WriteByte(c)
 		return
 	}
 	fmt.Fprintf(b, `\x%02x`, c)
+}
+
+func isLetterOrDigit(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }

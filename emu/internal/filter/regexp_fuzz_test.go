@@ -45,6 +45,8 @@ func FuzzRegexp(f *testing.F) {
 		{`a{1,1000000000}`, "a{1,1000000000}"},
 		{`a{999999999}`, "a"},
 		{`\400`, "x"},
+		{`a\_\.\*.*`, "a_.*b"},
+		{`\Qa.\Eb\\\C*`, "a.b\\\n"},
 	} {
 		f.Add([]byte(seed.pattern), []byte(seed.input))
 	}
