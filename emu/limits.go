@@ -70,7 +70,7 @@ const (
 	// streamWorkers is the number of goroutines that answer calls from a wire
 	// one after the other. Their stacks have grown already, which is a tenth of
 	// a small call's time; calls beyond them get goroutines of their own.
-	streamWorkers = 16
+	streamWorkers = 64
 	// streamWindowBytes and connWindowBytes are how much of a request, and of
 	// all requests of a connection, may be under way before the server has read
 	// it. They are fixed: to find out better ones, gRPC has every request
