@@ -44,8 +44,8 @@ meta: ## 100,000 random operations on the engine and on its model
 	$(GO) test ./internal/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
-bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run)
-	$(GO) run ./internal/benchcompare -out docs/performance.md
+bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
+	$(GO) run ./internal/benchcompare $(if $(HARNESS),-harness $(HARNESS)) -out docs/performance.md
 
 FUZZTIME ?= 30s
 FUZZ     ?= .
@@ -56,8 +56,9 @@ FUZZ     ?= .
 # their goroutines happen to do.
 .PHONY: fuzz
 fuzz: ## all fuzz targets, each for FUZZTIME (30s) or so many execs (100000x); FUZZ=regexp chooses
-	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | grep -E '$(FUZZ)' | sort | \
-	while read -r dir name; do \
+	@targets=$$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | grep -E '$(FUZZ)' | sort); \
+	[ -n "$$targets" ] || { echo "no fuzz target matches FUZZ='$(FUZZ)' (in a regexp, make reads \$$\$$ as one dollar)" >&2; exit 1; }; \
+	echo "$$targets" | while read -r dir name; do \
 		echo "== $$dir $$name"; \
 		$(GO) test "$$dir" -gcflags=./...=-d=libfuzzer -run "^$$name\$$" -v -timeout 0 -args -test.fuzz "^$$name\$$" \
 			-test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 20x -test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/$$($(GO) list "$$dir")" </dev/null || exit 1; \
