@@ -17,7 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/tabletop-emu/tabletop/emu"
@@ -25,6 +28,8 @@ import (
 )
 
 const (
+	// target names the server in this process. Nobody looks the name up.
+	target = "passthrough:///tabletop"
 	// maxMessageBytes is what a connection accepts and sends, as the official
 	// clients do against the cloud.
 	maxMessageBytes = 256 << 20
@@ -56,7 +61,6 @@ type Env struct {
 	swept time.Time // when GCBackground last collected in Advance; guarded by gcMu
 
 	mu      sync.Mutex // guards all below: each is started when first asked for
-	bufconn *bufconn.Listener
 	conn    *grpc.ClientConn
 	addr    string
 	http    *http.Server
@@ -70,7 +74,9 @@ func (e *Env) Project() string { return e.config.project }
 // Instance returns the instance that the clients are connected to.
 func (e *Env) Instance() string { return e.config.instance }
 
-// Bigtable returns a data client of its own for the test tb, which ends it.
+// Bigtable returns a data client for the test tb, which ends it. All clients talk
+// over the connection of [Env.Conn]: closing one is seen by its next call, not by
+// those under way or by other clients.
 func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	tb.Helper()
 	client, err := bigtable.NewClientWithConfig(tb.Context(), e.Project(), e.Instance(),
@@ -82,8 +88,8 @@ func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	return client
 }
 
-// BigtableAdmin returns a table-admin client of its own for the test tb, which
-// ends it.
+// BigtableAdmin returns a table-admin client for the test tb, which ends it, as
+// that of [Env.Bigtable].
 func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 	tb.Helper()
 	client, err := bigtable.NewAdminClient(tb.Context(), e.Project(), e.Instance(), option.WithGRPCConn(e.dial(tb)))
@@ -98,12 +104,11 @@ func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 // messages up to 256 MiB. It is shared and ends with the environment.
 func (e *Env) Conn() *grpc.ClientConn {
 	e.tb.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.conn == nil {
-		e.conn = e.dialLocked(e.tb)
+	conn, err := e.connect()
+	if err != nil {
+		e.tb.Fatalf("testkit: %v", err)
 	}
-	return e.conn
+	return conn
 }
 
 // Addr returns the loopback address, host:port, of the Bigtable server, for
@@ -217,33 +222,67 @@ func (e *Env) RunGC() (cellsDeleted int64) {
 	return stats.CellsDeleted
 }
 
-// dial connects to the server in this process. The caller's client closes the
-// connection.
-func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
-	tb.Helper()
+// connect returns the connection of Conn.
+func (e *Env) connect() (*grpc.ClientConn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.dialLocked(tb)
-}
-
-func (e *Env) dialLocked(tb testing.TB) *grpc.ClientConn {
-	tb.Helper()
-	if e.bufconn == nil {
-		e.bufconn = bufconn.Listen(bufconnBytes)
-		e.serveLocked(e.bufconn)
+	if e.conn != nil {
+		return e.conn, nil
 	}
-	lis := e.bufconn
-	conn, err := grpc.NewClient("passthrough:///tabletop",
+	lis := bufconn.Listen(bufconnBytes)
+	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		// A large buffer spares system calls, of which there are none.
 		grpc.WithReadBufferSize(clientReadBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
+		return nil, err
+	}
+	e.serveLocked(lis)
+	e.conn = conn
+	return conn, nil
+}
+
+// dial returns a connection for one client. The official clients close what they
+// are given, which is why they cannot have that of Conn; but its calls go over
+// that: a second handshake would cost half as much as opening the store.
+func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
+	tb.Helper()
+	shared, err := e.connect()
+	if err != nil {
+		tb.Fatalf("testkit: %v", err)
+	}
+	conn, err := grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(over{shared}.unary),
+		grpc.WithStreamInterceptor(over{shared}.stream))
+	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
 	return conn
 }
+
+// over makes the calls of a connection go over another, as long as it is open. It
+// never connects by itself.
+type over struct{ shared *grpc.ClientConn }
+
+func (o over) unary(ctx context.Context, method string, req, resp any, conn *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if conn.GetState() == connectivity.Shutdown {
+		return errClientClosed
+	}
+	return o.shared.Invoke(ctx, method, req, resp, opts...)
+}
+
+func (o over) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if conn.GetState() == connectivity.Shutdown {
+		return nil, errClientClosed
+	}
+	return o.shared.NewStream(ctx, desc, method, opts...)
+}
+
+// errClientClosed is what gRPC answers to a call over a closed connection.
+var errClientClosed = status.Error(codes.Canceled, "grpc: the client connection is closing")
 
 func (e *Env) listen() net.Listener {
 	e.tb.Helper()
@@ -302,7 +341,7 @@ func (e *Env) closeStore() error {
 	all = errors.Join(all, closing("the Bigtable server", e.emu.Close()))
 	e.serving.Wait()
 	all = errors.Join(all, closing("the store", e.db.Close()))
-	e.db, e.emu, e.conn, e.bufconn = nil, nil, nil, nil
+	e.db, e.emu, e.conn = nil, nil, nil
 	return all
 }
 

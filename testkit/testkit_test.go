@@ -20,7 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/testkit"
@@ -165,6 +167,36 @@ func TestPorts(t *testing.T) {
 	putItem(t, overHTTP, "b")
 	if in, over := countItems(t, env.DynamoDB(t)), countItems(t, overHTTP); in != 2 || over != 2 {
 		t.Errorf("%d items in process, %d over HTTP, want 2 and 2", in, over)
+	}
+}
+
+// TestClients_Close: a closed client refuses calls, and is alone in that.
+func TestClients_Close(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	admin, data, others := env.BigtableAdmin(t), env.Bigtable(t), env.Bigtable(t)
+	table := data.Open("t")
+	m := bigtable.NewMutation()
+	m.Set("f", "q", 1000, []byte("v"))
+	if err := table.Apply(t.Context(), "row", m); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(admin.Close(), data.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, readErr := table.ReadRow(t.Context(), "row")
+	_, listErr := admin.Tables(t.Context())
+	for call, err := range map[string]error{"Apply": table.Apply(t.Context(), "row", m), "ReadRow": readErr, "Tables": listErr} {
+		if status.Code(err) != codes.Canceled {
+			t.Errorf("%s over a closed client: %v, want Canceled", call, err)
+		}
+	}
+	if row, err := others.Open("t").ReadRow(t.Context(), "row"); err != nil || len(row) == 0 {
+		t.Errorf("another client reads %v, %v", row, err)
+	}
+	if tables, err := env.BigtableAdmin(t).Tables(t.Context()); err != nil || len(tables) != 1 {
+		t.Errorf("another client lists %v, %v", tables, err)
 	}
 }
 
