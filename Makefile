@@ -79,7 +79,7 @@ soak: ## 500 clients on both doors for 30 minutes, with faults, under the race d
 MILLION ?= 1000000
 
 .PHONY: million
-million: ## migrate a million synthetic items (MILLION=n) in bounded memory, killed and resumed
+million: ## migrate a million synthetic items (MILLION=n, at least 20000) in bounded memory, killed and resumed
 	$(GO) test ./cmd/tabletop -run 'TestMillion$$' -count=1 -timeout=120m -v -million.items=$(MILLION)
 
 .PHONY: conformance

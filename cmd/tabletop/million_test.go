@@ -19,7 +19,11 @@ import (
 )
 
 // millionItems is how many items TestMillion migrates: `make million` says.
-var millionItems = flag.Int64("million.items", 20_000, "items that the large migration has")
+var millionItems = flag.Int64("million.items", minMillionItems, "items that the large migration has, at least 20,000")
+
+// minMillionItems are as many as a load has to have to be killed in its middle: it
+// notes how far it is every 8 MiB.
+const minMillionItems = 20_000
 
 // maxMillionMemory bounds the memory of a migration, however many items it has.
 const maxMillionMemory = 512 << 20
@@ -115,6 +119,9 @@ func TestMillion(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the memory of a program with the race detector is not the program's")
 	}
+	if *millionItems < minMillionItems {
+		t.Fatalf("-million.items is %d, want at least %d", *millionItems, minMillionItems)
+	}
 	t.Parallel()
 	dir := t.TempDir()
 	items := filepath.Join(dir, "items.jsonl")
@@ -154,7 +161,9 @@ func TestMillion(t *testing.T) {
 				}
 				<-ended
 				look.Stop()
-				killed = checkpointed(t, checkpoint) // it may have gone on since
+				if killed = checkpointed(t, checkpoint); killed == 0 { // it has gone on since
+					t.Fatal("the load ended before it was killed")
+				}
 			}
 		}
 	}
