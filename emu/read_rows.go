@@ -41,8 +41,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetRowsLimit() < 0 {
 		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
-	features := s.clientFeatures(ctx)
-	if req.GetReversed() && !features.GetReverseScans() {
+	if req.GetReversed() && !s.clientFeatures(ctx).GetReverseScans() {
 		return statusNoReverseScans()
 	}
 	program, err := s.compileFilter("filter", table, req.GetFilter())
@@ -52,10 +51,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	r := &rowReader{
 		program: program,
 		out: &rowChunks{
-			send: stream.Send, sendCopies: s.sendCopies, wholeRows: wantsWholeRows(ctx), rowLimitBytes: s.rowLimitBytes(),
+			send: stream.Send, sendCopies: s.sendCopies, wholeRows: func() bool { return wantsWholeRows(ctx) }, rowLimitBytes: s.rowLimitBytes(),
 		},
 		limit:        req.GetRowsLimit(),
-		tellsScanned: features.GetLastScannedRowResponses(),
+		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(rows.Intersect(program.Rows())); ok {
 		scan, err := s.db.Scan(ctx, table.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
@@ -132,8 +131,9 @@ type rowReader struct {
 	program *filter.Program
 	out     *rowChunks
 	limit   int64 // rows; 0 is none
-	// tellsScanned says that the client understands last_scanned_row_key.
-	tellsScanned bool
+	// tellsScanned says that the client understands last_scanned_row_key. Few
+	// reads ask.
+	tellsScanned func() bool
 	// silent counts the rows and cells that were read since the last row that
 	// was returned or told of.
 	silent int64
@@ -176,10 +176,13 @@ func (r *rowReader) read(ctx context.Context, scan *engine.Scan) error {
 // before them again. What was returned goes first: a client that has seen the
 // key takes all rows before it for delivered.
 func (r *rowReader) tellScanned(row []byte, work int64) error {
-	if r.silent += work; !r.tellsScanned || r.silent < scannedPerMessage {
+	if r.silent += work; r.silent < scannedPerMessage {
 		return nil
 	}
 	r.silent = 0
+	if !r.tellsScanned() {
+		return nil
+	}
 	if err := r.out.flush(); err != nil {
 		return err
 	}

@@ -20,8 +20,10 @@ type rowChunks struct {
 	send func(*btpb.ReadRowsResponse) error
 	// sendCopies says that the memory of a message is free again once it is sent.
 	sendCopies bool
-	// wholeRows never ends a message within a row, however large it becomes.
-	wholeRows bool
+	// wholeRows says whether never to end a message within a row, however large it
+	// becomes. The first row asks that does not fit; then it is nil.
+	wholeRows func() bool
+	whole     bool // what it said
 	// rowLimitBytes is the size of a row above which it cannot be read; 0 is
 	// no limit.
 	rowLimitBytes int
@@ -136,6 +138,14 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	return w.cells, err
 }
 
+// keepsWhole reports what wholeRows says.
+func (w *rowChunks) keepsWhole() bool {
+	if w.wholeRows != nil {
+		w.whole, w.wholeRows = w.wholeRows(), nil
+	}
+	return w.whole
+}
+
 // chunk returns a new chunk of at most size bytes. It sends what is there
 // first if the message would grow too large, so that the last chunk of a row
 // is never gone when commit comes.
@@ -147,7 +157,7 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 			return nil, err
 		}
 	}
-	if w.resp != nil && !w.wholeRows && w.size+size > maxRowMessageBytes {
+	if w.resp != nil && w.size+size > maxRowMessageBytes && !w.keepsWhole() {
 		if err := w.flush(); err != nil {
 			return nil, err
 		}

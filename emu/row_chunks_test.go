@@ -48,7 +48,7 @@ func TestRowChunks_WholeRows(t *testing.T) {
 	} {
 		var open int
 		var messages int
-		w := &rowChunks{wholeRows: c.whole, send: func(r *btpb.ReadRowsResponse) error {
+		w := &rowChunks{wholeRows: func() bool { return c.whole }, send: func(r *btpb.ReadRowsResponse) error {
 			messages++
 			if ch := r.GetChunks(); !ch[len(ch)-1].GetCommitRow() {
 				open++

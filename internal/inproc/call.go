@@ -142,6 +142,11 @@ func (cl *call) contextStatus() error {
 	if err := cl.parent.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
+	return closingStatus()
+}
+
+// closingStatus is what the client sees of a call on a closed channel.
+func closingStatus() error {
 	return status.Error(codes.Canceled, "grpc: the client connection is closing")
 }
 

@@ -56,7 +56,7 @@ type Channel struct {
 
 	mu     sync.Mutex // guards closed and calls
 	closed bool
-	calls  map[*call]struct{} // open streams and unary calls in flight
+	calls  map[*call]struct{} // whose handlers run
 	live   sync.WaitGroup     // one for each of calls; Add under mu, before closed
 }
 
@@ -125,8 +125,11 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	if err != nil {
 		return err
 	}
-	cl, err := c.start(ctx, method)
+	cl, err := newCall(ctx, method)
 	if err != nil {
+		return err
+	}
+	if err := c.begin(cl); err != nil {
 		return err
 	}
 	defer c.end(cl)
@@ -164,11 +167,17 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	if sd.ClientStreams || (desc != nil && desc.ClientStreams) {
 		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not carry", method)
 	}
-	cl, err := c.start(ctx, method)
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, closingStatus()
+	}
+	cl, err := newCall(ctx, method)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(c, cl, svc.impl, sd, opts), nil
+	return &clientStream{ch: c, cl: cl, impl: svc.impl, desc: sd, opts: opts}, nil
 }
 
 // lookup splits "/package.Service/Method". Its texts are those of grpc.Server.
@@ -200,28 +209,33 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// start makes the server's side of a call: its context carries the client's
+// newCall makes the server's side of a call: its context carries the client's
 // deadline and cancellation and its outgoing metadata, and none of its values.
-func (c *Channel) start(ctx context.Context, method string) (*call, error) {
+func newCall(ctx context.Context, method string) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
 	cl := &call{method: method, parent: ctx}
 	cl.own, cl.cancel = context.WithCancel(ctx)
 	cl.ctx.Context, cl.ctx.call = cl.own, cl
+	return cl, nil
+}
 
+// begin lets the handler of a call run; end is to follow. It fails on a closed
+// channel.
+func (c *Channel) begin(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		cl.cancel()
-		return nil, status.Error(codes.Canceled, "grpc: the client connection is closing")
+		return closingStatus()
 	}
 	c.calls[cl] = struct{}{}
 	c.live.Add(1)
-	return cl, nil
+	return nil
 }
 
-// end forgets a call whose handler has returned, or never ran.
+// end forgets a call whose handler has returned.
 func (c *Channel) end(cl *call) {
 	cl.cancel()
 	c.mu.Lock()

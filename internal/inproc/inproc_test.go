@@ -491,6 +491,35 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 }
 
+// TestShortRead_Left: the handler of a read of one row has returned once its first
+// message is there. A client that leaves then leaves nothing behind that is to
+// be ended.
+func TestShortRead_Left(t *testing.T) {
+	t.Parallel()
+	ch := open(t, newService(), inproc.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var told []string
+	req := &btpb.ReadRowsRequest{RowsLimit: 2, Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0")}}}
+	stream, err := btpb.NewBigtableClient(ch).ReadRows(ctx, req, grpc.OnFinish(func(err error) { told = append(told, describe(err)) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"<nil>"}, told); diff != "" {
+		t.Errorf("told of the end of the handler (-want +got):\n%s", diff)
+	}
+	cancel()
+	if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
+		t.Errorf("a message after the client has left: %v", err)
+	}
+	if len(told) != 1 {
+		t.Errorf("told of the end %d times", len(told))
+	}
+}
+
 // TestClose_Waits checks that no handler runs once Close has returned: neither
 // that of a stream whose reader has left, nor that of one who still reads.
 func TestClose_Waits(t *testing.T) {

@@ -25,24 +25,18 @@ type clientStream struct {
 	impl any
 	opts []grpc.CallOption
 
-	mu      sync.Mutex  // held while the coroutine runs or is stopped; guards all below
-	release func() bool // detaches the stream from its context
+	mu      sync.Mutex // held while the handler runs or is stopped; guards all below
 	req     proto.Message
+	running bool        // the handler has begun, and not returned
+	release func() bool // detaches a coroutine from its context
 	next    func() (proto.Message, bool)
 	stop    func()
 	peeked  proto.Message   // read ahead by Header
 	short   []proto.Message // what a handler sent that ran at once
+	told    bool            // the client's options were, of the end
 	done    bool
 	err     error // why the stream ended; io.EOF after success
 	handler error // what the handler returned
-}
-
-func newStream(ch *Channel, cl *call, impl any, desc *grpc.StreamDesc, opts []grpc.CallOption) *clientStream {
-	s := &clientStream{ch: ch, cl: cl, impl: impl, desc: desc, opts: opts}
-	s.mu.Lock() // abandon may run at once and must find release
-	defer s.mu.Unlock()
-	s.release = context.AfterFunc(cl.own, s.abandon)
-	return s
 }
 
 // abandon ends the handler of a stream whose context has ended.
@@ -111,7 +105,7 @@ func (s *clientStream) RecvMsg(m any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cl.ended() && !s.done {
+	if s.leftLocked() && !s.done {
 		s.finishLocked(s.cl.contextStatus())
 	}
 	msg := s.peeked
@@ -131,28 +125,78 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 		return nil, s.err
 	}
 	if s.next == nil {
-		if isShort(s.req) {
-			s.run(func(m proto.Message) bool {
-				s.short = append(s.short, m)
-				return true
-			})
-			s.next, s.stop = s.nextShort, func() {}
-		} else {
-			s.next, s.stop = pull.Seq(s.run)
+		if err := s.beginLocked(); err != nil {
+			s.finishLocked(err)
+			return nil, s.err
 		}
 	}
 	msg, ok := s.next()
 	switch {
-	case s.cl.ended():
+	case s.leftLocked():
 		s.finishLocked(s.cl.contextStatus())
 	case ok:
 		return msg, nil
-	case s.handler != nil:
-		s.finishLocked(toStatus(s.handler))
 	default:
-		s.finishLocked(io.EOF)
+		s.finishLocked(s.outcome())
 	}
 	return nil, s.err
+}
+
+// beginLocked lets the handler begin. If its answer is short it returns too:
+// then nothing is left to be ended if the client leaves before it has all.
+func (s *clientStream) beginLocked() error {
+	if err := s.ch.begin(s.cl); err != nil {
+		return err
+	}
+	s.running = true
+	if !isShort(s.req) {
+		s.release = context.AfterFunc(s.cl.own, s.abandon)
+		s.next, s.stop = pull.Seq(s.run)
+		return nil
+	}
+	s.run(func(m proto.Message) bool {
+		s.short = append(s.short, m)
+		return true
+	})
+	s.next = s.nextShort
+	if s.cl.ended() {
+		return s.cl.contextStatus()
+	}
+	s.endLocked()
+	s.tellLocked(s.outcome())
+	return nil
+}
+
+// outcome is what the client sees of a handler that has returned.
+func (s *clientStream) outcome() error {
+	if s.handler != nil {
+		return toStatus(s.handler)
+	}
+	return io.EOF
+}
+
+// leftLocked reports whether the client has left or, while the handler runs, the
+// channel was closed.
+func (s *clientStream) leftLocked() bool {
+	if s.running {
+		return s.cl.ended()
+	}
+	return s.cl.parent.Err() != nil
+}
+
+// endLocked ends the handler, if it runs.
+func (s *clientStream) endLocked() {
+	if s.release != nil {
+		s.release()
+	}
+	s.cl.cancel()
+	if s.stop != nil {
+		s.stop()
+	}
+	if s.running {
+		s.running = false
+		s.ch.end(s.cl)
+	}
 }
 
 // finishLocked ends the stream with err, once.
@@ -161,18 +205,21 @@ func (s *clientStream) finishLocked(err error) {
 		return
 	}
 	s.done, s.err, s.peeked = true, err, nil
-	s.release()
-	s.cl.cancel()
-	if s.stop != nil {
-		s.stop()
+	s.endLocked()
+	s.tellLocked(err)
+}
+
+// tellLocked tells the client's options of the end of the call, once.
+func (s *clientStream) tellLocked(err error) {
+	if s.told {
+		return
 	}
-	s.ch.end(s.cl)
+	s.told = true
 	s.cl.report(s.opts)
 	if errors.Is(err, io.EOF) {
-		finish(s.opts, nil)
-	} else {
-		finish(s.opts, err)
+		err = nil
 	}
+	finish(s.opts, err)
 }
 
 // isShort reports whether the answer to a request is one that its client holds
