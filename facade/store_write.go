@@ -152,8 +152,10 @@ func (l *layout) slots(key attr.Item) ([]slot, error) {
 		if i < 0 {
 			i = len(slots)
 			slots = append(slots, id.slot(loc.Row))
+			slots[i].own = slices.Clip(loc.Own) // the mapping's, to be copied when it grows
+		} else {
+			slots[i].own = append(slots[i].own, loc.Own...)
 		}
-		slots[i].own = append(slots[i].own, loc.Own...)
 		slots[i].shared = slots[i].shared || loc.Shared
 		slots[i].derived = slots[i].derived || loc.Derived
 	}

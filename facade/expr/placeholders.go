@@ -1,7 +1,7 @@
 package expr
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -47,7 +47,7 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 		return nil, newError(msgNamesEmpty)
 	}
 	size := 0
-	for _, key := range slices.Sorted(maps.Keys(names)) {
+	for _, key := range sortedKeys(names) {
 		name := names[key]
 		if !isPlaceholder(key, '#') {
 			return nil, newError(msgNameKey, key)
@@ -63,7 +63,7 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 	if values != nil && len(values) == 0 {
 		return nil, newError(msgValuesEmpty)
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
+	for _, key := range sortedKeys(values) {
 		if !isPlaceholder(key, ':') {
 			return nil, newError(msgValueKey, key)
 		}
@@ -80,6 +80,19 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 		p.usedValues = map[string]bool{}
 	}
 	return p, nil
+}
+
+// sortedKeys returns the keys of m in order. Most requests have none, or few.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // InvalidValue is the error of an expression attribute value that is none:

@@ -1,11 +1,6 @@
 package expr
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/tabletop-emu/tabletop/facade/attr"
-)
+import "github.com/tabletop-emu/tabletop/facade/attr"
 
 // Projection is a parsed projection expression, or any other set of paths. It
 // is immutable.
@@ -132,7 +127,7 @@ func (s *selection) selectFrom(v attr.Value) attr.Value {
 		}
 	case v.Type == attr.L:
 		var kept []attr.Value
-		for _, i := range slices.Sorted(maps.Keys(s.elements)) {
+		for _, i := range sortedKeys(s.elements) {
 			if i >= len(v.List) {
 				break
 			}

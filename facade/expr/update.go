@@ -492,7 +492,7 @@ func (e *edit) editElements(old []attr.Value) []attr.Value {
 			list = append(list, v)
 		}
 	}
-	for _, i := range slices.Sorted(maps.Keys(e.elements)) {
+	for _, i := range sortedKeys(e.elements) {
 		if c := e.elements[i]; i >= len(old) && present(c.value) {
 			list = append(list, c.value)
 		}

@@ -27,6 +27,7 @@ type defaultLayout struct {
 	table    string
 	key      KeySchema
 	keyNames []string // sorted
+	own      []Extent // of every item
 }
 
 // maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
@@ -41,7 +42,7 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
-	l := &defaultLayout{table: sourceTable, key: key}
+	l := &defaultLayout{table: sourceTable, key: key, own: []Extent{{Family: FamilyItem, Prefix: true}}}
 	for _, a := range key.attrs() {
 		l.keyNames = append(l.keyNames, a.Name)
 	}
@@ -108,22 +109,34 @@ func cutPartition(row []byte) (key, rest []byte, ok bool) {
 
 const maxShortPartitionBytes = MaxRowKeyBytes - maxSortKeyBytes
 
+// shortKeyBytes is the size of a key attribute up to which its form is laid out
+// without taking memory from the heap.
+const shortKeyBytes = 64
+
 // defaultRow is the row key of the default layout.
 func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
+	const more = 8 // the delimiter, and what the form of a number adds
+	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
+	return appendDefaultRow(make([]byte, 0, size), table, schema, key)
+}
+
+func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
 	if err := checkKey(table, schema, key); err != nil {
 		return nil, err
 	}
-	row := keyBytes(key[schema.Hash.Name])
-	if schema.Range.Name != "" {
-		const more = 8 // the delimiter, and what the form of a number adds
-		sort := key[schema.Range.Name]
-		row, _ = appendPartition(make([]byte, 0, len(row)+len(sort.Str)+more), row, maxShortPartitionBytes)
-		row = appendKeyBytes(row, sort)
+	start := len(dst)
+	hash := key[schema.Hash.Name]
+	if schema.Range.Name == "" {
+		dst = appendKeyBytes(dst, hash)
+	} else {
+		var short [shortKeyBytes]byte
+		dst, _ = appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortPartitionBytes)
+		dst = appendKeyBytes(dst, key[schema.Range.Name])
 	}
-	if len(row) > MaxRowKeyBytes {
-		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	if n := len(dst) - start; n > MaxRowKeyBytes {
+		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
 	}
-	return row, nil
+	return dst, nil
 }
 
 // parseRow returns the key attributes that a row key stands for; sortKey is
@@ -147,19 +160,25 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 const defaultRule = "default"
 
 func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
-	row, err := defaultRow(l.table, l.key, key)
+	loc, err := l.location(key)
 	if err != nil {
 		return nil, err
 	}
-	return []Location{{Rule: defaultRule, Row: row, Own: []Extent{{Family: FamilyItem, Prefix: true}}}}, nil
+	return []Location{loc}, nil
+}
+
+// location is where the item of a key is.
+func (l *defaultLayout) location(key attr.Item) (Location, *Error) {
+	row, err := defaultRow(l.table, l.key, key)
+	return Location{Rule: defaultRule, Row: row, Own: l.own}, err
 }
 
 func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
-	locations, err := l.locate(item)
+	loc, err := l.location(item)
 	if err != nil {
 		return Placed{}, err
 	}
-	p := Placed{Location: locations[0], Cells: make([]Cell, 0, len(item))}
+	p := Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
 	for name := range item {
 		if !l.key.isKey(name) {
@@ -274,7 +293,8 @@ func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
 }
 
 func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
-	want, bad := defaultRow(l.table, l.key, key)
+	var short [2 * shortKeyBytes]byte
+	want, bad := appendDefaultRow(short[:0], l.table, l.key, key)
 	if bad != nil {
 		return nil, bad
 	}

@@ -191,25 +191,41 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 		}
 		return loc, nil
 	}
-	base, err := defaultRow(x.source, x.base, keys)
-	if err != nil {
-		return Location{}, err
+	row, bad := x.defaultRow(keys)
+	if bad != nil {
+		return Location{}, bad
 	}
-	row, long := x.partition(keys[x.def.Key.Hash.Name])
-	switch sortKey := keyBytes(keys[x.def.Key.Range.Name]); {
+	loc.Row = row
+	return loc, nil
+}
+
+// defaultRow is the row of an entry in the default layout of an index: the forms
+// of the index's key attributes, which the item has, and its row in the table.
+func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
+	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
+	const more = 24 // delimiters, and what the forms of numbers add
+	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
+	var short [shortKeyBytes]byte
+	row, long := appendPartition(make([]byte, 0, size), appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
+	switch form := appendKeyBytes(short[:0], sortKey); {
 	case x.def.Key.Range.Name == "":
 	case long:
-		row = appendGroups(row, sortKey)
+		row = appendGroups(row, form)
 	default:
-		row = append(appendOC(row, sortKey), 0, 1)
+		row = append(appendOC(row, form), 0, 1)
 	}
-	if loc.Row = append(row[:len(row):len(row)], base...); len(loc.Row) > MaxRowKeyBytes {
-		loc.Row = tailHash(row, base)
+	start := len(row)
+	row, err := appendDefaultRow(row, x.source, x.base, keys)
+	if err != nil {
+		return nil, err
 	}
-	if len(loc.Row) > MaxRowKeyBytes {
-		return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	if len(row) > MaxRowKeyBytes {
+		row = tailHash(row[:start], row[start:])
 	}
-	return loc, nil
+	if len(row) > MaxRowKeyBytes {
+		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	}
+	return row, nil
 }
 
 // Place lays out the index entry of a base item. ok is false when the item is

@@ -116,7 +116,7 @@ type Location struct {
 	// Own are the extents that only this item's cells can occupy: clearing
 	// them removes the item and nothing of its siblings in the row. Only items
 	// of rules that share a column by a tag have extents in common: they
-	// cannot both be there (see Mapping.Collision).
+	// cannot both be there (see Mapping.Collision). Not to be changed.
 	Own []Extent
 	// Shared says that Own has such columns.
 	Shared bool
