@@ -67,9 +67,7 @@ const (
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
-	// streamWorkers is the number of goroutines that answer calls from a wire
-	// one after the other. Their stacks have grown already, which is a tenth of
-	// a small call's time; calls beyond them get goroutines of their own.
+	// streamWorkers is the default of Options.StreamWorkers.
 	streamWorkers = 64
 	// streamWindowBytes and connWindowBytes are how much of a request, and of
 	// all requests of a connection, may be under way before the server has read

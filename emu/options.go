@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -48,6 +49,11 @@ type Options struct {
 	// needs none. A token is as secret as the listener: use it over TLS.
 	// Default: none is asked for.
 	Token string
+	// StreamWorkers is the number of goroutines that answer calls from a wire one
+	// after the other. Their stacks have grown already, which is a tenth of a small
+	// call's time; calls beyond them get goroutines of their own. They start with
+	// the server: one that lives for a single test is better with few. Default: 64.
+	StreamWorkers uint32
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that hunt a message changed after it was
 	// handed over. Default: messages are shared.
@@ -77,5 +83,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
 	return o
 }

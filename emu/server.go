@@ -95,7 +95,7 @@ func New(o Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(maxReceiveBytes),
 		grpc.MaxSendMsgSize(maxReceiveBytes),
 		grpc.ForceServerCodecV2(wire.NewCodec()),
-		grpc.NumStreamWorkers(streamWorkers),
+		grpc.NumStreamWorkers(o.StreamWorkers),
 		grpc.StaticStreamWindowSize(streamWindowBytes),
 		grpc.StaticConnWindowSize(connWindowBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default
