@@ -591,6 +591,41 @@ func TestRowSet_Algebra(t *testing.T) {
 // newRun is a run that regular expressions can be evaluated in.
 func newRun() *run { return &run{ctx: context.Background(), steps: math.MaxInt64} }
 
+// TestRegex_ShortCuts: which expressions need no automaton. Clients quote NUL as
+// \x00, and \C* is what they put for any bytes.
+func TestRegex_ShortCuts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, prefix string
+		isLiteral       bool
+		rest            rest
+	}{
+		{pattern: "cf", prefix: "cf", isLiteral: true},
+		{pattern: `a\.b\_\\`, prefix: `a.b_\`, isLiteral: true},
+		{pattern: `\x00\xfFa`, prefix: "\x00\xffa", isLiteral: true},
+		{pattern: "\xe9\\\xff\x00", prefix: "\xe9\xff\x00", isLiteral: true},
+		{pattern: `\Qa.\Eb`, prefix: "a.b", isLiteral: true},
+		{pattern: `\x00a\C*`, prefix: "\x00a", rest: restAnything},
+		{pattern: `a\\.*`, prefix: `a\`, rest: restLine},
+		{pattern: `\C*`, rest: restAnything},
+		{pattern: `a\.*`, prefix: "a"},
+		{pattern: `\\C*`, prefix: `\`},
+		{pattern: "a|b"},
+	} {
+		re, err := compileRegex([]byte(c.pattern))
+		if err != nil {
+			t.Errorf("%q: %v", c.pattern, err)
+			continue
+		}
+		if string(re.prefix) != c.prefix || re.isLiteral != c.isLiteral || re.rest != c.rest {
+			t.Errorf("%q: prefix %q, literal %t, rest %d; want %q, %t, %d", c.pattern, re.prefix, re.isLiteral, re.rest, c.prefix, c.isLiteral, c.rest)
+		}
+		if isAutomaton := re.re != nil; isAutomaton != (!c.isLiteral && c.rest == restRegexp) {
+			t.Errorf("%q: it has an automaton: %t", c.pattern, isAutomaton)
+		}
+	}
+}
+
 // TestRegex_FastPaths compares the short cuts with the automaton.
 func TestRegex_FastPaths(t *testing.T) {
 	t.Parallel()

@@ -112,7 +112,8 @@ func compileLiteral(pattern []byte) *regex {
 }
 
 // literal returns the only text that a pattern matches, if it has nothing but
-// bytes that stand for themselves, bytes quoted by a backslash and \Q…\E.
+// bytes that stand for themselves, bytes quoted by a backslash, \Q…\E and \x00,
+// which is how clients quote NUL.
 func literal(pattern []byte) ([]byte, bool) {
 	text := make([]byte, 0, len(pattern))
 	for len(pattern) > 0 {
@@ -135,7 +136,14 @@ func literal(pattern []byte) ([]byte, bool) {
 			quoted, after, _ := bytes.Cut(pattern, []byte(`\E`))
 			text = append(text, quoted...)
 			pattern = after
-		case isLetterOrDigit(c): // \d, \x41, \1, \C
+		case c == 'x' && len(pattern) >= 2: // \x{41} is an error here
+			b, err := strconv.ParseUint(string(pattern[:2]), 16, 8)
+			if err != nil {
+				return nil, false
+			}
+			text = append(text, byte(b))
+			pattern = pattern[2:]
+		case isLetterOrDigit(c): // \d, \1, \C
 			return nil, false
 		default:
 			text = append(text, c)

@@ -46,6 +46,7 @@ func FuzzRegexp(f *testing.F) {
 		{`a{999999999}`, "a"},
 		{`\400`, "x"},
 		{`a\_\.\*.*`, "a_.*b"},
+		{`\x00a\xfF\C*`, "\x00a\xff\n"},
 		{`\Qa.\Eb\\\C*`, "a.b\\\n"},
 	} {
 		f.Add([]byte(seed.pattern), []byte(seed.input))
