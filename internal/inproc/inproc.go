@@ -94,7 +94,7 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	c.services[desc.ServiceName] = s
 }
 
-// Close ends every open stream and refuses further calls with Canceled, as a
+// Close ends every stream whose handler runs and refuses further calls with Canceled, as a
 // closed connection does. Unary calls in flight see their context canceled. It
 // returns when every handler has: what they use may be closed then. A handler
 // must not call it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -517,6 +518,32 @@ func TestShortRead_Left(t *testing.T) {
 	}
 	if len(told) != 1 {
 		t.Errorf("told of the end %d times", len(told))
+	}
+}
+
+// TestShortRead_Goexit: a goroutine that ends within an interceptor, as that of
+// a test that fails there, does not keep Close waiting.
+func TestShortRead_Goexit(t *testing.T) {
+	t.Parallel()
+	ch := inproc.New(inproc.Options{Stream: func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+		runtime.Goexit()
+		return nil
+	}})
+	ch.RegisterService(&btpb.Bigtable_ServiceDesc, newService())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stream, err := btpb.NewBigtableClient(ch).ReadRows(t.Context(), &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0")}}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, err = stream.Recv()
+		t.Errorf("the interceptor returned: %v", err)
+	}()
+	<-ended
+	if err := ch.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -154,6 +154,8 @@ func (s *clientStream) beginLocked() error {
 		s.next, s.stop = pull.Seq(s.run)
 		return nil
 	}
+	// Also if an interceptor ends the goroutine, as the failure of a test does.
+	defer s.endLocked()
 	s.run(func(m proto.Message) bool {
 		s.short = append(s.short, m)
 		return true
@@ -162,7 +164,6 @@ func (s *clientStream) beginLocked() error {
 	if s.cl.ended() {
 		return s.cl.contextStatus()
 	}
-	s.endLocked()
 	s.tellLocked(s.outcome())
 	return nil
 }
