@@ -352,7 +352,7 @@ func appendGroups(dst, key []byte) []byte {
 }
 
 // tailHash stands for the base key of an index row whose key would be too
-// long.
+// long. base may be what follows dst in its memory: it is read first.
 func tailHash(dst, base []byte) []byte {
 	sum := sha256.Sum256(base)
 	return append(append(dst, 0, hashedTail), sum[:16]...)

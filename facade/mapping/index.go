@@ -162,10 +162,11 @@ func (x *Index) Project(item attr.Item) attr.Item {
 // delimiter and the hash of a base key.
 const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
 
-// partition is the self-delimiting form of the index's hash key; long, which
-// depends on it, says how the sort key after it is written.
-func (x *Index) partition(hash attr.Value) (prefix []byte, long bool) {
-	return appendPartition(nil, keyBytes(hash), maxShortIndexPartitionBytes)
+// appendPartition appends to dst the self-delimiting form of the index's hash
+// key; long, which depends on it, says how the sort key after it is written.
+func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long bool) {
+	var short [shortKeyBytes]byte
+	return appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
 }
 
 // Locate returns the index row of the item with the given key attributes of
@@ -205,8 +206,8 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
 	const more = 24 // delimiters, and what the forms of numbers add
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
+	row, long := x.appendPartition(make([]byte, 0, size), hash)
 	var short [shortKeyBytes]byte
-	row, long := appendPartition(make([]byte, 0, size), appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
 	switch form := appendKeyBytes(short[:0], sortKey); {
 	case x.def.Key.Range.Name == "":
 	case long:
@@ -357,7 +358,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 		return Plan{}, err
 	}
 	if x.mapped == nil {
-		prefix, long := x.partition(c.Hash)
+		prefix, long := x.appendPartition(nil, c.Hash)
 		return planWithin(prefix, c, func(b []byte) []byte {
 			if long {
 				return appendGroups(nil, b)
