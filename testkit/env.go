@@ -105,7 +105,9 @@ func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 }
 
 // Conn returns a gRPC connection to the server, in this process, that accepts
-// messages up to 256 MiB. It is shared and ends with the environment.
+// messages up to 256 MiB. It is shared by all clients of the environment and ends
+// with it. It is not to be closed, and official clients close what they are given:
+// theirs are [Env.Bigtable] and [Env.BigtableAdmin].
 func (e *Env) Conn() *grpc.ClientConn {
 	e.tb.Helper()
 	conn, err := e.connect()

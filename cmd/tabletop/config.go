@@ -49,7 +49,7 @@ func (c *configFile) Validate(app *kong.Application) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
 		if !known[name] {
-			return fmt.Errorf("%s: %q is not a flag of any command; expected one of them, without the dashes before it", c.file, name)
+			return fmt.Errorf("%s: %q is not a flag of any command; expected the name of a flag, without its dashes", c.file, name)
 		}
 	}
 	return nil
