@@ -116,11 +116,7 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 	if failureAnswers[failure].code == "" {
 		e.tb.Fatalf("testkit: FailDynamoDB(%q): no failure has the number %d", operation, failure)
 	}
-	f := e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
-	if operation != "*" && !failure.meets(operation) {
-		e.tb.Fatalf("testkit: FailDynamoDB: %s never meets a %s", operation, failureAnswers[failure].code)
-	}
-	return f
+	return e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
 }
 
 // Unprocessed lets a BatchWriteItem or BatchGetItem come back with entries that
@@ -177,6 +173,9 @@ func (e *Env) addDynamoDBFault(f *Fault, opts []FaultOption) *Fault {
 	e.apply(opts, f)
 	if f.method != "*" && !slices.ContainsFunc(facade.Operations(), func(op facade.OperationInfo) bool { return op.Name == f.method }) {
 		e.tb.Fatalf("testkit: no DynamoDB operation is named %q", f.method)
+	}
+	if f.effect == failCall && f.method != "*" && !f.failure.meets(f.method) {
+		e.tb.Fatalf("testkit: FailDynamoDB: %s never meets a %s", f.method, failureAnswers[f.failure].code)
 	}
 	if f.row != nil || f.behind {
 		e.tb.Fatalf("testkit: OnRow and BehindDynamoDB are no options of faults of DynamoDB")
