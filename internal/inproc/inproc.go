@@ -94,10 +94,10 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	c.services[desc.ServiceName] = s
 }
 
-// Close ends every stream whose handler runs and refuses further calls with Canceled, as a
-// closed connection does. Unary calls in flight see their context canceled. It
-// returns when every handler has: what they use may be closed then. A handler
-// must not call it.
+// Close ends every stream whose handler runs and refuses further calls with
+// Canceled, as a closed connection does. Unary calls in flight see their context
+// canceled. It returns when every handler has: what they use may be closed then.
+// A handler must not call it.
 func (c *Channel) Close() error {
 	c.mu.Lock()
 	c.closed = true
