@@ -273,7 +273,7 @@ func instanceNames(r catalogReader, project string) ([]string, error) {
 			names[segments(t.Name, 4)] = true
 		}
 	}
-	return sortedKeys(names), nil
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // UpdateInstance replaces the display name and the type of an instance.
@@ -427,6 +427,3 @@ func isLabelText(s string) bool {
 		return r == utf8.RuneError || r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N)
 	})
 }
-
-// sortedKeys returns the members of a set in order.
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

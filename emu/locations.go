@@ -2,6 +2,8 @@ package emu
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -74,7 +76,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 		names[c.GetLocation()] = true
 	}
 	resp := &location.ListLocationsResponse{}
-	for _, name := range sortedKeys(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		resp.Locations = append(resp.Locations, toLocation(name))
 	}
 	resp.Locations, resp.NextPageToken, err = page(resp.GetLocations(), req.GetPageSize(), req.GetPageToken(), (*location.Location).GetName)
