@@ -111,8 +111,7 @@ func (tx *RowTx) run(fn func(tx *RowTx) error) error {
 func (tx *RowTx) end() {
 	tx.done = true
 	for _, s := range tx.scans {
-		if s.err == nil && s.it != nil {
-			_ = s.Close()
+		if s.it != nil && s.Close() == nil {
 			s.err = errScanEnded
 		}
 	}

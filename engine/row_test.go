@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -41,5 +43,28 @@ func TestReadModifyWrite_MaxBytes(t *testing.T) {
 	}
 	if got, err := appendAll(0, "e"); err != nil || got != "abcde" {
 		t.Errorf("without a limit: %q, %v", got, err)
+	}
+}
+
+// TestUpdate_ScanOfACanceledCall: a scan that ended with an error is closed like
+// any other, so that the store can be.
+func TestUpdate_ScanOfACanceledCall(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	var muts []Mutation
+	for i := range 200 {
+		muts = append(muts, set("f", fmt.Sprint(i), 1000, "v"))
+	}
+	mustMutate(t, d, "r", muts...)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := d.Update(ctx, "t", []byte("r"), func(tx *RowTx) error {
+		s := tx.Scan()
+		cancel()
+		for s.NextCell() {
+		}
+		return s.Err()
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
 	}
 }
