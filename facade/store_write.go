@@ -911,8 +911,10 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 		switch {
 		case at >= 0 && bytes.Equal(sets[at].GetSetCell().GetValue(), c.Value):
 			kept[at] = true
+		// Below, an older one, which another writer left, is hidden as before.
+		case at >= 0 && c.Timestamp == sets[at].GetSetCell().GetTimestampMicros():
+			// It is this very cell that is set.
 		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
-			// An older one, which another writer left, is hidden as before.
 			muts = append(muts, deleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
 		default:
 			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
