@@ -55,7 +55,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 			if err != nil && !errors.Is(err, errStop) {
 				return err
 			}
-			if err := scan.Err(); err != nil {
+			if err := scan.Close(); err != nil { // what it reads with serves Mutate
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -130,6 +131,39 @@ func TestHotCounterCost(t *testing.T) {
 					len(rules), apart, most[few], few, most[many], many)
 			}
 		}
+	}
+}
+
+// TestUpdate_OpensTheStoreOnce: what read a row's predicate finds what its deletes
+// remove, with a seek for each range of keys and none in a row that is not there.
+func TestUpdate_OpensTheStoreOnce(t *testing.T) {
+	t.Parallel()
+	d := rowsOf(t, 100)
+	muts := []Mutation{
+		{Kind: DeleteFromFamily, Family: "f"},
+		set("f", "a", 1000, "v"),
+		{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("a"), End: 1000},
+		{Kind: DeleteFromRow},
+		set("f", "b", 1000, "v"),
+	}
+	for row, want := range map[string]int{"r000050": 4, "r000050\x00": 1} {
+		if err := d.Update(t.Context(), "t", []byte(row), func(tx *RowTx) error {
+			s := tx.Scan()
+			it := s.it
+			s.NextCell()
+			if err := errors.Join(s.Close(), tx.Mutate(muts)); err != nil {
+				return err
+			}
+			if n := it.Stats().ForwardSeekCount[pebble.InterfaceCall]; tx.it != it || n != want {
+				t.Errorf("row %q: %d seeks, want %d; one iterator %v", row, n, want, tx.it == it)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := mustDump(t, d), `"r000050" f:"b" @1000 "v"`+"\n"; strings.Count(got, want) != 1 {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 

@@ -54,31 +54,29 @@ func serverMicros(t *table, now time.Time) int64 {
 
 // rowBatch collects the changes of one row. The row's latch is held.
 type rowBatch struct {
-	d      *DB
-	t      *table
+	tx     *RowTx        // of the row
 	b      *pebble.Batch // nil before begin
-	latch  int
-	prefix []byte // of the row
-	key    []byte // scratch
+	prefix []byte        // of the row
+	key    []byte        // scratch
 	// What short keys need, in one allocation with the rest.
 	buffers [2][keyBufferBytes]byte
 
 	deletes bool // something was deleted
 	flush   bool // a range was
-	dead    int  // deleted cells that deletes stepped over
+	dead    int  // deleted cells that its reads and deletes stepped over
 	work    int  // keys looked at, for tests
 }
 
 // begin makes w, which may have collected changes of another row, collect those
-// of a row of t.
-func (w *rowBatch) begin(t *table, row []byte) {
+// of the row of tx.
+func (w *rowBatch) begin(tx *RowTx) {
 	if w.b == nil {
-		w.b = w.d.pebble.NewBatch()
+		w.b = tx.d.pebble.NewBatch()
 		w.prefix, w.key = w.buffers[0][:0], w.buffers[1][:0]
 	} else {
 		w.b.Reset()
 	}
-	w.t, w.latch, w.prefix = t, w.d.latchOf(t.def.ID, row), appendRowPrefix(w.prefix[:0], t.def.ID, row)
+	w.tx, w.prefix = tx, appendRowPrefix(w.prefix[:0], tx.t.def.ID, tx.row)
 	w.deletes, w.flush, w.dead, w.work = false, false, 0, 0
 }
 
@@ -97,10 +95,10 @@ func (w *rowBatch) close() {
 }
 
 // add collects muts, which checkMutations has passed.
-func (w *rowBatch) add(muts []Mutation, now time.Time) error {
+func (w *rowBatch) add(muts []Mutation) error {
 	for i := range muts {
 		if muts[i].Kind != SetCell && !muts[i].deletesOneVersion() {
-			return w.addOrdered(muts, now)
+			return w.addOrdered(muts)
 		}
 	}
 	// Each is of one cell, and in a batch the last one of a key decides.
@@ -108,7 +106,7 @@ func (w *rowBatch) add(muts []Mutation, now time.Time) error {
 		m := &muts[i]
 		var err error
 		if m.Kind == SetCell {
-			err = w.b.Set(w.cellKey(m, now), m.Value, nil)
+			err = w.b.Set(w.cellKey(m), m.Value, nil)
 		} else {
 			w.deletes = true
 			err = w.b.Delete(w.versionKey(m), nil)
@@ -135,10 +133,10 @@ func (w *rowBatch) versionKey(m *Mutation) []byte {
 
 // cellKey returns the key of the cell that m writes; it is valid until the
 // next use of w.
-func (w *rowBatch) cellKey(m *Mutation, now time.Time) []byte {
+func (w *rowBatch) cellKey(m *Mutation) []byte {
 	micros := m.Timestamp
 	if micros == ServerTimestamp {
-		micros = serverMicros(w.t, now)
+		micros = serverMicros(w.tx.t, w.tx.now)
 	}
 	w.key = w.columnPrefix(m.Family, m.Qualifier)
 	w.key = appendTimestamp(w.key, micros)
@@ -148,13 +146,15 @@ func (w *rowBatch) cellKey(m *Mutation, now time.Time) []byte {
 // columnPrefix returns the prefix of a column of a family that exists, in
 // w.key.
 func (w *rowBatch) columnPrefix(family string, qualifier []byte) []byte {
-	ordinal := w.t.def.Families[w.t.byName[family]].Ordinal
+	t := w.tx.t
+	ordinal := t.def.Families[t.byName[family]].Ordinal
 	return appendEscaped(appendOrdinal(append(w.key[:0], w.prefix...), ordinal), qualifier)
 }
 
 // addOrdered collects mutations that depend on their order.
-func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
+func (w *rowBatch) addOrdered(muts []Mutation) error {
 	o := outcomes{w: w, cells: map[string]*outcome{}}
+	defer o.close()
 	for i := range muts {
 		switch muts[i].Kind {
 		case DeleteFromColumn, DeleteFromFamily, DeleteFromRow:
@@ -169,10 +169,10 @@ func (w *rowBatch) addOrdered(muts []Mutation, now time.Time) error {
 		var err error
 		switch m.Kind {
 		case SetCell:
-			o.set(w.cellKey(m, now)).value = m.Value
+			o.set(w.cellKey(m)).value = m.Value
 		case AddToCell, MergeToCell:
 			o.toAccumulate--
-			err = o.accumulate(m, now)
+			err = o.accumulate(m)
 		case DeleteFromColumn, DeleteFromFamily, DeleteFromRow:
 			o.toDelete--
 			err = o.delete(m)
@@ -200,7 +200,8 @@ func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 			upper = append(appendTimestamp(bytes.Clone(column), m.Start), 0)
 		}
 	case DeleteFromFamily:
-		ordinal := w.t.def.Families[w.t.byName[m.Family]].Ordinal
+		t := w.tx.t
+		ordinal := t.def.Families[t.byName[m.Family]].Ordinal
 		lower = appendOrdinal(bytes.Clone(w.prefix), ordinal)
 		upper = prefixEnd(bytes.Clone(lower))
 	case DeleteFromRow:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/btree"
@@ -41,12 +40,13 @@ type outcomes struct {
 
 	slab []outcome // to take new ones from
 
-	keys, size int // of what deletes found in the store
+	it         *pebble.Iterator // of the row; nil before a delete needs it
+	keys, size int              // of what deletes found in the store
 }
 
 // outcome is what becomes of one cell.
 type outcome struct {
-	key   []byte
+	key   string
 	isSet bool // else it is deleted
 	value []byte
 	state *aggregateState // what value will be, if it is an aggregate
@@ -66,8 +66,8 @@ func (o *outcomes) cell(key []byte) *outcome {
 			o.slab = make([]outcome, outcomeSlab)
 		}
 		c, o.slab = &o.slab[0], o.slab[1:]
-		c.key = bytes.Clone(key)
-		o.cells[string(c.key)] = c
+		c.key = string(key)
+		o.cells[c.key] = c
 		o.order = append(o.order, c)
 	}
 	return c
@@ -78,7 +78,7 @@ func (o *outcomes) set(key []byte) *outcome {
 	c := o.cell(key)
 	if !c.isSet && o.toDelete > 0 {
 		if o.sets == nil {
-			o.sets = btree.NewG(outcomeDegree, func(a, b *outcome) bool { return bytes.Compare(a.key, b.key) < 0 })
+			o.sets = btree.NewG(outcomeDegree, func(a, b *outcome) bool { return a.key < b.key })
 		}
 		o.sets.ReplaceOrInsert(c)
 	}
@@ -103,7 +103,7 @@ func (o *outcomes) delete(m *Mutation) error {
 	w.deletes = true
 	if o.sets != nil {
 		var gone []*outcome
-		o.sets.AscendRange(&outcome{key: lower}, &outcome{key: upper}, func(c *outcome) bool {
+		o.sets.AscendRange(&outcome{key: string(lower)}, &outcome{key: string(upper)}, func(c *outcome) bool {
 			gone = append(gone, c)
 			return true
 		})
@@ -140,15 +140,18 @@ func (o *outcomes) delete(m *Mutation) error {
 // deleteStored deletes the keys that the store holds in a range. If they are
 // too many it stops and returns true: the caller deletes the range.
 func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
-	d := o.w.d
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: r.lower, UpperBound: r.upper})
+	if o.w.tx.absent {
+		return false, nil
+	}
+	it, err := o.iterator()
 	if err != nil {
 		return false, err
 	}
+	d, latch := o.w.tx.d, o.w.tx.latch
 	var steps walk
-	steps.begin(it, d.takeNote(o.w.latch))
+	steps.begin(it, d.takeNote(latch))
 	n := 0
-	for valid := it.First(); valid; valid = steps.next(it) {
+	for valid := it.SeekGEWithLimit(r.lower, r.upper) == pebble.IterValid; valid; valid = steps.next(it, r.upper) {
 		n++
 		o.keys++
 		o.size += len(it.Key())
@@ -161,30 +164,49 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 		o.unset(o.cell(it.Key()))
 	}
 	if steps.end(it) {
-		d.note(o.w.latch)
+		d.note(latch)
 	}
-	inside, asked := stepsOf(it)
-	o.w.dead += inside - asked
-	return tooMany, it.Close()
+	return tooMany, it.Error()
+}
+
+// iterator returns what reads the row for the call.
+func (o *outcomes) iterator() (it *pebble.Iterator, err error) {
+	if o.it == nil {
+		w := o.w
+		w.key = prefixEnd(append(w.key[:0], w.prefix...))
+		o.it, err = w.tx.take(w.prefix, w.key)
+	}
+	return o.it, err
+}
+
+// close gives back what read the row.
+func (o *outcomes) close() {
+	if o.it == nil {
+		return
+	}
+	inside, asked := stepsOf(o.it)
+	o.w.dead = inside - asked
+	_ = o.w.tx.give(o.it) // who read with it had its error
 }
 
 // accumulate applies an AddToCell or a MergeToCell.
-func (o *outcomes) accumulate(m *Mutation, now time.Time) error {
+func (o *outcomes) accumulate(m *Mutation) error {
 	if m.Kind == MergeToCell && m.Value == nil {
 		return nil
 	}
-	family, err := o.w.t.family(m.Family)
+	tx := o.w.tx
+	family, err := tx.t.family(m.Family)
 	if err != nil {
 		return err
 	}
-	key := o.w.cellKey(m, now)
+	key := o.w.cellKey(m)
 	c, known := o.cells[string(key)]
 	var state *aggregateState
 	switch {
 	case known && c.isSet:
 		state = c.state
-	case !known && !o.deleted.contains(key):
-		if state, err = o.w.d.storedState(family.Aggregate, key); err != nil {
+	case !known && !tx.absent && !o.deleted.contains(key):
+		if state, err = tx.d.storedState(family.Aggregate, key); err != nil {
 			return err
 		}
 	}
@@ -216,15 +238,17 @@ func (d *DB) storedState(kind Aggregate, key []byte) (*aggregateState, error) {
 
 // write adds the outcomes to the batch.
 func (o *outcomes) write() error {
+	w := o.w
 	for _, c := range o.order {
+		w.key = append(w.key[:0], c.key...)
 		var err error
 		switch {
 		case !c.isSet:
-			err = o.w.b.Delete(c.key, nil)
+			err = w.b.Delete(w.key, nil)
 		case c.state != nil:
-			err = o.w.b.Set(c.key, c.state.value(), nil)
+			err = w.b.Set(w.key, c.state.value(), nil)
 		default:
-			err = o.w.b.Set(c.key, c.value, nil)
+			err = w.b.Set(w.key, c.value, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("engine: mutate: %w", err)

@@ -57,10 +57,10 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 				for i := range n {
 					muts = append(muts, mutations(i)...)
 				}
-				w := rowBatch{d: d}
+				var w rowBatch
 				defer w.close()
-				w.begin(d.catalog.Load().tables["t"], []byte("r"))
-				if err := w.add(muts, epoch); err != nil {
+				tx := &RowTx{d: d, ctx: t.Context(), t: d.catalog.Load().tables["t"], row: []byte("r"), now: epoch, batch: &w}
+				if err := tx.run(func(tx *RowTx) error { return tx.Mutate(muts) }); err != nil {
 					t.Fatal(err)
 				}
 				return w.work

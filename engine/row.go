@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Mutate applies muts to the row in order, all or none. A row comes to be
@@ -25,11 +27,17 @@ type RowTx struct {
 	ctx   context.Context // that of the Update it serves
 	t     *table
 	row   []byte
+	latch int // the index of the one that locks it
 	now   time.Time
 	scans []*Scan
-	batch *rowBatch // what to collect changes in
-	w     *rowBatch // batch, once it holds what is to be committed
-	done  bool
+	// it reads the row: what was opened first serves all who read it, one after
+	// the other. It is nil before that, and while one of them has it.
+	it *pebble.Iterator
+	// absent tells that the store has nothing of the row, hidden or not.
+	absent bool
+	batch  *rowBatch // what to collect changes in
+	w      *rowBatch // batch, once it holds what is to be committed
+	done   bool
 }
 
 // Update locks the row and runs fn, which may read it with tx.Scan and call
@@ -48,15 +56,20 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	if err != nil {
 		return err
 	}
-	l := &d.latches[d.latchOf(t.def.ID, row)]
+	latch := d.latchOf(t.def.ID, row)
+	l := &d.latches[latch]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t, err = d.lookupAgain(t); err != nil {
 		return err
 	}
-	w := &rowBatch{d: d}
+	u := &struct {
+		tx    RowTx
+		batch rowBatch
+	}{tx: RowTx{d: d, ctx: ctx, t: t, row: row, latch: latch, now: d.now()}}
+	tx, w := &u.tx, &u.batch
+	tx.batch = w
 	defer w.close()
-	tx := &RowTx{d: d, ctx: ctx, t: t, row: row, now: d.now(), batch: w}
 	if err := tx.run(fn); err != nil {
 		return err
 	}
@@ -115,6 +128,9 @@ func (tx *RowTx) end() {
 			s.err = errScanEnded
 		}
 	}
+	if tx.it != nil {
+		_ = tx.it.Close()
+	}
 }
 
 // errScanEnded is the error of a scan that outlived its Update.
@@ -129,17 +145,67 @@ func (tx *RowTx) Table() *Table { return &tx.t.def }
 
 // Scan returns a view of the row as it was when it was locked, on the row
 // already if it exists: NextCell goes to its first cell, and Row returns nil
-// if it does not exist. Update closes it; closing it sooner is allowed.
+// if it does not exist. Update closes it; closing it sooner is allowed, and
+// spares whoever reads the row next, Mutate too, from opening the store again.
 func (tx *RowTx) Scan() *Scan {
 	if tx.done {
 		return &Scan{d: tx.d, t: tx.t, err: fmt.Errorf("%w: row used after its Update", ErrInvalid)}
 	}
-	s, err := tx.d.openRow(tx.ctx, tx.t, tx.row, tx.now)
+	s, err := tx.open(nil)
 	if err != nil {
 		return &Scan{d: tx.d, t: tx.t, err: err}
 	}
-	tx.scans = append(tx.scans, s)
 	return s
+}
+
+// open returns a scan of the row, on that row if it exists, or of the part of it
+// whose keys go on with part, after the row's prefix: a scan of a column seeks
+// its newest cell at once.
+func (tx *RowTx) open(part []byte) (*Scan, error) {
+	s := &Scan{d: tx.d, ctx: tx.ctx, t: tx.t, tx: tx, rules: tx.d.eagerRules(tx.t, tx.Now)}
+	s.useBuffers()
+	s.prefix = appendRowPrefix(s.prefix, tx.t.def.ID, tx.row)
+	s.lower = append(append(s.lower, s.prefix...), part...)
+	s.upper = prefixEnd(append(s.upper, s.lower...))
+	s.nextSpan = 1
+	it, err := tx.take(s.lower, s.upper)
+	if err != nil {
+		return nil, fmt.Errorf("engine: read row: %w", damage(err))
+	}
+	s.it = it
+	found := it.First()
+	if !found || !s.startRow() {
+		if s.err == nil {
+			s.err = iterError(it.Error())
+		}
+		if s.err != nil {
+			return nil, s.Close()
+		}
+		tx.absent = !found && part == nil
+	}
+	tx.scans = append(tx.scans, s)
+	return s, nil
+}
+
+// take returns an iterator between bounds in the row, which belongs to the
+// caller until it gives it back.
+func (tx *RowTx) take(lower, upper []byte) (*pebble.Iterator, error) {
+	it := tx.it
+	if it == nil {
+		return tx.d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	}
+	tx.it = nil
+	it.SetBounds(lower, upper)
+	return it, nil
+}
+
+// give takes an iterator back, and returns its error if it has one.
+func (tx *RowTx) give(it *pebble.Iterator) error {
+	if tx.done || tx.it != nil || it.Error() != nil {
+		return it.Close()
+	}
+	tx.it = it
+	return nil
 }
 
 // Mutate collects muts, to be applied in order when fn returns nil. Slices in
@@ -152,8 +218,8 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 	if err := checkMutations(tx.t, muts); err != nil {
 		return err
 	}
-	tx.batch.begin(tx.t, tx.row)
-	if err := tx.batch.add(muts, tx.now); err != nil {
+	tx.batch.begin(tx)
+	if err := tx.batch.add(muts); err != nil {
 		return err
 	}
 	tx.w = tx.batch
@@ -202,11 +268,10 @@ func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
 
 // modify works out what rules do, and collects it.
 func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
-	s, err := tx.d.openPart(tx.ctx, tx.t, tx.row, tx.onlyColumn(rules), tx.now)
+	s, err := tx.open(tx.onlyColumn(rules))
 	if err != nil {
 		return nil, err
 	}
-	tx.scans = append(tx.scans, s)
 	var cells []Cell
 	type column struct {
 		ordinal   uint16
@@ -263,7 +328,7 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), bytes.Compare(a.Qualifier, b.Qualifier))
 	})
 	w := tx.batch
-	w.begin(tx.t, tx.row)
+	w.begin(tx)
 	tx.w = w
 	for i := range cells {
 		c := &cells[i]

@@ -28,7 +28,7 @@ func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn fun
 		return fail(0, err)
 	}
 	defer d.leave()
-	g := rowGroup{d: d, batch: rowBatch{d: d}}
+	g := rowGroup{d: d}
 	defer g.batch.close()
 	for first := 0; first < len(rows); {
 		n, err := g.update(ctx, table, rows[first:], errs[first:], func(i int, tx *RowTx) error { return fn(first+i, tx) })
@@ -130,7 +130,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	txs, now := make([]RowTx, len(g.rows)), d.now()
 	for ; n < len(g.rows) && all.Len() < groupBytes; n++ {
 		tx := &txs[n]
-		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], now: now, batch: &g.batch}
+		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: int(g.latch[n]), now: now, batch: &g.batch}
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
 			continue
 		}

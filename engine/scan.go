@@ -27,6 +27,7 @@ type Scan struct {
 	ctx      context.Context // a scan lives as long as the call it serves
 	t        *table
 	it       *pebble.Iterator // nil once closed
+	tx       *RowTx           // that it goes back to then, of a scan of a locked row
 	owned    bool             // counted in d.scans
 	spans    []Span           // nil is the whole table
 	nextSpan int              // how many spans have been begun
@@ -106,37 +107,6 @@ func (d *DB) eagerRules(t *table, now func() time.Time) *columnRule {
 		return nil
 	}
 	return &columnRule{t: t, now: now()}
-}
-
-// openRow returns a scan of one row, on that row if it exists, as it is at
-// now. The caller keeps the DB from closing.
-func (d *DB) openRow(ctx context.Context, t *table, row []byte, now time.Time) (*Scan, error) {
-	return d.openPart(ctx, t, row, nil, now)
-}
-
-// openPart is openRow of the part of the row whose keys go on with part, after
-// the row's prefix: a scan of a column seeks its newest cell at once.
-func (d *DB) openPart(ctx context.Context, t *table, row, part []byte, now time.Time) (*Scan, error) {
-	s := &Scan{d: d, ctx: ctx, t: t, rules: d.eagerRules(t, func() time.Time { return now })}
-	s.useBuffers()
-	s.prefix = appendRowPrefix(s.prefix, t.def.ID, row)
-	s.lower = append(append(s.lower, s.prefix...), part...)
-	s.upper = prefixEnd(append(s.upper, s.lower...))
-	s.nextSpan = 1
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: s.lower, UpperBound: s.upper})
-	if err != nil {
-		return nil, fmt.Errorf("engine: read row: %w", damage(err))
-	}
-	s.it = it
-	if !it.First() || !s.startRow() {
-		if s.err == nil {
-			s.err = iterError(it.Error())
-		}
-		if s.err != nil {
-			return nil, s.Close()
-		}
-	}
-	return s, nil
 }
 
 // open finds the table and makes the iterator, bounded by the first span.
@@ -432,7 +402,7 @@ func (s *Scan) NextCell() bool {
 		if s.holds || !s.walk.hot {
 			s.next()
 		} else {
-			s.walk.next(s.it)
+			s.walk.next(s.it, nil)
 		}
 	case atSkip:
 		// Most columns have one version, and stepping past it is cheaper.
@@ -584,7 +554,13 @@ func (s *Scan) Close() error {
 	if s.it == nil {
 		return s.err
 	}
-	err := iterError(s.it.Close())
+	var err error
+	if s.tx != nil {
+		err = s.tx.give(s.it)
+	} else {
+		err = s.it.Close()
+	}
+	err = iterError(err)
 	s.it, s.at, s.has = nil, atNone, false
 	if s.err == nil {
 		s.err = err
@@ -630,13 +606,14 @@ func (w *walk) begin(it *pebble.Iterator, hot bool) {
 	w.counted = false
 }
 
-// next moves the iterator, which is valid, to the next cell.
-func (w *walk) next(it *pebble.Iterator) bool {
+// next moves the iterator, which is valid, to the next cell, if there is one
+// before limit; nil is none.
+func (w *walk) next(it *pebble.Iterator, limit []byte) bool {
 	if !w.hot {
-		return it.Next()
+		return it.NextWithLimit(limit) == pebble.IterValid
 	}
 	w.seek = append(append(w.seek[:0], it.Key()...), 0)
-	return it.SeekGE(w.seek)
+	return it.SeekGEWithLimit(w.seek, limit) == pebble.IterValid
 }
 
 // end tells whether the walk met what is worth a note at the row's latch.
