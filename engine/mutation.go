@@ -153,7 +153,9 @@ func (w *rowBatch) columnPrefix(family string, qualifier []byte) []byte {
 
 // addOrdered collects mutations that depend on their order.
 func (w *rowBatch) addOrdered(muts []Mutation) error {
-	o := outcomes{w: w, cells: map[string]*outcome{}}
+	// Most replace what they delete: there are about as many cells of each kind.
+	n := min(2*len(muts), maxPointDeletes)
+	o := outcomes{w: w, cells: make(map[string]*outcome, n), order: make([]*outcome, 0, n)}
 	defer o.close()
 	for i := range muts {
 		switch muts[i].Kind {

@@ -54,7 +54,7 @@ type outcome struct {
 
 const (
 	outcomeDegree = 16 // of trees
-	outcomeSlab   = 8
+	outcomeSlab   = 16
 )
 
 // cell returns the outcome of a cell, which it makes if the key, the caller's,
