@@ -288,7 +288,9 @@ func (s *Scan) startRow() bool {
 	if s.reverse && !s.turn() {
 		return false
 	}
-	if s.findLive() == nil {
+	// Most rows begin with a live cell, of which all is known by now.
+	first := !s.reverse && s.rules == nil && s.t.live(binary.BigEndian.Uint16(k[n:])) != nil
+	if !first && s.findLive() == nil {
 		return false
 	}
 	s.at = atFresh
