@@ -834,8 +834,12 @@ func (s *store) warnUnreadable(ctx context.Context, m *mapping.Mapping) error {
 	for _, f := range m.Families() {
 		families = append(families, ofFamily(f.Name))
 	}
+	filter := anyOf(families...)
+	if m.SharesRows() { // a row can be larger than what may be held
+		filter = chain(filter, firstCells(wideCells))
+	}
 	var first []byte
-	for row, err := range s.readRows(ctx, rowRead{table: m.TargetTable(), spans: m.PlanScan().Spans, filter: anyOf(families...), limit: sampledRows}) {
+	for row, err := range s.readRows(ctx, rowRead{table: m.TargetTable(), spans: m.PlanScan().Spans, filter: filter, limit: sampledRows}) {
 		if err != nil {
 			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
 		}

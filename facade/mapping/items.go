@@ -527,16 +527,8 @@ func (d *decoder) typeColumn(c column) error {
 	value := c.versions[0].Value
 	if rest, ok := strings.CutPrefix(string(c.qual), "i/"+d.r.name+"/"); ok {
 		vars := d.vars()
-		segs, ok := identityJoiner.split([]byte(rest), max(1, len(d.r.identity)), nil)
-		if !ok || len(d.r.identity) == 0 && rest != "" {
+		if !d.present(rest, vars) {
 			return nil
-		}
-		for i, slot := range d.r.identity {
-			v, err := parseScalar(d.r.typeOf(slot), segs[i])
-			if err != nil {
-				return nil //nolint:nilerr // not what this rule writes
-			}
-			vars[slot] = v
 		}
 		p := d.claim(vars)
 		if p == nil {
@@ -569,6 +561,23 @@ func (d *decoder) typeColumn(c column) error {
 		}
 	}
 	return nil
+}
+
+// present sets the variables that the captures of a cell i/ tell, which is that of an
+// item; false where they are not what the rule writes.
+func (d *decoder) present(captures string, vars []attr.Value) bool {
+	segs, ok := identityJoiner.split([]byte(captures), max(1, len(d.r.identity)), nil)
+	if !ok || len(d.r.identity) == 0 && captures != "" {
+		return false
+	}
+	for i, slot := range d.r.identity {
+		v, err := parseScalar(d.r.typeOf(slot), segs[i])
+		if err != nil {
+			return false
+		}
+		vars[slot] = v
+	}
+	return true
 }
 
 // typeOf is the type of a variable.

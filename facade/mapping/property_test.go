@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -423,7 +424,34 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 			t.Fatal(err)
 		}
 	}
+	checkGroups(t, m, rows)
 	checkPlans(t, s, m, append(items, copies...), rows, partitions)
+}
+
+// checkGroups fails where the groups of a row do not give the items that the row
+// gives.
+func checkGroups(t *rapid.T, m *Mapping, rows []Row) {
+	for _, row := range rows {
+		groups := m.Groups(row.Key)
+		if groups == nil {
+			continue
+		}
+		parts := map[string]Row{}
+		for _, c := range row.Cells {
+			group := groups.Of(c)
+			parts[group] = Row{Key: row.Key, Cells: append(parts[group].Cells, c)}
+		}
+		var texts [2][]string
+		for i, of := range [2][]Row{{row}, slices.Collect(maps.Values(parts))} {
+			for _, item := range readAll(t, m, of) {
+				texts[i] = append(texts[i], string(attr.AppendItemJSON(nil, item)))
+			}
+			slices.Sort(texts[i])
+		}
+		if !slices.Equal(texts[0], texts[1]) {
+			t.Fatalf("the row gives %q, its groups %q\n%s", texts[0], texts[1], format(rows))
+		}
+	}
 }
 
 // tagged reports whether the rule shares columns by a tag.

@@ -50,7 +50,8 @@ type Row[C any] struct {
 	Cells []C
 }
 
-// Merger joins the chunks of one ReadRows call. It holds one row at a time.
+// Merger joins the chunks of one ReadRows call. It holds one row at a time, or what
+// Cut leaves of it.
 type Merger[C any] struct {
 	reversed bool
 	make     func(Cell) C
@@ -62,6 +63,7 @@ type Merger[C any] struct {
 	width int  // cells of the last row, at most maxWidth, or firstWidth
 	last  []byte
 	begun bool // there is a last key
+	cut   int  // cells of the row that were taken
 }
 
 type state uint8
@@ -103,6 +105,23 @@ func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] 
 		}
 	}
 }
+
+// Cut takes the cells that the row which is not complete has so far, for who need not
+// have it as a whole; none where there is no such row. The row is then yielded
+// without them.
+func (m *Merger[C]) Cut() Row[C] {
+	if m.state == betweenRows || len(m.row.Cells) == 0 {
+		return Row[C]{}
+	}
+	part := m.row
+	m.cut += len(part.Cells)
+	m.row.Cells = nil
+	return part
+}
+
+// Taken is how many cells Cut has taken of the row that was yielded last, or is not
+// complete: 0 again where it was reset, which makes what was taken void.
+func (m *Merger[C]) Taken() int { return m.cut }
 
 // End is called after the last response: it reports a row that was not
 // completed.
@@ -162,7 +181,7 @@ func (m *Merger[C]) begin(c *btpb.ReadRowsResponse_CellChunk) error {
 	if err := m.follows(key); err != nil {
 		return err
 	}
-	m.row, m.state, m.cell = Row[C]{Key: key}, inRow, Cell{}
+	m.row, m.state, m.cell, m.cut = Row[C]{Key: key}, inRow, Cell{}, 0
 	return nil
 }
 
@@ -222,7 +241,7 @@ func (m *Merger[C]) reset(c *btpb.ReadRowsResponse_CellChunk) error {
 		len(c.GetLabels()) > 0 || len(c.GetValue()) > 0 || c.GetValueSize() != 0:
 		return fmt.Errorf("row %q is reset by a chunk that holds data", m.row.Key)
 	}
-	m.row, m.state, m.cell = Row[C]{}, betweenRows, Cell{}
+	m.row, m.state, m.cell, m.cut = Row[C]{}, betweenRows, Cell{}, 0
 	return nil
 }
 

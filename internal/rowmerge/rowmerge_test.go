@@ -132,6 +132,43 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMerge_Cut takes what there is of a row after each response, and says how many
+// cells were taken of it before.
+func TestMerge_Cut(t *testing.T) {
+	t.Parallel()
+	m := rowmerge.New(false, cellText)
+	var got strings.Builder
+	for _, text := range []string{
+		"row=r family=f column=a value=x", "column=b value=y; column=c value=ab size=3", "value=c", // in the middle of a value
+		"reset", "row=r family=f column=a value=z", "column=b value=y commit", "row=s family=f column=a value=x commit",
+	} {
+		resp := &btpb.ReadRowsResponse{}
+		for c := range strings.SplitSeq(text, ";") {
+			resp.Chunks = append(resp.GetChunks(), chunk(t, c))
+		}
+		for row, err := range m.Merge(resp) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&got, "%s behind %d: %s\n", row.Key, m.Taken(), strings.Join(row.Cells, " "))
+		}
+		taken := m.Taken()
+		if part := m.Cut(); len(part.Cells) > 0 {
+			fmt.Fprintf(&got, "part of %s behind %d: %s\n", part.Key, taken, strings.Join(part.Cells, " "))
+		}
+	}
+	const want = `part of r behind 0: f:a@0=x
+part of r behind 1: f:b@0=y
+part of r behind 2: f:c@0=abc
+part of r behind 0: f:a@0=z
+r behind 1: f:b@0=y
+s behind 0: f:a@0=x
+`
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &got, want)
+	}
+}
+
 func TestMerge_Reversed(t *testing.T) {
 	t.Parallel()
 	const down = "row=r family=f column=a commit; row=q family=f column=a commit | scanned=p"
