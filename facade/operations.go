@@ -46,11 +46,12 @@ type operation struct {
 	name    string
 	status  OperationStatus
 	note    string
+	scan    func(body []byte) any // what a body says; nil: it is to be decoded. Refused operations have none
 	handle  handler
 }
 
-// handler takes the JSON of a request and returns the JSON of its answer.
-type handler func(ctx context.Context, s *Server, op *operation, body []byte) ([]byte, error)
+// handler takes a request and returns the JSON of its answer.
+type handler func(ctx context.Context, s *Server, op *operation, r request) ([]byte, error)
 
 // The prefixes of X-Amz-Target.
 const (
@@ -65,10 +66,20 @@ const (
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Served, note: note,
-		handle: func(ctx context.Context, s *Server, _ *operation, body []byte) ([]byte, error) {
+		scan: func(body []byte) any {
 			in := new(In)
-			if err := decodeRequest(body, in); err != nil {
-				return nil, err
+			if scanned, ok := any(in).(scannedInput); ok && scanBody(body, scanned) {
+				return in
+			}
+			return nil
+		},
+		handle: func(ctx context.Context, s *Server, _ *operation, r request) ([]byte, error) {
+			in, scanned := r.scanned.(*In)
+			if !scanned {
+				in = new(In)
+				if err := decodeRequest(r.body, in); err != nil {
+					return nil, err
+				}
 			}
 			out, err := fn(s, ctx, in)
 			if err != nil {
@@ -83,7 +94,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
-		handle: func(_ context.Context, _ *Server, op *operation, _ []byte) ([]byte, error) {
+		handle: func(_ context.Context, _ *Server, op *operation, _ request) ([]byte, error) {
 			return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, op.name, op.note))
 		},
 	}

@@ -41,7 +41,7 @@ func TestOperations_Refused(t *testing.T) {
 		if op.status != Refused {
 			continue
 		}
-		_, err := s.run(t.Context(), op, []byte("{}"))
+		_, err := s.run(t.Context(), op, request{body: []byte("{}")})
 		e, ok := asError(err)
 		if !ok || e.Code != codeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)

@@ -105,18 +105,19 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkJSON(body); err != nil {
-		return nil, err
-	}
-	op, err := operationOfTarget(r.Header.Get("X-Amz-Target"))
+	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
+	req, err := readRequest(op, body)
 	if err != nil {
 		return nil, err
+	}
+	if noOperation != nil {
+		return nil, noOperation
 	}
 	target, err := s.forSender(r, sent)
 	if err != nil {
 		return nil, err
 	}
-	return target.run(r.Context(), op, body)
+	return target.run(r.Context(), op, req)
 }
 
 // Call runs one operation by name ("GetItem") without HTTP: request and
@@ -127,10 +128,11 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 	if !ok {
 		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
 	}
-	if err := checkJSON(request); err != nil {
+	req, err := readRequest(op, request)
+	if err != nil {
 		return nil, err
 	}
-	response, err = s.run(ctx, op, request)
+	response, err = s.run(ctx, op, req)
 	if err != nil {
 		if _, ok := asError(err); !ok {
 			err = s.answerableError(ctx, err, "")
@@ -163,7 +165,7 @@ func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 
 // run calls the operation and turns a panic into an error, so that no request
 // ends the process.
-func (s *Server) run(ctx context.Context, op *operation, body []byte) (response []byte, err error) {
+func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
@@ -171,9 +173,9 @@ func (s *Server) run(ctx context.Context, op *operation, body []byte) (response 
 			response, err = nil, internalServerError()
 		}
 	}()
-	response, err = op.handle(ctx, s, op, body)
+	response, err = op.handle(ctx, s, op, r)
 	if s.store.outdated(err) {
-		response, err = op.handle(ctx, s, op, body)
+		response, err = op.handle(ctx, s, op, request{body: r.body})
 	}
 	return response, err
 }

@@ -235,8 +235,8 @@ func TestServer_BodyLimit(t *testing.T) {
 func TestServer_PanicIsInternalServerError(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
-	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, []byte) ([]byte, error) { panic("broken") }}
-	_, err := s.run(t.Context(), op, nil)
+	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, request) ([]byte, error) { panic("broken") }}
+	_, err := s.run(t.Context(), op, request{})
 	e, ok := asError(err)
 	if !ok || e.Code != codeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
 		t.Fatalf("a panic answers %v", err)

@@ -34,7 +34,7 @@ const rootPath = "Item"
 // has exactly one type tag, binaries are standard padded base64, NULL is true,
 // sets hold a member and none twice, text is UTF-8.
 func UnmarshalItem(data []byte) (Item, error) {
-	if m, ok := scan(data, func(s *scanner) (map[string]Value, bool) { return s.members(1) }); ok {
+	if m, ok := scan(data, (*Scanner).Item); ok {
 		return m, nil
 	}
 	return unmarshal(data, DecodeItem)
@@ -43,7 +43,7 @@ func UnmarshalItem(data []byte) (Item, error) {
 // UnmarshalValue reads one value, `{"S": "…"}`, from data, which holds nothing
 // else, as strictly as UnmarshalItem. Errors are of type *Error.
 func UnmarshalValue(data []byte) (Value, error) {
-	if v, ok := scan(data, func(s *scanner) (Value, bool) { return s.value(1) }); ok {
+	if v, ok := scan(data, (*Scanner).Value); ok {
 		return v, nil
 	}
 	return unmarshal(data, DecodeValue)

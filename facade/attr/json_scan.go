@@ -2,35 +2,104 @@ package attr
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// scanner reads the JSON of items that have nothing wrong with them, several
-// times faster than a decoder of tokens: every request, and every item that an
-// index holds, goes through it. Whatever it does not take is left to the
-// decoder, which says what is wrong, or that nothing is.
+// Scanner reads the JSON of items that have nothing wrong with them, and of
+// requests around them, several times faster than a decoder of tokens: most
+// requests, and every item that an index holds, go through it. Whatever it does
+// not take is left to a decoder, which says what is wrong, or that nothing is:
+// every method that reads returns false for that, and then the scanner is of no
+// more use. What it takes is JSON as strict as UnmarshalItem wants it.
 //
 // Strings are parts of text, without a copy, unless they have escapes.
-type scanner struct {
+type Scanner struct {
 	text string
 	at   int
 }
 
-// scan reads the only value of data; false leaves it to the decoder.
-func scan[T any](data []byte, read func(*scanner) (T, bool)) (T, bool) {
-	s := scanner{text: string(data)}
-	v, ok := read(&s)
-	if ok {
-		s.space()
-		ok = s.at == len(s.text)
-	}
-	return v, ok
+// NewScanner returns a scanner of a copy of data, which all that it reads shares.
+func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
+
+// End reports whether nothing is left.
+func (s *Scanner) End() bool {
+	s.space()
+	return s.at == len(s.text)
 }
 
-func (s *scanner) space() {
+// Item reads an item.
+func (s *Scanner) Item() (Item, bool) { return s.members(1) }
+
+// Value reads an attribute value.
+func (s *Scanner) Value() (Value, bool) { return s.value(1) }
+
+// Bool reads a Boolean.
+func (s *Scanner) Bool() (value, ok bool) {
+	value = s.word("true")
+	return value, value || s.word("false")
+}
+
+// maxScannedMembers is how many members of an object are looked through for one
+// of the same name.
+const maxScannedMembers = 16
+
+// Object reads an object of few members: member is called for each, to read its
+// value.
+func (s *Scanner) Object(member func(name string) bool) bool {
+	if !s.byte('{') {
+		return false
+	}
+	if s.byte('}') {
+		return true
+	}
+	var seen [maxScannedMembers]string
+	for n := range seen {
+		name, ok := s.Text()
+		if !ok || slices.Contains(seen[:n], name) || !s.byte(':') || !member(name) {
+			return false
+		}
+		if s.byte('}') {
+			return true
+		}
+		if !s.byte(',') {
+			return false
+		}
+		seen[n] = name
+	}
+	return false
+}
+
+// List reads a list: element is called for each of its elements, to read it.
+func (s *Scanner) List(element func() bool) bool {
+	if !s.byte('[') {
+		return false
+	}
+	if s.byte(']') {
+		return true
+	}
+	for element() {
+		if s.byte(']') {
+			return true
+		}
+		if !s.byte(',') {
+			return false
+		}
+	}
+	return false
+}
+
+// scan reads the only value of data; false leaves it to the decoder.
+func scan[T any](data []byte, read func(*Scanner) (T, bool)) (T, bool) {
+	s := NewScanner(data)
+	v, ok := read(s)
+	return v, ok && s.End()
+}
+
+func (s *Scanner) space() {
 	for s.at < len(s.text) {
 		switch s.text[s.at] {
 		case ' ', '\t', '\r', '\n':
@@ -42,7 +111,7 @@ func (s *scanner) space() {
 }
 
 // byte takes a byte that is next but for spaces.
-func (s *scanner) byte(b byte) bool {
+func (s *Scanner) byte(b byte) bool {
 	s.space()
 	if s.at == len(s.text) || s.text[s.at] != b {
 		return false
@@ -52,7 +121,7 @@ func (s *scanner) byte(b byte) bool {
 }
 
 // word takes a literal.
-func (s *scanner) word(w string) bool {
+func (s *Scanner) word(w string) bool {
 	s.space()
 	if !strings.HasPrefix(s.text[s.at:], w) {
 		return false
@@ -61,8 +130,8 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// string takes a string.
-func (s *scanner) string() (string, bool) {
+// Text reads a string.
+func (s *Scanner) Text() (string, bool) {
 	if !s.byte('"') {
 		return "", false
 	}
@@ -90,7 +159,7 @@ func (s *scanner) string() (string, bool) {
 }
 
 // members reads an object of attribute values.
-func (s *scanner) members(depth int) (map[string]Value, bool) {
+func (s *Scanner) members(depth int) (map[string]Value, bool) {
 	if !s.byte('{') {
 		return nil, false
 	}
@@ -99,7 +168,7 @@ func (s *scanner) members(depth int) (map[string]Value, bool) {
 		return m, true
 	}
 	for {
-		name, ok := s.string()
+		name, ok := s.Text()
 		if !ok || len(name) > MaxNameBytes || !s.byte(':') {
 			return nil, false
 		}
@@ -121,11 +190,11 @@ func (s *scanner) members(depth int) (map[string]Value, bool) {
 }
 
 // value reads an attribute value.
-func (s *scanner) value(depth int) (Value, bool) {
+func (s *Scanner) value(depth int) (Value, bool) {
 	if depth > MaxDepth || !s.byte('{') {
 		return Value{}, false
 	}
-	tag, ok := s.string()
+	tag, ok := s.Text()
 	if !ok || !s.byte(':') {
 		return Value{}, false
 	}
@@ -138,8 +207,7 @@ func (s *scanner) value(depth int) (Value, bool) {
 	case S, N, B:
 		v.Str, ok = s.member(t)
 	case BOOL:
-		v.Bool = s.word("true")
-		ok = v.Bool || s.word("false")
+		v.Bool, ok = s.Bool()
 	case NULL:
 		ok = s.word("true")
 	case SS, NS, BS:
@@ -155,8 +223,8 @@ func (s *scanner) value(depth int) (Value, bool) {
 }
 
 // member reads a string, number or binary, alone or of a set.
-func (s *scanner) member(t Type) (string, bool) {
-	text, ok := s.string()
+func (s *Scanner) member(t Type) (string, bool) {
+	text, ok := s.Text()
 	if !ok {
 		return "", false
 	}
@@ -172,7 +240,7 @@ func (s *scanner) member(t Type) (string, bool) {
 	return text, true
 }
 
-func (s *scanner) set(t Type) (Value, bool) {
+func (s *Scanner) set(t Type) (Value, bool) {
 	if !s.byte('[') {
 		return Value{}, false
 	}
@@ -193,25 +261,12 @@ func (s *scanner) set(t Type) (Value, bool) {
 	}
 }
 
-func (s *scanner) list(depth int) ([]Value, bool) {
-	if !s.byte('[') {
-		return nil, false
-	}
+func (s *Scanner) list(depth int) ([]Value, bool) {
 	list := []Value{}
-	if s.byte(']') {
-		return list, true
-	}
-	for {
+	ok := s.List(func() bool {
 		v, ok := s.value(depth + 1)
-		if !ok {
-			return nil, false
-		}
 		list = append(list, v)
-		if s.byte(']') {
-			return list, true
-		}
-		if !s.byte(',') {
-			return nil, false
-		}
-	}
+		return ok
+	})
+	return list, ok
 }
