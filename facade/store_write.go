@@ -606,7 +606,9 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	muts = append(append(muts, sets...), deleteColumn(mapping.FamilyState, p.state, 0, 0))
+	// Deletes come first: of what is set before one the store must find out whether
+	// it goes.
+	muts = append(append(muts, deleteColumn(mapping.FamilyState, p.state, 0, 0)), sets...)
 	muts = append(muts, w.s.setState(p, nil, live, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
 
 	state := ofColumn(mapping.FamilyState, p.state)
