@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
+
+	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
 // loadConfig reads a configuration file: JSON or YAML, one member a flag, by
@@ -37,23 +41,75 @@ type configFile struct {
 // Validate refuses a member that is no flag of any command: a slip in a name
 // would otherwise go unnoticed.
 func (c *configFile) Validate(app *kong.Application) error {
-	known := map[string]bool{}
-	err := kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok {
-			known[flag.Name] = true
-		}
-		return next(nil)
-	})
+	known, err := flagNames(app, func(f *kong.Flag) []string { return []string{f.Name} })
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
-		if !known[name] {
-			return fmt.Errorf("%s: %q is not a flag of any command; expected the name of a flag, without its dashes", c.file, name)
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", c.file, name, nearestText(name, known))
 		}
 	}
 	return nil
 }
+
+// flagNames are names of all flags of all commands.
+func flagNames(app *kong.Application, names func(*kong.Flag) []string) (all []string, err error) {
+	err = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			all = append(all, names(flag)...)
+		}
+		return next(nil)
+	})
+	return all, err
+}
+
+// nearestText names the known name that is nearest, where one is near.
+func nearestText(name string, known []string) string {
+	if near := nearest.To(name, known); near != "" {
+		return ", nearest to " + near
+	}
+	return ""
+}
+
+// environmentPrefix begins, before an underscore, the variables that set flags.
+const environmentPrefix = "TABLETOP"
+
+// warnOfEnvironment warns of variables that look like a flag's and set none. They are
+// no error, unlike a slip in a configuration file, which is this program's alone: a
+// variable may be there for others, as the version of an image is.
+func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) error {
+	var named []string
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, environmentPrefix+"_") && name != configVariable {
+			named = append(named, name)
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	if _, all := parser.Model.Target.Interface().(command); !all {
+		var err error
+		if parser, err = p.parser(ctx, &command{}); err != nil {
+			return err
+		}
+	}
+	known, err := flagNames(parser.Model, func(f *kong.Flag) []string { return f.Envs })
+	if err != nil {
+		return err
+	}
+	known = append(known, configVariable)
+	slices.Sort(named)
+	for _, name := range named {
+		if !slices.Contains(known, name) {
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s in the environment sets no flag of any command%s\n", name, nearestText(name, known))
+		}
+	}
+	return nil
+}
+
+// configVariable names the configuration file in the environment.
+const configVariable = environmentPrefix + "_CONFIG"
 
 // Resolve returns the value of a flag that neither the command line nor the
 // environment has set, or nil.

@@ -47,6 +47,7 @@ const (
 	exitDifferences = 1
 	exitBadInput    = 2 // input, mapping or flags
 	exitEnvironment = 3
+	exitSignaled    = 128 // and the signal's number, as a shell says it
 )
 
 // exitError is an error that knows its exit code.
@@ -65,6 +66,18 @@ func (e *exitError) Error() string {
 
 // Unwrap returns the error inside.
 func (e *exitError) Unwrap() error { return e.err }
+
+// unfinished is an error that left something half done, and how to go on.
+type unfinished struct {
+	err    error
+	advice string
+}
+
+// Error returns the text of the error inside, and the advice.
+func (u *unfinished) Error() string { return u.err.Error() + "; " + u.advice }
+
+// Unwrap returns the error inside.
+func (u *unfinished) Unwrap() error { return u.err }
 
 func badInput(format string, args ...any) error {
 	return &exitError{exitBadInput, fmt.Errorf(format, args...)}
@@ -129,8 +142,17 @@ func main() {
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
 		alone:    true,
 	}
+	deaf := signal.Ignored(os.Interrupt) // as of a command in the background of a script
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() {
+		stop()    // a second signal ends the process at once
+		if deaf { // to ignore it again is not to end
+			again := make(chan os.Signal, 1)
+			signal.Notify(again, os.Interrupt)
+			<-again
+			os.Exit(exitSignaled + int(syscall.SIGINT))
+		}
+	})
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -164,10 +186,28 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return code
 }
 
+// exited is the exit code with which kong ends --help and --version.
+type exited int
+
+// parser returns what parses a command line by a grammar.
+func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
+	return kong.New(grammar,
+		kong.Name("tabletop"),
+		kong.Description("Cloud Bigtable on a desk, with a DynamoDB door."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.DefaultEnvars(environmentPrefix),
+		kong.Configuration(loadConfig),
+		kong.Vars{"version": version()},
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
+	)
+}
+
 // command runs a command line, and returns the exit code if all can be printed.
 func (p *program) command(ctx context.Context, args []string) (code int) {
-	// Kong ends --help and --version by its Exit function.
-	type exited int
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(exited)
@@ -177,32 +217,31 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 			code = int(e)
 		}
 	}()
-	if file := os.Getenv("TABLETOP_CONFIG"); file != "" {
+	if file := os.Getenv(configVariable); file != "" {
 		args = append([]string{"--config", file}, args...) // a later --config wins
 	}
-	parser, err := kong.New(grammar(args),
-		kong.Name("tabletop"),
-		kong.Description("Cloud Bigtable on a desk, with a DynamoDB door."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.DefaultEnvars("TABLETOP"),
-		kong.Configuration(loadConfig),
-		kong.Vars{"version": version()},
-		kong.Writers(p.stdout, p.stderr),
-		kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p),
-		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
-	)
+	parser, err := p.parser(ctx, grammar(args))
 	if err != nil {
+		return p.fail(err)
+	}
+	if err := p.warnOfEnvironment(ctx, parser); err != nil {
 		return p.fail(err)
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return p.fail(&exitError{exitBadInput, err})
+		code := exitBadInput
+		if known, ok := errors.AsType[*exitError](err); ok {
+			code = known.code
+		}
+		return p.fail(&exitError{code, err})
 	}
 	if err := parsed.Run(); err != nil {
 		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
-			err = errors.New("interrupted")
+			text := "interrupted"
+			if u, ok := errors.AsType[*unfinished](err); ok {
+				text += "; " + u.advice
+			}
+			err = errors.New(text)
 		}
 		return p.fail(err)
 	}

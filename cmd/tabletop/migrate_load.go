@@ -60,18 +60,19 @@ func (c *loadCommand) place() string {
 	return strings.TrimSpace("target " + c.Target + " " + c.Endpoint)
 }
 
-// interrupted says, of a load that a server or the machine ended, how it goes on.
+// interrupted says, of a load that a server, the machine or a person ended, how it
+// goes on.
 func (c *loadCommand) interrupted(err error) error {
 	if exitCode(err) == exitBadInput || c.Target == targetEmbedded {
 		return err
 	}
+	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command goes on from there"
 	if c.Checkpoint == "" {
-		return fmt.Errorf("%w; the same command begins anew, and writes what is not there yet (with --checkpoint FILE a load goes on where it was)", err)
+		advice = "the same command begins anew, and writes what is not there yet (with --checkpoint FILE a load goes on where it was)"
+	} else if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // it came to none
+		advice = "the load had not come to its first checkpoint: the same command begins anew"
 	}
-	if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // it came to none
-		return fmt.Errorf("%w; the load had not come to its first checkpoint: the same command begins anew", err)
-	}
-	return fmt.Errorf("%w; the checkpoint %s is kept: the same command goes on from there", err, c.Checkpoint)
+	return &unfinished{err, advice}
 }
 
 // patience is how long nothing is said of a server that does not answer.

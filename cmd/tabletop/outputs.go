@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,11 +19,15 @@ func (f namedFile) String() string {
 	return f.flag + " " + f.name
 }
 
-// checkOutputs refuses a file to write that is one to read, or that two flags name:
-// what was there would be gone. Names are not compared of what is no plain file,
-// such as a terminal, which takes several outputs.
+// checkOutputs refuses a file that cannot be written, before the work of which it
+// shall tell, and one to write that is one to read, or that two flags name: what was
+// there would be gone. Names are not compared of what is no plain file, such as a
+// terminal, which takes several outputs.
 func checkOutputs(outputs, inputs []namedFile) error {
 	for i, out := range outputs {
+		if err := out.writable(); err != nil {
+			return &exitError{exitEnvironment, fmt.Errorf("%s: %w", out, err)}
+		}
 		for _, in := range inputs {
 			if sameFile(out.name, in.name) {
 				return badInput("%s would overwrite %s: name another file", out, in)
@@ -33,6 +39,25 @@ func checkOutputs(outputs, inputs []namedFile) error {
 			}
 		}
 	}
+	return nil
+}
+
+// writable says why the file could not be written; it is left as it is.
+func (f namedFile) writable() error {
+	if f.name == "" {
+		return nil
+	}
+	switch info, err := os.Stat(f.name); {
+	case err == nil && info.IsDir():
+		return errors.New("this is a folder; expected a file")
+	case err == nil && !info.Mode().IsRegular():
+		return nil // a pipe, which may wait for who reads it
+	}
+	w, err := createWhole(f.name)
+	if err != nil {
+		return fmt.Errorf("no file can be made in its folder: %w", err)
+	}
+	w.drop()
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
 // Limits of a mapping file, and of any other YAML that users give, so that a
@@ -156,7 +157,12 @@ func (r *reader) object(n ast.Node, path string, fields map[string]field, requir
 	r.each(n, path, func(key string, k, v ast.Node, path string) {
 		f, ok := fields[key]
 		if !ok {
-			r.fail(k, path, "unknown key", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			known := slices.Sorted(maps.Keys(fields))
+			what := "unknown key"
+			if name := nearest.To(key, known); name != "" {
+				what += ", nearest to " + name
+			}
+			r.fail(k, path, what, strings.Join(known, ", "))
 			return
 		}
 		seen[key] = true

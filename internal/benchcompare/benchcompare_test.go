@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,5 +149,18 @@ func TestParseGoBenchmarks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A report of some parts alone would not say what the others were.
+func TestRun_PartialReport(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "performance.md")
+	var stderr strings.Builder
+	if code := run(t.Context(), []string{"-parts", "go", "-out", out}, io.Discard, &stderr); code != exitBadFlag || !strings.Contains(stderr.String(), "give -raw FILE too") {
+		t.Errorf("exit code %d, and it says %q", code, &stderr)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a report was written, error %v", err)
 	}
 }

@@ -71,6 +71,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return exitBadFlag
 		}
 	}
+	if *out != "" && *raw == "" && slices.ContainsFunc(partNames(), func(part string) bool { return !slices.Contains(names, part) }) {
+		_, _ = fmt.Fprintf(stderr, "benchcompare: -out %s would say that all but -parts %s were not measured: give -raw FILE too, which keeps the results of several runs\n", *out, *wanted)
+		return exitBadFlag
+	}
 	fail := func(err error) int {
 		_, _ = fmt.Fprintf(stderr, "benchcompare: %v\n", err)
 		return exitEnvironment
