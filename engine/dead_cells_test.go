@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -57,5 +58,37 @@ func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 	t.Logf("%d steps", w.steps)
 	if w.steps > times {
 		t.Errorf("reading a row of 4 cells after %d writes takes %d steps", times, w.steps)
+	}
+}
+
+// TestDeadCellsOfARowThatComesAndGoes: nor does a row that is made, by a delete and a
+// set where a read found none, and ends with a cell that is deleted unseen.
+func TestDeadCellsOfARowThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f")
+	const times = 6000
+	for i := 1; i <= times; i++ {
+		ts := int64(i * 1000)
+		if err := d.Update(t.Context(), "t", []byte("r"), func(tx *RowTx) error {
+			s := tx.Scan()
+			if s.NextCell() {
+				t.Fatalf("time %d: the row is there", i)
+			}
+			return errors.Join(s.Close(), tx.Mutate([]Mutation{{Kind: DeleteFromFamily, Family: "f"}, set("f", "lock", ts, "mine")}))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if i < times {
+			mustMutate(t, d, "r", Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("lock"), Start: ts, End: ts + 1})
+		}
+	}
+	if err := d.pebble.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	w := readWork(t, d, ScanOptions{}, 1)
+	t.Logf("%d steps", w.steps)
+	if w.steps > times {
+		t.Errorf("reading a row of one cell that came and went %d times takes %d steps", times, w.steps)
 	}
 }

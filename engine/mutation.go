@@ -63,7 +63,7 @@ type rowBatch struct {
 
 	deletes bool // something was deleted
 	flush   bool // a range was
-	dead    int  // deleted cells that its reads and deletes stepped over
+	dead    int  // deleted cells that deletes stepped over, or who found that there is no row
 	work    int  // keys looked at, for tests
 }
 

@@ -40,8 +40,9 @@ type outcomes struct {
 
 	slab []outcome // to take new ones from
 
-	it         *pebble.Iterator // of the row; nil before a delete needs it
-	keys, size int              // of what deletes found in the store
+	it            *pebble.Iterator // of the row; nil before a delete needs it
+	inside, asked int              // its steps before
+	keys, size    int              // of what deletes found in the store
 }
 
 // outcome is what becomes of one cell.
@@ -141,6 +142,7 @@ func (o *outcomes) delete(m *Mutation) error {
 // too many it stops and returns true: the caller deletes the range.
 func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	if o.w.tx.absent {
+		o.w.dead = o.w.tx.absentSteps
 		return false, nil
 	}
 	it, err := o.iterator()
@@ -152,6 +154,9 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	steps.begin(it, d.takeNote(latch))
 	n := 0
 	for valid := it.SeekGEWithLimit(r.lower, r.upper) == pebble.IterValid; valid; valid = steps.next(it, r.upper) {
+		if bytes.Compare(it.Key(), r.upper) >= 0 {
+			break // an iterator may overlook its limit
+		}
 		n++
 		o.keys++
 		o.size += len(it.Key())
@@ -174,7 +179,9 @@ func (o *outcomes) iterator() (it *pebble.Iterator, err error) {
 	if o.it == nil {
 		w := o.w
 		w.key = prefixEnd(append(w.key[:0], w.prefix...))
-		o.it, err = w.tx.take(w.prefix, w.key)
+		if o.it, err = w.tx.take(w.prefix, w.key); err == nil {
+			o.inside, o.asked = stepsOf(o.it)
+		}
 	}
 	return o.it, err
 }
@@ -185,7 +192,7 @@ func (o *outcomes) close() {
 		return
 	}
 	inside, asked := stepsOf(o.it)
-	o.w.dead = inside - asked
+	o.w.dead = inside - o.inside - (asked - o.asked)
 	_ = o.w.tx.give(o.it) // who read with it had its error
 }
 

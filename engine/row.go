@@ -33,11 +33,13 @@ type RowTx struct {
 	// it reads the row: what was opened first serves all who read it, one after
 	// the other. It is nil before that, and while one of them has it.
 	it *pebble.Iterator
-	// absent tells that the store has nothing of the row, hidden or not.
-	absent bool
-	batch  *rowBatch // what to collect changes in
-	w      *rowBatch // batch, once it holds what is to be committed
-	done   bool
+	// absent tells that the store has nothing of the row, hidden or not, and
+	// absentSteps how many dead cells were stepped over to learn it.
+	absent      bool
+	absentSteps int
+	batch       *rowBatch // what to collect changes in
+	w           *rowBatch // batch, once it holds what is to be committed
+	done        bool
 }
 
 // Update locks the row and runs fn, which may read it with tx.Scan and call
@@ -181,7 +183,10 @@ func (tx *RowTx) open(part []byte) (*Scan, error) {
 		if s.err != nil {
 			return nil, s.Close()
 		}
-		tx.absent = !found && part == nil
+		if tx.absent = !found && part == nil; tx.absent {
+			inside, asked := stepsOf(it)
+			tx.absentSteps = inside - asked
+		}
 	}
 	tx.scans = append(tx.scans, s)
 	return s, nil
