@@ -106,7 +106,7 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
-	req, err := readRequest(op, body)
+	req, err := s.readRequest(r.Context(), op, body)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 	if !ok {
 		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
 	}
-	req, err := readRequest(op, request)
+	req, err := s.readRequest(ctx, op, request)
 	if err != nil {
 		return nil, err
 	}
@@ -163,16 +163,19 @@ func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	return s.forCaller(r.Context(), who)
 }
 
-// run calls the operation and turns a panic into an error, so that no request
-// ends the process.
+// answerPanic, deferred, turns a panic into an error, so that no request ends the
+// process.
+func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
+	if p := recover(); p != nil {
+		s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
+			slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+		*err = internalServerError()
+	}
+}
+
+// run calls the operation.
 func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
-				slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-			response, err = nil, internalServerError()
-		}
-	}()
+	defer s.answerPanic(ctx, op, &err)
 	response, err = op.handle(ctx, s, op, r)
 	if s.store.outdated(err) {
 		response, err = op.handle(ctx, s, op, request{body: r.body})

@@ -1,6 +1,10 @@
 package facade
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // request is a request before its operation has looked at it.
 type request struct {
@@ -12,15 +16,19 @@ type request struct {
 
 // readRequest refuses a body that is no JSON object. op is nil where there is no
 // such operation.
-func readRequest(op *operation, body []byte) (request, error) {
-	r := request{body: body}
-	if op != nil && op.scan != nil {
+func (s *Server) readRequest(ctx context.Context, op *operation, body []byte) (r request, err error) {
+	r.body = body
+	if op == nil {
+		return r, checkJSON(body)
+	}
+	defer s.answerPanic(ctx, op, &err)
+	if op.scan != nil {
 		r.scanned = op.scan(body)
 	}
-	if r.scanned != nil {
-		return r, nil
+	if r.scanned == nil {
+		err = checkJSON(body)
 	}
-	return r, checkJSON(body)
+	return r, err
 }
 
 // scannedInput is a request of the operations that clients call most. It reads

@@ -47,7 +47,7 @@ func (c *configFile) Validate(app *kong.Application) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.values)) {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", c.file, name, nearestText(name, known))
+			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", c.file, name, nearestText("", name, known))
 		}
 	}
 	return nil
@@ -64,10 +64,11 @@ func flagNames(app *kong.Application, names func(*kong.Flag) []string) (all []st
 	return all, err
 }
 
-// nearestText names the known name that is nearest, where one is near.
-func nearestText(name string, known []string) string {
+// nearestText names the known name that is nearest, where one is near; prefix comes
+// before all of them.
+func nearestText(prefix, name string, known []string) string {
 	if near := nearest.To(name, known); near != "" {
-		return ", nearest to " + near
+		return ", nearest to " + prefix + near
 	}
 	return ""
 }
@@ -79,10 +80,12 @@ const environmentPrefix = "TABLETOP"
 // no error, unlike a slip in a configuration file, which is this program's alone: a
 // variable may be there for others, as the version of an image is.
 func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) error {
-	var named []string
+	const prefix = environmentPrefix + "_"
+	var named []string // without the prefix, whose letters tell no name from another
 	for _, pair := range os.Environ() {
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, environmentPrefix+"_") && name != configVariable {
-			named = append(named, name)
+		name, _, _ := strings.Cut(pair, "=")
+		if rest, ok := strings.CutPrefix(name, prefix); ok && name != configVariable {
+			named = append(named, rest)
 		}
 	}
 	if len(named) == 0 {
@@ -94,15 +97,21 @@ func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) erro
 			return err
 		}
 	}
-	known, err := flagNames(parser.Model, func(f *kong.Flag) []string { return f.Envs })
+	known, err := flagNames(parser.Model, func(f *kong.Flag) (names []string) {
+		for _, name := range slices.Concat(f.Envs, []string{configVariable}) {
+			if name, ok := strings.CutPrefix(name, prefix); ok {
+				names = append(names, name)
+			}
+		}
+		return names
+	})
 	if err != nil {
 		return err
 	}
-	known = append(known, configVariable)
 	slices.Sort(named)
 	for _, name := range named {
 		if !slices.Contains(known, name) {
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s in the environment sets no flag of any command%s\n", name, nearestText(name, known))
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s%s in the environment sets no flag of any command%s\n", prefix, name, nearestText(prefix, name, known))
 		}
 	}
 	return nil

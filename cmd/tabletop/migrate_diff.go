@@ -40,9 +40,9 @@ func (c *diffCommand) Validate() error {
 	if err := errors.Join(sides, c.validateMaxDiffs(), c.validateReports()); err != nil {
 		return err
 	}
-	inputs := append(c.inputs(), namedFile{"--mapping", c.Mapping}, namedFile{"--table-schema", c.TableSchema})
+	inputs := append(c.inputs(), namedFile{flag: "--mapping", name: c.Mapping}, namedFile{flag: "--table-schema", name: c.TableSchema})
 	for _, side := range c.Sides {
-		inputs = append(inputs, namedFile{"the input", side})
+		inputs = append(inputs, namedFile{flag: "the input", name: side})
 	}
 	return checkOutputs(reportOutputs(c.Report), inputs)
 }

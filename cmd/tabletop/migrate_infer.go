@@ -23,7 +23,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 	if err := c.validateInput(args); err != nil {
 		return err
 	}
-	return checkOutputs([]namedFile{{"--output", c.Output}}, c.inputs())
+	return checkOutputs([]namedFile{{flag: "--output", name: c.Output}}, c.inputs())
 }
 
 // Help is the long help of the command.

@@ -43,7 +43,8 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
 		return err
 	}
-	outputs := append(reportOutputs(c.Report), namedFile{"--dead-letter", c.DeadLetter}, namedFile{"--checkpoint", c.Checkpoint})
+	outputs := append(reportOutputs(c.Report),
+		namedFile{flag: "--dead-letter", name: c.DeadLetter, whole: true}, namedFile{flag: "--checkpoint", name: c.Checkpoint, whole: true})
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 

@@ -93,7 +93,7 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	if err := errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs()); err != nil {
 		return err
 	}
-	outputs := append(reportOutputs(c.Report), namedFile{"--write-mapping", c.WriteMapping})
+	outputs := append(reportOutputs(c.Report), namedFile{flag: "--write-mapping", name: c.WriteMapping})
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 

@@ -9,7 +9,10 @@ import (
 )
 
 // namedFile is a file of the command line, with the flag that names it.
-type namedFile struct{ flag, name string }
+type namedFile struct {
+	flag, name string
+	whole      bool // it is written by createWhole
+}
 
 // String is the flag as it was given.
 func (f namedFile) String() string {
@@ -44,14 +47,21 @@ func checkOutputs(outputs, inputs []namedFile) error {
 
 // writable says why the file could not be written; it is left as it is.
 func (f namedFile) writable() error {
-	if f.name == "" {
-		return nil
+	if f.name == "" || strings.Contains(filepath.Dir(f.name), tableInName) {
+		return nil // the folder's name is not known yet
 	}
 	switch info, err := os.Stat(f.name); {
-	case err == nil && info.IsDir():
+	case err != nil: // to be made
+	case info.IsDir():
 		return errors.New("this is a folder; expected a file")
-	case err == nil && !info.Mode().IsRegular():
+	case !info.Mode().IsRegular():
 		return nil // a pipe, which may wait for who reads it
+	case !f.whole:
+		w, err := os.OpenFile(f.name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return w.Close()
 	}
 	w, err := createWhole(f.name)
 	if err != nil {
@@ -84,7 +94,7 @@ func absolute(name string) string {
 
 // inputs are the files that are read.
 func (f *inputFlags) inputs() []namedFile {
-	return []namedFile{{"--source", f.Source}, {"--table-schema", f.TableSchema}}
+	return []namedFile{{flag: "--source", name: f.Source}, {flag: "--table-schema", name: f.TableSchema}}
 }
 
 // inputs are the mapping files.
@@ -92,7 +102,7 @@ func (f *mappingFlags) inputs() []namedFile {
 	var files []namedFile
 	if !f.auto() {
 		for _, file := range f.Mapping {
-			files = append(files, namedFile{"--mapping", file})
+			files = append(files, namedFile{flag: "--mapping", name: file})
 		}
 	}
 	return files
@@ -104,16 +114,16 @@ func (f *sourceFlags) inputs() []namedFile {
 	for _, name := range []string{"fixture.yaml", "mapping.yaml"} { // those of a fixture folder
 		file := filepath.Join(f.Source, name)
 		if _, err := os.Stat(file); err == nil { // one that has none may get one
-			files = append(files, namedFile{"--source", file})
+			files = append(files, namedFile{flag: "--source", name: file})
 		}
 	}
 	return files
 }
 
-func (f *lintFlags) inputs() []namedFile { return []namedFile{{"--rules", f.Rules}} }
+func (f *lintFlags) inputs() []namedFile { return []namedFile{{flag: "--rules", name: f.Rules}} }
 
 func (f *connectFlags) inputs() []namedFile {
-	return []namedFile{{"--ca", f.CA}, {"--token-file", f.TokenFile}}
+	return []namedFile{{flag: "--ca", name: f.CA}, {flag: "--token-file", name: f.TokenFile}}
 }
 
 // reportOutputs are the files that --report names.
@@ -121,7 +131,7 @@ func reportOutputs(reports []string) []namedFile {
 	var files []namedFile
 	for _, r := range reports {
 		if format, file, _ := strings.Cut(r, "="); file != "" {
-			files = append(files, namedFile{"--report " + format, file})
+			files = append(files, namedFile{flag: "--report " + format, name: file})
 		}
 	}
 	return files
