@@ -10,11 +10,7 @@ import (
 type deleteItemInput struct {
 	TableName *string
 	Key       *wireItem
-	conditionInput
-	ReturnValues                        *string
-	ReturnConsumedCapacity              *string
-	ReturnItemCollectionMetrics         *string
-	ReturnValuesOnConditionCheckFailure *string
+	writeInput
 }
 
 // deleteItem deletes an item, if its condition holds; one that is not there

@@ -12,6 +12,11 @@ import (
 type putItemInput struct {
 	TableName *string
 	Item      *wireItem
+	writeInput
+}
+
+// writeInput are the members that writes of one item share.
+type writeInput struct {
 	conditionInput
 	ReturnValues                        *string
 	ReturnConsumedCapacity              *string

@@ -16,11 +16,7 @@ type updateItemInput struct {
 	Key              *wireItem
 	UpdateExpression *string
 	AttributeUpdates map[string]attributeUpdate
-	conditionInput
-	ReturnValues                        *string
-	ReturnConsumedCapacity              *string
-	ReturnItemCollectionMetrics         *string
-	ReturnValuesOnConditionCheckFailure *string
+	writeInput
 }
 
 func (in *updateItemInput) legacy() []legacyMember {

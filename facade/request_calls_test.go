@@ -99,17 +99,24 @@ func (c *writesConn) Invoke(ctx context.Context, method string, req, resp any, o
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// TestRequest_NewItem: a new item and its entry are written without a look at
-// what a deletion would take away.
-func TestRequest_NewItem(t *testing.T) {
-	t.Parallel()
+// newWritesServer returns a server of the cost tables, and what it writes from now on.
+func newWritesServer(t *testing.T, items int) (*Server, *writesConn) {
+	t.Helper()
 	conn := &writesConn{}
 	s := newTestServer(t, func(o *Options) {
 		conn.ClientConnInterface = o.Conn
 		o.Conn = conn
 	})
-	loadCostTables(t, s, 0)
+	loadCostTables(t, s, items)
 	conn.writes = nil
+	return s, conn
+}
+
+// TestRequest_NewItem: a new item and its entry are written without a look at
+// what a deletion would take away.
+func TestRequest_NewItem(t *testing.T) {
+	t.Parallel()
+	s, conn := newWritesServer(t, 0)
 	must(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0))
 	if len(conn.writes) != 2*25 {
 		t.Fatalf("%d writes of 25 items", len(conn.writes))
@@ -129,13 +136,7 @@ func TestRequest_NewItem(t *testing.T) {
 // has much of that.
 func TestRequest_SameMillisecond(t *testing.T) {
 	t.Parallel()
-	conn := &writesConn{}
-	s := newTestServer(t, func(o *Options) {
-		conn.ClientConnInterface = o.Conn
-		o.Conn = conn
-	})
-	loadCostTables(t, s, 25)
-	conn.writes = nil
+	s, conn := newWritesServer(t, 25)
 	const add = `{"TableName":"` + costPlain + `","Key":{"PK":{"S":"p00000000"},"SK":{"S":"s0000"}},"ReturnValues":"UPDATED_NEW",
 		"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}}`
 	var got string

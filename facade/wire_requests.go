@@ -98,8 +98,16 @@ func (in *getItemInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (in *conditionInput) scanMember(s *attr.Scanner, name string) bool {
+func (in *writeInput) scanMember(s *attr.Scanner, name string) bool {
 	switch name {
+	case "ReturnValues":
+		return scanText(s, &in.ReturnValues)
+	case "ReturnConsumedCapacity":
+		return scanText(s, &in.ReturnConsumedCapacity)
+	case "ReturnItemCollectionMetrics":
+		return scanText(s, &in.ReturnItemCollectionMetrics)
+	case "ReturnValuesOnConditionCheckFailure":
+		return scanText(s, &in.ReturnValuesOnConditionCheckFailure)
 	case "ConditionExpression":
 		return scanText(s, &in.ConditionExpression)
 	case "ExpressionAttributeNames":
@@ -118,14 +126,6 @@ func (in *putItemInput) scan(s *attr.Scanner) bool {
 			return scanText(s, &in.TableName)
 		case "Item":
 			return scanItem(s, &in.Item)
-		case "ReturnValues":
-			return scanText(s, &in.ReturnValues)
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ReturnItemCollectionMetrics":
-			return scanText(s, &in.ReturnItemCollectionMetrics)
-		case "ReturnValuesOnConditionCheckFailure":
-			return scanText(s, &in.ReturnValuesOnConditionCheckFailure)
 		default:
 			return in.scanMember(s, name)
 		}
@@ -139,14 +139,6 @@ func (in *deleteItemInput) scan(s *attr.Scanner) bool {
 			return scanText(s, &in.TableName)
 		case "Key":
 			return scanItem(s, &in.Key)
-		case "ReturnValues":
-			return scanText(s, &in.ReturnValues)
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ReturnItemCollectionMetrics":
-			return scanText(s, &in.ReturnItemCollectionMetrics)
-		case "ReturnValuesOnConditionCheckFailure":
-			return scanText(s, &in.ReturnValuesOnConditionCheckFailure)
 		default:
 			return in.scanMember(s, name)
 		}
@@ -162,14 +154,6 @@ func (in *updateItemInput) scan(s *attr.Scanner) bool {
 			return scanItem(s, &in.Key)
 		case "UpdateExpression":
 			return scanText(s, &in.UpdateExpression)
-		case "ReturnValues":
-			return scanText(s, &in.ReturnValues)
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ReturnItemCollectionMetrics":
-			return scanText(s, &in.ReturnItemCollectionMetrics)
-		case "ReturnValuesOnConditionCheckFailure":
-			return scanText(s, &in.ReturnValuesOnConditionCheckFailure)
 		default:
 			return in.scanMember(s, name)
 		}
