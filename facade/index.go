@@ -43,8 +43,8 @@ var (
 	revisionQualifier  = []byte("r")
 )
 
-// layout is how a table's items and index entries lie in Bigtable.
-type layout struct {
+// tableLayout is how a table's items and index entries lie in Bigtable.
+type tableLayout struct {
 	name    string // of the DynamoDB table
 	table   string // of the Bigtable table
 	key     mapping.KeySchema
@@ -74,8 +74,8 @@ type indexLayout struct {
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
-func (s *store) newLayout(def *tableDef) (*layout, error) {
-	l := &layout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
+func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
+	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
 	m := s.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
@@ -164,7 +164,7 @@ func tableOfMapping(m *mapping.Mapping) *tableDef {
 }
 
 // families returns the families of the table's rows.
-func (l *layout) families() map[string]*btapb.GcRule {
+func (l *tableLayout) families() map[string]*btapb.GcRule {
 	f := gcRules(l.base.Families())
 	f[mapping.FamilyState] = newestVersion()
 	if _, ok := f[mapping.FamilyTypes]; !ok {
@@ -237,7 +237,7 @@ func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0
 // indexChange compares an item's entries before and after a write: before is the
 // order of the last one. With unknown, what the indexes hold of the old item is
 // not relied on.
-func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
+func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	if len(l.indexes) > 0 {
 		updated = l.kept(updated)
@@ -278,7 +278,7 @@ func (l *layout) indexChange(old, updated attr.Item, before, order int64, unknow
 
 // kept is an item as its row gives it back: without the losses that the mapping
 // accepts. Entries are made of that, as the next write finds them by it.
-func (l *layout) kept(item attr.Item) attr.Item {
+func (l *tableLayout) kept(item attr.Item) attr.Item {
 	if spec := l.base.Spec(); item == nil || spec == nil || len(spec.AcceptLoss) == 0 {
 		return item
 	}
@@ -320,7 +320,7 @@ func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 
 // checkEntries reports whether the indexes can take an item. Errors:
 // errOutsideMapping.
-func (l *layout) checkEntries(item attr.Item, order int64) error {
+func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	for _, x := range l.indexes {
 		var err error
 		if x.x.OneCell() { // which can hold all that has a row
@@ -353,13 +353,13 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 }
 
 // outboxCell returns the mutation that puts the outbox cell into an item's row.
-func (c indexChange) outboxCell(l *layout, key attr.Item, p slot, order int64) *btpb.Mutation {
+func (c indexChange) outboxCell(l *tableLayout, key attr.Item, p slot, order int64) *btpb.Mutation {
 	return setCell(mapping.FamilyState, p.outbox, order, c.outbox(l, key))
 }
 
 // outbox returns the value of the outbox cell: the item's key, and the index
 // rows that the item leaves.
-func (c indexChange) outbox(l *layout, key attr.Item) []byte {
+func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
 	value := appendKey(nil, l.key, key)
 	value = binary.AppendUvarint(value, uint64(len(c.stale)))
 	for _, r := range c.stale {
@@ -371,7 +371,7 @@ func (c indexChange) outbox(l *layout, key attr.Item) []byte {
 var errOutboxText = errors.New("an outbox cell holds something else than an outbox")
 
 // parseOutbox is the inverse of outbox.
-func (l *layout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
+func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
 	key, value, ok := cutKey(l.key, value)
 	if !ok {
 		return nil, nil, errOutboxText
@@ -433,7 +433,7 @@ const applyTimeout = time.Minute
 // apply brings a committed write of an item to the indexes and clears its
 // outbox cell, if outbox says that it has one. It goes on when ctx ends: the
 // write has happened.
-func (s *store) apply(ctx context.Context, l *layout, p slot, key attr.Item, order int64, change indexChange, outbox bool) error {
+func (s *store) apply(ctx context.Context, l *tableLayout, p slot, key attr.Item, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	ahead, err := s.enter(ctx, l, order, change)
@@ -454,7 +454,7 @@ func (s *store) apply(ctx context.Context, l *layout, p slot, key attr.Item, ord
 // enter writes the index rows of a committed write of the given order. A row
 // that carries a later write stays as it is: ahead is the latest of their
 // orders.
-func (s *store) enter(ctx context.Context, l *layout, order int64, change indexChange) (ahead int64, err error) {
+func (s *store) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	for _, put := range change.puts {
 		done, err := s.putEntry(ctx, put, order)
 		if s.indexGone(ctx, l, put.index.table, err) {
@@ -481,7 +481,7 @@ func (s *store) enter(ctx context.Context, l *layout, order int64, change indexC
 
 // indexGone reports whether err is that of an index which another process has
 // deleted.
-func (s *store) indexGone(ctx context.Context, l *layout, table string, err error) bool {
+func (s *store) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
 	}
@@ -494,7 +494,7 @@ func (s *store) indexGone(ctx context.Context, l *layout, table string, err erro
 // is nothing left to do. Or the item was deleted by a process whose clock is
 // ahead, and is a new one now: then its order is raised beyond the tombstone,
 // and the write is applied again.
-func (s *store) overtake(ctx context.Context, l *layout, p slot, key attr.Item, order, ahead int64) error {
+func (s *store) overtake(ctx context.Context, l *tableLayout, p slot, key attr.Item, order, ahead int64) error {
 	st, err := s.readState(ctx, l, []slot{p}, key)
 	if err != nil || !st.behind() {
 		return err
@@ -569,7 +569,7 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
-func (s *store) leaveEntry(ctx context.Context, l *layout, r indexRow, order int64) error {
+func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *mapping.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
@@ -583,7 +583,7 @@ func (s *store) leaveEntry(ctx context.Context, l *layout, r indexRow, order int
 }
 
 // drain finishes the write of an item that is behind, as st has it.
-func (s *store) drain(ctx context.Context, l *layout, key attr.Item, st itemState) error {
+func (s *store) drain(ctx context.Context, l *tableLayout, key attr.Item, st itemState) error {
 	order := st.order()
 	var stale []indexRow
 	if st.outbox != nil {
@@ -604,7 +604,7 @@ func (s *store) drain(ctx context.Context, l *layout, key attr.Item, st itemStat
 
 // backfill enters all items of a table into an index. Writes may go on: each
 // entry has the order of the item it was made from.
-func (s *store) backfill(ctx context.Context, l *layout, x *indexLayout) error {
+func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
 	plan := l.base.PlanScan()
 	for row, err := range s.readRows(ctx, rowRead{table: l.table, spans: plan.Spans}) {
 		if err != nil {
@@ -623,7 +623,7 @@ func (s *store) backfill(ctx context.Context, l *layout, x *indexLayout) error {
 	return nil
 }
 
-func (s *store) backfillItem(ctx context.Context, l *layout, x *indexLayout, row mapping.Row, item attr.Item) error {
+func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row mapping.Row, item attr.Item) error {
 	st := bookkeeping(l.idOf(item).slot(row.Key), row)
 	placed, ok, err := x.place(item, st.order())
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 // itemReader yields the items of rows.
 type itemReader struct {
 	s *store
-	l *layout
+	l *tableLayout
 	// compare orders the items of a row, descending by key or ascending.
 	compare    func(a, b mapping.Stored) int
 	descending bool

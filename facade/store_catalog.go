@@ -74,7 +74,7 @@ type cachedTable struct {
 	def     *tableDef
 	version []byte
 	fetched time.Time
-	layout  *layout
+	layout  *tableLayout
 
 	fillAgain time.Time // the earliest one of the definition; zero: there is none
 }

@@ -208,7 +208,7 @@ func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 
 // entered reports whether an item that is entering its indexes is known to be
 // there.
-func (s *store) entered(l *layout, st *itemState) bool {
+func (s *store) entered(l *tableLayout, st *itemState) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -454,7 +454,7 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 
 // recoverEntering brings the items of a row to the indexes that are entering
 // them.
-func (s *store) recoverEntering(ctx context.Context, l *layout, key []byte) error {
+func (s *store) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
 	row, err := s.readRow(ctx, l.table, key, nil)
 	if err != nil {
 		return err

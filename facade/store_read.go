@@ -89,12 +89,12 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 
 // itemsOf returns the items of a row. What has expired by Options.Now is none,
 // though garbage collection may have left its cells.
-func (s *store) itemsOf(l *layout, row mapping.Row) ([]attr.Item, error) {
+func (s *store) itemsOf(l *tableLayout, row mapping.Row) ([]attr.Item, error) {
 	return l.base.Items(l.base.Live(row, s.nowMicros()))
 }
 
 // itemOf returns the item of the given key out of its row, or nil.
-func (s *store) itemOf(l *layout, row mapping.Row, key attr.Item) (attr.Item, error) {
+func (s *store) itemOf(l *tableLayout, row mapping.Row, key attr.Item) (attr.Item, error) {
 	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
@@ -136,7 +136,7 @@ func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond index
 // baseQuery is a query of a table's own rows.
 type baseQuery struct {
 	s          *store
-	l          *layout
+	l          *tableLayout
 	cond       mapping.KeyCondition
 	forward    bool
 	startAfter attr.Item
@@ -429,7 +429,7 @@ func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segm
 
 // rowsOf returns the rows that an item can be in, or the one of its entry in
 // an index that is not nil.
-func (l *layout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
+func (l *tableLayout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
 	if x != nil {
 		row, err := x.row(key)
 		return [][]byte{row}, err
@@ -443,7 +443,7 @@ func (l *layout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
 }
 
 // scanBase yields the items of a plan by row, those of a row by key.
-func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep func(mapping.Stored) bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
+func (s *store) scanBase(ctx context.Context, l *tableLayout, plan mapping.Plan, keep func(mapping.Stored) bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
 	var from []byte // row of startAfter
 	if startAfter != nil {
 		var err error
@@ -477,7 +477,7 @@ func (s *store) scanBase(ctx context.Context, l *layout, plan mapping.Plan, keep
 // key. Where its rules could have put it into several, it is the one that has
 // it, or the first: so a scan whose last item has gone may repeat some items,
 // but never misses one.
-func (s *store) rowOf(ctx context.Context, l *layout, key attr.Item) ([]byte, error) {
+func (s *store) rowOf(ctx context.Context, l *tableLayout, key attr.Item) ([]byte, error) {
 	slots, err := l.slots(key)
 	if err != nil {
 		return nil, err
@@ -499,7 +499,7 @@ func (s *store) rowOf(ctx context.Context, l *layout, key attr.Item) ([]byte, er
 }
 
 // compareKeys orders items of the table by partition and sort key.
-func (l *layout) compareKeys(a, b mapping.Stored) int {
+func (l *tableLayout) compareKeys(a, b mapping.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
 }
 

@@ -284,7 +284,7 @@ type intent struct {
 
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
-func (in intent) value(l *layout, key attr.Item) []byte {
+func (in intent) value(l *tableLayout, key attr.Item) []byte {
 	value := appendKey(append(make([]byte, 0, itemJSONBytes(in.item)), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
@@ -293,7 +293,7 @@ func (in intent) value(l *layout, key attr.Item) []byte {
 }
 
 // parseIntent is the inverse of value; the cell's timestamp is the order.
-func (l *layout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err error) {
+func (l *tableLayout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err error) {
 	if c == nil || len(c.Value) == 0 {
 		return in, nil, errors.New("an item is held by a transaction without an intent")
 	}
@@ -313,7 +313,7 @@ func (l *layout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err err
 }
 
 // parseClaim takes a claim apart: the transaction, and the item's key.
-func (l *layout) parseClaim(value []byte) (id string, key attr.Item, err error) {
+func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err error) {
 	if len(value) >= transactionIDBytes {
 		if key, rest, ok := cutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {
 			return string(value[:transactionIDBytes]), key, nil
@@ -390,7 +390,7 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key attr.Item, st itemState, in intent, commit bool) (bool, error) {
+func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, key attr.Item, st itemState, in intent, commit bool) (bool, error) {
 	p := st.slot
 	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
 	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
@@ -455,7 +455,7 @@ func (s *store) settleIntent(ctx context.Context, l *layout, slots []slot, key a
 
 // readFreeItem reads an item as all transactions left it that have ended; held
 // says that one goes on, which will not have changed the item before now.
-func (s *store) readFreeItem(ctx context.Context, l *layout, slots []slot, key attr.Item) (st itemState, held bool, err error) {
+func (s *store) readFreeItem(ctx context.Context, l *tableLayout, slots []slot, key attr.Item) (st itemState, held bool, err error) {
 	return s.freeItem(ctx, itemPlace{l, slots, key}, nil)
 }
 
@@ -488,7 +488,7 @@ func held(row mapping.Row) bool {
 
 // freeRow settles the items of a row that was read of which the transactions
 // have ended, and reads the row again by the filter if there were any.
-func (s *store) freeRow(ctx context.Context, l *layout, row mapping.Row, f *btpb.RowFilter) (mapping.Row, error) {
+func (s *store) freeRow(ctx context.Context, l *tableLayout, row mapping.Row, f *btpb.RowFilter) (mapping.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
@@ -1130,7 +1130,7 @@ type itemRead struct {
 	item attr.Item
 	err  error // why there is no snapshot: errIntent, errSnapshot
 
-	l     *layout
+	l     *tableLayout
 	slots []slot
 	st    itemState
 }

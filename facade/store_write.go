@@ -106,7 +106,7 @@ func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // idOf returns the id of the item with the given key attributes.
-func (l *layout) idOf(key attr.Item) itemID {
+func (l *tableLayout) idOf(key attr.Item) itemID {
 	h := sha256.Sum256(appendKey(nil, l.key, key))
 	return itemID(h[:16])
 }
@@ -140,7 +140,7 @@ func (p slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]
 
 // slots returns the rows that the item of the given key can be in: one, but
 // for mappings whose rules send one key to different rows.
-func (l *layout) slots(key attr.Item) ([]slot, error) {
+func (l *tableLayout) slots(key attr.Item) ([]slot, error) {
 	locations, err := l.base.Locate(key)
 	if err != nil {
 		return nil, outsideMapping(err)
@@ -186,7 +186,7 @@ func (p slot) alone() bool {
 // filterOf passes the item's cells and its bookkeeping, and all claims to columns
 // that it shares; nil, all cells, where it has the row for itself or too many
 // columns to name. In a timeless layout it passes the newest cells alone.
-func (l *layout) filterOf(p slot) *btpb.RowFilter {
+func (l *tableLayout) filterOf(p slot) *btpb.RowFilter {
 	if l.timeless {
 		return newestOnly()
 	}
@@ -281,7 +281,7 @@ func bookkeeping(p slot, row mapping.Row) itemState {
 
 // readState reads an item with its bookkeeping. Of the rows that it can be in
 // it is the one that holds it, or some bookkeeping of it, or else the first.
-func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr.Item) (itemState, error) {
+func (s *store) readState(ctx context.Context, l *tableLayout, slots []slot, key attr.Item) (itemState, error) {
 	var found itemState
 	for i, p := range slots {
 		row, err := s.readRow(ctx, l.table, p.row, l.filterOf(p))
@@ -301,7 +301,7 @@ func (s *store) readState(ctx context.Context, l *layout, slots []slot, key attr
 
 // itemPlace is where an item can be.
 type itemPlace struct {
-	l     *layout
+	l     *tableLayout
 	slots []slot
 	key   attr.Item
 }
@@ -358,7 +358,7 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 }
 
 // stateOf is what a row that was read says of an item.
-func (s *store) stateOf(l *layout, p slot, row mapping.Row, key attr.Item) (st itemState, err error) {
+func (s *store) stateOf(l *tableLayout, p slot, row mapping.Row, key attr.Item) (st itemState, err error) {
 	st = bookkeeping(p, row)
 	if len(row.Cells) > 0 {
 		if st.item, err = s.itemOf(l, row, key); err != nil {
@@ -539,7 +539,7 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
 	s     *store
-	l     *layout
+	l     *tableLayout
 	key   attr.Item
 	id    itemID
 	slots []slot
@@ -574,7 +574,7 @@ func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
 
 // place lays out an item, with a time for the cells that the layout gives
 // none, and finds its slot.
-func (l *layout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []*btpb.Mutation, error) {
+func (l *tableLayout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []*btpb.Mutation, error) {
 	placed, err := l.base.Place(item, timeMicros)
 	if err != nil {
 		return slot{}, nil, outsideMapping(err)
@@ -861,7 +861,7 @@ func (w *itemWrite) unsure(ctx context.Context, pw *plannedWrite) (bool, error) 
 // replacement returns the mutations that put the cells of an item, nil for none,
 // in the place of those that were read, and what that changes in the indexes.
 // With unsure, what they have of the item is not relied on.
-func (s *store) replacement(l *layout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
+func (s *store) replacement(l *tableLayout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
 	adopted := st.item != nil && st.order() == adoptedOrder
 	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || adopted)
 	if err != nil {
@@ -933,7 +933,7 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 // checkVacant refuses to write over the cells of another item: rules of a
 // mapping can share a column, and then one of their items at most can be in a
 // row.
-func (l *layout) checkVacant(st itemState, key attr.Item) error {
+func (l *tableLayout) checkVacant(st itemState, key attr.Item) error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool {
 		return slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, c) })
 	}) {
