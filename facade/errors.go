@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // Error is an error as the DynamoDB API answers it.
@@ -187,7 +187,7 @@ func foreignError(err error) *Error {
 	case errors.Is(err, errContended):
 		return serviceUnavailableError(err.Error())
 	}
-	var unreadable *mapping.Error
+	var unreadable *layout.Error
 	if errors.As(err, &unreadable) {
 		// Another client wrote what the layout cannot say. A retry would read
 		// the same, so that the answer says where it stands instead.

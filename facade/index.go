@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // An index is a Bigtable table with one row an entry. What a write of an item
@@ -47,8 +47,8 @@ var (
 type tableLayout struct {
 	name    string // of the DynamoDB table
 	table   string // of the Bigtable table
-	key     mapping.KeySchema
-	base    *mapping.Mapping
+	key     layout.KeySchema
+	base    *layout.Mapping
 	indexes []*indexLayout // as tableDef.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
 	lag     time.Duration  // the longest of an index
@@ -61,9 +61,9 @@ type tableLayout struct {
 type indexLayout struct {
 	table string
 	key   indexKey
-	base  mapping.KeySchema // of the DynamoDB table
-	lag   time.Duration     // reads are so much behind, at most
-	x     *mapping.Index
+	base  layout.KeySchema // of the DynamoDB table
+	lag   time.Duration    // reads are so much behind, at most
+	x     *layout.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
 	importMicros int64
@@ -86,7 +86,7 @@ func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
 	}
 	if l.base = m; m == nil {
 		var err error
-		if l.base, err = mapping.Default(def.Name, def.BigtableTable, def.Key); err != nil {
+		if l.base, err = layout.Default(def.Name, def.BigtableTable, def.Key); err != nil {
 			return nil, fmt.Errorf("layout of table %s: %w", def.Name, err)
 		}
 	}
@@ -107,7 +107,7 @@ func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
 		}
 		if il.x == nil {
 			var err error
-			if il.x, err = mapping.DefaultIndex(ix.BigtableTable, def.Key, ix.definition()); err != nil {
+			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.definition()); err != nil {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
@@ -135,16 +135,16 @@ func (s *store) placeIndex(def *tableDef, ix *indexDef) {
 }
 
 // tableOfMapping returns the table that a mapping describes.
-func tableOfMapping(m *mapping.Mapping) *tableDef {
+func tableOfMapping(m *layout.Mapping) *tableDef {
 	def := &tableDef{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
-	define := func(k mapping.KeyAttr) {
+	define := func(k layout.KeyAttr) {
 		if k.Name != "" && !slices.Contains(def.Attributes, k) {
 			def.Attributes = append(def.Attributes, k)
 		}
 	}
 	define(def.Key.Hash)
 	define(def.Key.Range)
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapping.TTLAttribute {
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == layout.TTLAttribute {
 		def.TTLAttribute = ttl.Attribute
 	}
 	for _, x := range m.Indexes() {
@@ -166,9 +166,9 @@ func tableOfMapping(m *mapping.Mapping) *tableDef {
 // families returns the families of the table's rows.
 func (l *tableLayout) families() map[string]*btapb.GcRule {
 	f := gcRules(l.base.Families())
-	f[mapping.FamilyState] = newestVersion()
-	if _, ok := f[mapping.FamilyTypes]; !ok {
-		f[mapping.FamilyTypes] = newestVersion()
+	f[layout.FamilyState] = newestVersion()
+	if _, ok := f[layout.FamilyTypes]; !ok {
+		f[layout.FamilyTypes] = newestVersion()
 	}
 	return f
 }
@@ -176,8 +176,8 @@ func (l *tableLayout) families() map[string]*btapb.GcRule {
 // families returns the families of the index's rows.
 func (x *indexLayout) families() map[string]*btapb.GcRule {
 	f := gcRules(x.x.Families())
-	f[mapping.FamilyState] = newestVersion()
-	f[mapping.FamilyTombstone] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
+	f[layout.FamilyState] = newestVersion()
+	f[layout.FamilyTombstone] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
 	return f
 }
 
@@ -185,7 +185,7 @@ func newestVersion() *btapb.GcRule {
 	return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
 }
 
-func gcRules(families []mapping.Family) map[string]*btapb.GcRule {
+func gcRules(families []layout.Family) map[string]*btapb.GcRule {
 	rules := map[string]*btapb.GcRule{}
 	for _, f := range families {
 		var either []*btapb.GcRule
@@ -216,7 +216,7 @@ type indexChange struct {
 type indexPut struct {
 	index *indexLayout
 	row   []byte
-	cells []mapping.Cell
+	cells []layout.Cell
 	// over is the order of the write that the row carries, as far as is known:
 	// noEntry where it has no entry, anyEntry where it may have one of any write.
 	over int64
@@ -296,7 +296,7 @@ func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	differ := func(k mapping.KeyAttr) bool {
+	differ := func(k layout.KeyAttr) bool {
 		return a[k.Name].Type != b[k.Name].Type || a[k.Name].Str != b[k.Name].Str
 	}
 	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)
@@ -341,9 +341,9 @@ func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 }
 
 // place lays out the entry of an item; false if it has none in this index.
-func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, error) {
+func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, error) {
 	if item == nil || x.key.isMulti() && !x.key.holds(item) {
-		return mapping.Placed{}, false, nil
+		return layout.Placed{}, false, nil
 	}
 	placed, ok, err := x.x.Place(item, x.timeOf(order))
 	if ok && x.key.isMulti() {
@@ -354,7 +354,7 @@ func (x *indexLayout) place(item attr.Item, order int64) (mapping.Placed, bool, 
 
 // outboxCell returns the mutation that puts the outbox cell into an item's row.
 func (c indexChange) outboxCell(l *tableLayout, key attr.Item, p slot, order int64) *btpb.Mutation {
-	return setCell(mapping.FamilyState, p.outbox, order, c.outbox(l, key))
+	return setCell(layout.FamilyState, p.outbox, order, c.outbox(l, key))
 }
 
 // outbox returns the value of the outbox cell: the item's key, and the index
@@ -396,9 +396,9 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 }
 
 // cutKey takes the key off that appendKey put there.
-func cutKey(schema mapping.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
-	for _, k := range []mapping.KeyAttr{schema.Hash, schema.Range} {
+	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
 		if k.Name == "" {
 			continue
 		}
@@ -447,7 +447,7 @@ func (s *store) apply(ctx context.Context, l *tableLayout, p slot, key attr.Item
 		return nil
 	}
 	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
-		deleteColumn(mapping.FamilyState, p.outbox, order, order+microsPerMilli),
+		deleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
 
@@ -507,10 +507,10 @@ func (s *store) overtake(ctx context.Context, l *tableLayout, p slot, key attr.I
 		muts := s.setState(p, st.state, s.newState(st.state.Value[0]), raised)
 		if st.outbox != nil {
 			muts = append(muts,
-				deleteColumn(mapping.FamilyState, p.outbox, 0, 0),
-				setCell(mapping.FamilyState, p.outbox, raised, st.outbox.Value))
+				deleteColumn(layout.FamilyState, p.outbox, 0, 0),
+				setCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
-		guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
+		guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
 		if _, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
@@ -534,13 +534,13 @@ func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 }
 
 // newer passes something if the index row carries a later write.
-func newer(x *mapping.Index, order int64) *btpb.RowFilter {
+func newer(x *layout.Index, order int64) *btpb.RowFilter {
 	later := ofTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
 		// Every cell of such a row has the order of its write.
 		return later
 	}
-	return chain(anyOf(ofFamily(mapping.FamilyState), ofFamily(mapping.FamilyTombstone)), later)
+	return chain(anyOf(ofFamily(layout.FamilyState), ofFamily(layout.FamilyTombstone)), later)
 }
 
 // putEntry writes an index row unless a later write was there: then done is
@@ -561,7 +561,7 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 	}
 	muts = appendSets(muts, put.cells)
 	if !put.index.x.OneCell() {
-		muts = append(muts, setCell(mapping.FamilyState, revisionQualifier, order, nil))
+		muts = append(muts, setCell(layout.FamilyState, revisionQualifier, order, nil))
 	}
 	matched, err := s.checkAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
@@ -570,11 +570,11 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
 func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
-	var x *mapping.Index
+	var x *layout.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	muts := []*btpb.Mutation{deleteRow(), setCell(mapping.FamilyTombstone, tombstoneQualifier, order, nil)}
+	muts := []*btpb.Mutation{deleteRow(), setCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
 	_, err := s.checkAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
@@ -623,7 +623,7 @@ func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) er
 	return nil
 }
 
-func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row mapping.Row, item attr.Item) error {
+func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
 	st := bookkeeping(l.idOf(item).slot(row.Key), row)
 	placed, ok, err := x.place(item, st.order())
 	if err != nil {
@@ -655,18 +655,18 @@ func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
 func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
 		}
 		var order int64 // of the write that the row carries
 		for _, cell := range row.Cells {
-			if x.x.OneCell() || cell.Family == mapping.FamilyState {
+			if x.x.OneCell() || cell.Family == layout.FamilyState {
 				order = max(order, cell.Timestamp)
 			}
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
-			return c.Family == mapping.FamilyTombstone || c.Family == mapping.FamilyState
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue

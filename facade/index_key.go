@@ -6,36 +6,36 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // indexKey is the key of an index: the attributes of its partition key and
 // those of its sort key. Most indexes have one of the first and one or none of
 // the second; a global one may have up to maxKeyAttributesOfKind of each.
 type indexKey struct {
-	Hash, Range []mapping.KeyAttr
+	Hash, Range []layout.KeyAttr
 }
 
 // indexKeyOf is the key of a table as that of an index.
-func indexKeyOf(k mapping.KeySchema) indexKey {
-	key := indexKey{Hash: []mapping.KeyAttr{k.Hash}}
+func indexKeyOf(k layout.KeySchema) indexKey {
+	key := indexKey{Hash: []layout.KeyAttr{k.Hash}}
 	if k.Range.Name != "" {
-		key.Range = []mapping.KeyAttr{k.Range}
+		key.Range = []layout.KeyAttr{k.Range}
 	}
 	return key
 }
 
 // attributes returns all attributes, the partition key's first.
-func (k indexKey) attributes() []mapping.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+func (k indexKey) attributes() []layout.KeyAttr { return slices.Concat(k.Hash, k.Range) }
 
 // has reports whether name is part of the key.
 func (k indexKey) has(name string) bool {
-	named := func(a mapping.KeyAttr) bool { return a.Name == name }
+	named := func(a layout.KeyAttr) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
 }
 
 // of returns the key attributes of an item.
-func (k indexKey) of(item mapping.Stored) attr.Item {
+func (k indexKey) of(item layout.Stored) attr.Item {
 	key := attr.Item{}
 	for _, a := range k.attributes() {
 		key[a.Name] = item.Get(a.Name)
@@ -47,8 +47,8 @@ func (k indexKey) of(item mapping.Stored) attr.Item {
 func (k indexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
 // schema is the key of an index that is not multi.
-func (k indexKey) schema() mapping.KeySchema {
-	schema := mapping.KeySchema{Hash: k.Hash[0]}
+func (k indexKey) schema() layout.KeySchema {
+	schema := layout.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
 		schema.Range = k.Range[0]
 	}
@@ -59,7 +59,7 @@ func (k indexKey) schema() mapping.KeySchema {
 // Hash is of the first attribute of the partition key, and Op, A and B are of
 // the attribute of the sort key that follows those in Equal.
 type indexCondition struct {
-	mapping.KeyCondition
+	layout.KeyCondition
 	MoreHash []attr.Value // of the further attributes of the partition key
 	Equal    []attr.Value // of the first attributes of the sort key
 }
@@ -68,7 +68,7 @@ type indexCondition struct {
 func (c indexCondition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
 
 // matches reports whether an item satisfies the condition on key.
-func (c indexCondition) matches(key indexKey, item mapping.Stored) bool {
+func (c indexCondition) matches(key indexKey, item layout.Stored) bool {
 	for i, hash := range c.hashes() {
 		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
 			return false
@@ -79,7 +79,7 @@ func (c indexCondition) matches(key indexKey, item mapping.Stored) bool {
 			return false
 		}
 	}
-	return c.Op == mapping.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
+	return c.Op == layout.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
 }
 
 // The rows of an index whose key is multi: the partition key, every attribute
@@ -105,7 +105,7 @@ func (x *indexLayout) multiRow(item attr.Item) []byte {
 		row = appendSegment(row, item[a.Name])
 	}
 	base := appendKey([]byte{plainPart}, x.base, item)
-	if len(row)+len(base) > mapping.MaxRowKeyBytes {
+	if len(row)+len(base) > layout.MaxRowKeyBytes {
 		base = hashPart(base)
 	}
 	return append(row, base...)
@@ -158,40 +158,40 @@ func orderedBytes(value attr.Value) []byte {
 }
 
 // multiSpan is the rows that satisfy a condition.
-func multiSpan(c indexCondition) mapping.Span {
+func multiSpan(c indexCondition) layout.Span {
 	prefix := multiPartition(c.hashes())
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
 	}
-	span := mapping.Span{Start: prefix, End: prefixEnd(prefix)}
+	span := layout.Span{Start: prefix, End: prefixEnd(prefix)}
 	edge := func(value attr.Value, mark byte) []byte {
 		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
 	}
 	switch c.Op {
-	case mapping.NoRange:
-	case mapping.Equal:
-		span = mapping.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
-	case mapping.Less:
+	case layout.NoRange:
+	case layout.Equal:
+		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
+	case layout.Less:
 		span.End = edge(c.A, segmentEnd)
-	case mapping.LessEqual:
+	case layout.LessEqual:
 		span.End = edge(c.A, segmentAfter)
-	case mapping.Greater:
+	case layout.Greater:
 		span.Start = edge(c.A, segmentAfter)
-	case mapping.GreaterEqual:
+	case layout.GreaterEqual:
 		span.Start = edge(c.A, segmentEnd)
-	case mapping.Between:
-		span = mapping.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
-	case mapping.BeginsWith:
+	case layout.Between:
+		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
+	case layout.BeginsWith:
 		begin := appendEscaped(bytes.Clone(prefix), c.A)
-		span = mapping.Span{Start: begin, End: prefixEnd(begin)}
+		span = layout.Span{Start: begin, End: prefixEnd(begin)}
 	}
 	return span
 }
 
 // plan is how the rows that can satisfy a condition are read.
-func (x *indexLayout) plan(c indexCondition) (mapping.Plan, error) {
+func (x *indexLayout) plan(c indexCondition) (layout.Plan, error) {
 	if x.key.isMulti() {
-		return mapping.Plan{Spans: []mapping.Span{multiSpan(c)}}, nil
+		return layout.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
 	}
 	plan, err := x.x.PlanQuery(c.KeyCondition)
 	return plan, outsideMapping(err)
@@ -209,7 +209,7 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 // holds reports whether an item has all attributes of the key, of their types
 // and not empty.
 func (k indexKey) holds(item attr.Item) bool {
-	return !slices.ContainsFunc(k.attributes(), func(a mapping.KeyAttr) bool {
+	return !slices.ContainsFunc(k.attributes(), func(a layout.KeyAttr) bool {
 		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
 	})
 }
@@ -217,8 +217,8 @@ func (k indexKey) holds(item attr.Item) bool {
 // definition is what an index is for the mapping that writes its entries. That
 // knows keys of one attribute each: the others are projected like any, and
 // their rows are this file's.
-func (ix *indexDef) definition() mapping.IndexDef {
-	d := mapping.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
+func (ix *indexDef) definition() layout.IndexDef {
+	d := layout.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
 	if !ix.Key.isMulti() {
 		d.Key = ix.Key.schema()
 		return d

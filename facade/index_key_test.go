@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // compareRange orders items of one partition by the sort key.
 func (k indexKey) compareRange(a, b attr.Item) int {
 	for _, k := range k.Range {
-		if c := compareAttr(mapping.Decoded(a), mapping.Decoded(b), k.Name); c != 0 {
+		if c := compareAttr(layout.Decoded(a), layout.Decoded(b), k.Name); c != 0 {
 			return c
 		}
 	}
@@ -22,7 +22,7 @@ func (k indexKey) compareRange(a, b attr.Item) int {
 
 // genSegment draws a value of a key attribute: few of them, and those that an
 // order-preserving form can get wrong.
-func genSegment(t *rapid.T, k mapping.KeyAttr) attr.Value {
+func genSegment(t *rapid.T, k layout.KeyAttr) attr.Value {
 	if k.Type == attr.N {
 		return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-10", "-2", "0", "0.5", "2", "10"}).Draw(t, k.Name)}
 	}
@@ -37,10 +37,10 @@ func genSegment(t *rapid.T, k mapping.KeyAttr) attr.Value {
 // of a condition holds those of the items that satisfy it and no others.
 func TestIndexKey_Multi(t *testing.T) {
 	t.Parallel()
-	binaryKey := mapping.KeyAttr{Name: "r2", Type: attr.B}
+	binaryKey := layout.KeyAttr{Name: "r2", Type: attr.B}
 	x := &indexLayout{
-		base: mapping.KeySchema{Hash: stringKey("p")},
-		key:  indexKey{Hash: []mapping.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []mapping.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
+		base: layout.KeySchema{Hash: stringKey("p")},
+		key:  indexKey{Hash: []layout.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []layout.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
 	}
 	genItem := func(r *rapid.T) attr.Item {
 		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
@@ -49,8 +49,8 @@ func TestIndexKey_Multi(t *testing.T) {
 		}
 		return item
 	}
-	operators := []mapping.RangeOp{
-		mapping.NoRange, mapping.Equal, mapping.Less, mapping.LessEqual, mapping.Greater, mapping.GreaterEqual, mapping.Between, mapping.BeginsWith,
+	operators := []layout.RangeOp{
+		layout.NoRange, layout.Equal, layout.Less, layout.LessEqual, layout.Greater, layout.GreaterEqual, layout.Between, layout.BeginsWith,
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genItem(r), genItem(r)
@@ -66,20 +66,20 @@ func TestIndexKey_Multi(t *testing.T) {
 		}
 		next := x.key.Range[n]
 		cond.Op = rapid.SampledFrom(operators).Draw(r, "operator")
-		if cond.Op == mapping.BeginsWith && next.Type == attr.N {
-			cond.Op = mapping.NoRange
+		if cond.Op == layout.BeginsWith && next.Type == attr.N {
+			cond.Op = layout.NoRange
 		}
-		if cond.Op != mapping.NoRange {
+		if cond.Op != layout.NoRange {
 			cond.A = genSegment(r, next)
 		}
-		if cond.Op == mapping.Between {
+		if cond.Op == layout.Between {
 			cond.B = genSegment(r, next)
 		}
 		span := multiSpan(cond)
 		for _, item := range []attr.Item{a, b, genItem(r)} {
 			row := x.multiRow(item)
 			in := bytes.Compare(row, span.Start) >= 0 && (span.End == nil || bytes.Compare(row, span.End) < 0)
-			if want := cond.matches(x.key, mapping.Decoded(item)); in != want {
+			if want := cond.matches(x.key, layout.Decoded(item)); in != want {
 				r.Errorf("%v of %v: row %q in span %q: %v, want %v", cond, item, row, span, in, want)
 			}
 		}
@@ -94,10 +94,10 @@ func TestIndexKey_MultiSize(t *testing.T) {
 	t.Parallel()
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
 	x := &indexLayout{
-		base: mapping.KeySchema{Hash: mapping.KeyAttr{Name: "p", Type: attr.B}, Range: mapping.KeyAttr{Name: "s", Type: attr.B}},
+		base: layout.KeySchema{Hash: layout.KeyAttr{Name: "p", Type: attr.B}, Range: layout.KeyAttr{Name: "s", Type: attr.B}},
 		key: indexKey{
-			Hash:  []mapping.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
-			Range: []mapping.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
+			Hash:  []layout.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
+			Range: []layout.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
 		},
 	}
 	item := attr.Item{
@@ -105,8 +105,8 @@ func TestIndexKey_MultiSize(t *testing.T) {
 		"h1": zeros(maxHashKeyBytes - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(maxRangeKeyBytes - 1),
 	}
 	row := x.multiRow(item)
-	if len(row) > mapping.MaxRowKeyBytes {
-		t.Errorf("the row key has %d bytes, at most %d fit", len(row), mapping.MaxRowKeyBytes)
+	if len(row) > layout.MaxRowKeyBytes {
+		t.Errorf("the row key has %d bytes, at most %d fit", len(row), layout.MaxRowKeyBytes)
 	}
 	for _, name := range []string{"p", "s", "h1", "r2"} {
 		other := item[name]

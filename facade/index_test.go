@@ -23,14 +23,14 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // indexedTable is a table with a global index of each projection, a local one,
 // and global ones whose keys have several attributes.
 func indexedTable(name string) tableDef {
-	key := func(hash ...mapping.KeyAttr) indexKey { return indexKey{Hash: hash} }
+	key := func(hash ...layout.KeyAttr) indexKey { return indexKey{Hash: hash} }
 	return tableDef{Name: name, Key: testSchemas["SN"], Indexes: []indexDef{
 		{Name: "all", Global: true, Key: indexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: projectAll},
 		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: projectKeysOnly},
@@ -81,7 +81,7 @@ func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
 
 // partitionOf is the condition of the partition that an item is in.
 func partitionOf(key indexKey, item attr.Item) indexCondition {
-	cond := indexCondition{KeyCondition: mapping.KeyCondition{Hash: item[key.Hash[0].Name]}}
+	cond := indexCondition{KeyCondition: layout.KeyCondition{Hash: item[key.Hash[0].Name]}}
 	for _, a := range key.Hash[1:] {
 		cond.MoreHash = append(cond.MoreHash, item[a.Name])
 	}
@@ -116,13 +116,13 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 			return fmt.Errorf("index %s (-want +got):\n%s", ix.Name, d)
 		}
 		for hash, cond := range partitions {
-			part, err := pages(2, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+			part, err := pages(2, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 				return s.query(ctx, t, ix, cond, true, after)
 			})
 			if err != nil {
 				return err
 			}
-			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, mapping.Decoded(item)) }))
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, layout.Decoded(item)) }))
 			ordered := slices.IsSortedFunc(part, ix.Key.compareRange)
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
@@ -477,7 +477,7 @@ func TestStore_StaleDrain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st.outbox = &mapping.Cell{Timestamp: st.order(), Value: indexChange{}.outbox(l, key)}
+			st.outbox = &layout.Cell{Timestamp: st.order(), Value: indexChange{}.outbox(l, key)}
 			second := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("y"), "h": attr.Int(2)}
 			for _, now := range []attr.Item{second, nil} {
 				m := model{}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // A row that many items share can be too large to be held, and an answer takes but
@@ -30,17 +30,17 @@ type itemReader struct {
 	s *store
 	l *tableLayout
 	// compare orders the items of a row, descending by key or ascending.
-	compare    func(a, b mapping.Stored) int
+	compare    func(a, b layout.Stored) int
 	descending bool
 	// conditions select the items of a partition that are read of a row; false:
 	// none is.
-	conditions func(row []byte, hash attr.Value) ([]mapping.KeyCondition, bool)
+	conditions func(row []byte, hash attr.Value) ([]layout.KeyCondition, bool)
 	// wants says which items of those that were read are yielded.
-	wants func(row []byte, item mapping.Stored) bool
+	wants func(row []byte, item layout.Stored) bool
 }
 
 // read yields the items of the rows of a read. An error ends it.
-func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(mapping.Stored, error) bool) {
+func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(layout.Stored, error) bool) {
 	first, shared := rows, r.l.base.SharesRows()
 	if shared {
 		first.filter = firstCells(wideCells)
@@ -48,7 +48,7 @@ func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(mapping.
 			first.filter = chain(rows.filter, first.filter)
 		}
 	}
-	var items []mapping.Stored
+	var items []layout.Stored
 	for row, err := range r.s.readRows(ctx, first) {
 		if err == nil && shared && len(row.Cells) >= wideCells {
 			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
@@ -85,16 +85,16 @@ func (r *itemReader) inRow(row []byte, err error) error {
 
 // readSlices yields the items of one row that is read in pieces. It reports
 // whether it may go on with the next.
-func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*mapping.Slice, yield func(mapping.Stored, error) bool) (more bool) {
-	var streams []iter.Seq2[mapping.Stored, error]
+func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout.Slice, yield func(layout.Stored, error) bool) (more bool) {
+	var streams []iter.Seq2[layout.Stored, error]
 	for _, part := range parts {
 		p := pieces{itemReader: r, row: row, part: part}
 		if p.bound() {
-			streams = append(streams, func(yield func(mapping.Stored, error) bool) { p.read(ctx, yield) })
+			streams = append(streams, func(yield func(layout.Stored, error) bool) { p.read(ctx, yield) })
 		}
 	}
 	more = true
-	wanted := func(item mapping.Stored, err error) bool {
+	wanted := func(item layout.Stored, err error) bool {
 		if err != nil {
 			yield(nil, err)
 			more = false
@@ -116,7 +116,7 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*mappin
 type pieces struct {
 	*itemReader
 	row          []byte
-	part         *mapping.Slice
+	part         *layout.Slice
 	from, before []byte
 }
 
@@ -138,7 +138,7 @@ func (p *pieces) bound() bool {
 	return ok && (p.before == nil || bytes.Compare(p.from, p.before) < 0)
 }
 
-func (p *pieces) read(ctx context.Context, yield func(mapping.Stored, error) bool) {
+func (p *pieces) read(ctx context.Context, yield func(layout.Stored, error) bool) {
 	if p.descending != p.part.Reversed() {
 		p.readBackward(ctx, yield)
 		return
@@ -169,7 +169,7 @@ func (p *pieces) read(ctx context.Context, yield func(mapping.Stored, error) boo
 // readBackward reads the pieces from the last on. Bigtable counts cells from the
 // first on alone: so it is asked for the ends of all large pieces first, and of
 // the small ones within each when its turn comes.
-func (p *pieces) readBackward(ctx context.Context, yield func(mapping.Stored, error) bool) {
+func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, error) bool) {
 	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
 	before := p.before
 	for _, from := range slices.Backward(large) {
@@ -237,7 +237,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 
 // readPiece yields the items of a piece. It returns how many bytes of cells were
 // read.
-func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(mapping.Stored, error) bool) (size int, more bool) {
+func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
 	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := anyOf(append(filters, anyIntent())...)
 	if !ok {
@@ -257,9 +257,9 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	if err != nil {
 		return 0, yield(nil, p.inRow(p.row, err)) && false
 	}
-	stored := make([]mapping.Stored, len(items))
+	stored := make([]layout.Stored, len(items))
 	for i, item := range items {
-		stored[i] = mapping.Decoded(item)
+		stored[i] = layout.Decoded(item)
 	}
 	slices.SortFunc(stored, p.compare)
 	for _, item := range stored {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // A wideTable is a mapping that puts many items of a partition into one row.
@@ -195,7 +195,7 @@ func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*sto
 }
 
 // firstOf collects at most n items.
-func firstOf(items iter.Seq2[mapping.Stored, error], n int) (got []attr.Item, err error) {
+func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err error) {
 	for item, err := range decode(items) {
 		if err != nil {
 			return got, err
@@ -251,14 +251,14 @@ func TestStore_WideRow(t *testing.T) {
 					}
 					return
 				}
-				cond := mapping.KeyCondition{Hash: attr.String("p")}
-				cond.Op = rapid.SampledFrom([]mapping.RangeOp{
-					mapping.NoRange, mapping.Less, mapping.LessEqual, mapping.Greater, mapping.GreaterEqual, mapping.Between, mapping.BeginsWith,
+				cond := layout.KeyCondition{Hash: attr.String("p")}
+				cond.Op = rapid.SampledFrom([]layout.RangeOp{
+					layout.NoRange, layout.Less, layout.LessEqual, layout.Greater, layout.GreaterEqual, layout.Between, layout.BeginsWith,
 				}).Draw(rt, "op")
-				if cond.Op != mapping.NoRange {
+				if cond.Op != layout.NoRange {
 					cond.A, cond.B = any("a")["SK"], any("b")["SK"]
 				}
-				if cond.Op == mapping.BeginsWith {
+				if cond.Op == layout.BeginsWith {
 					cond.A.Str = cond.A.Str[:rapid.IntRange(1, len(cond.A.Str)).Draw(rt, "prefix")]
 				}
 				forward := rapid.Bool().Draw(rt, "forward")
@@ -291,7 +291,7 @@ func TestStore_WideRow(t *testing.T) {
 
 // wideRow returns the only row of the table.
 func (s *store) wideRow(ctx context.Context, def *tableDef) (cells int, key []byte, err error) {
-	for row, err := range s.readRows(ctx, rowRead{table: def.BigtableTable, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(ctx, rowRead{table: def.BigtableTable, spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
 	}
 	return 0, nil, nil
@@ -338,17 +338,17 @@ func TestStore_WideRowCost(t *testing.T) {
 			const few, many = 2400, 7200
 			type page struct {
 				name  string
-				items func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error]
+				items func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error]
 			}
-			all := indexCondition{KeyCondition: mapping.KeyCondition{Hash: attr.String("p")}}
+			all := indexCondition{KeyCondition: layout.KeyCondition{Hash: attr.String("p")}}
 			pages := []page{
-				{"query", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
+				{"query", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.query(t.Context(), def, nil, all, true, after)
 				}},
-				{"query backward", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
+				{"query backward", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.query(t.Context(), def, nil, all, false, after)
 				}},
-				{"scan", func(s *store, def *tableDef, after attr.Item) iter.Seq2[mapping.Stored, error] {
+				{"scan", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.scan(t.Context(), def, nil, 0, 1, after)
 				}},
 			}

@@ -11,7 +11,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // TestForeignRows checks that a table whose rows were laid out by another
@@ -25,13 +25,13 @@ func TestForeignRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := mapping.Load(file, src)
+		m, err := layout.Load(file, src)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var o Options
 		newTestServer(t, func(given *Options) {
-			given.Mappings = []*mapping.Mapping{m}
+			given.Mappings = []*layout.Mapping{m}
 			o = *given
 		})
 		_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
@@ -65,13 +65,13 @@ func TestNativeChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := mapping.Load(file, src)
+	m, err := layout.Load(file, src)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var o Options
 	s := newTestServer(t, func(given *Options) {
-		given.Mappings = []*mapping.Mapping{m}
+		given.Mappings = []*layout.Mapping{m}
 		o = *given
 	})
 	table := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable()

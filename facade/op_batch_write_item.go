@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // batchWriteItemInput is the request of BatchWriteItem.
@@ -188,7 +188,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 
 // checkBatchKey checks the key of an item to put. What a PutItem says of one
 // that is missing or has another type a batch says as of a key to look up.
-func checkBatchKey(key mapping.KeySchema, item attr.Item) error {
+func checkBatchKey(key layout.KeySchema, item attr.Item) error {
 	for _, a := range keyAttributes(key) {
 		if item[a.Name].Type != a.Type {
 			return validationError(msgKeyMismatch)

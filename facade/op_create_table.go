@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // createTableInput is the request of CreateTable.
@@ -242,11 +242,11 @@ func (in *createTableInput) schema(t *tableDef) error {
 		strings.Join(listOrder(used, usedKeysRoom), ", ")))
 }
 
-func definitionsOf(defs []attributeDefinition) []mapping.KeyAttr {
+func definitionsOf(defs []attributeDefinition) []layout.KeyAttr {
 	types := definedTypes(defs)
-	out := make([]mapping.KeyAttr, len(defs))
+	out := make([]layout.KeyAttr, len(defs))
 	for i, d := range defs {
-		out[i] = mapping.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
+		out[i] = layout.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
 	}
 	return out
 }

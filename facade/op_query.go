@@ -6,7 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // queryInput is the request of Query.
@@ -83,7 +83,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
 	items := s.store.query(ctx, p.table, p.index, indexCondition{
-		KeyCondition: mapping.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
+		KeyCondition: layout.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
 		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
 	return s.page(ctx, p, items, !p.returnsOne())
@@ -108,7 +108,7 @@ func (v *validator) readExpressions(p *readPlan, legacyFilter map[string]legacyC
 }
 
 // exprKeys are key attributes as package expr has them.
-func exprKeys(key []mapping.KeyAttr) []expr.KeyAttribute {
+func exprKeys(key []layout.KeyAttr) []expr.KeyAttribute {
 	out := make([]expr.KeyAttribute, len(key))
 	for i, a := range key {
 		out[i] = expr.KeyAttribute{Name: a.Name, Type: a.Type}
@@ -175,23 +175,23 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 }
 
 // rangeOp turns the operator of an expression into that of a plan.
-func rangeOp(op expr.RangeOperator) mapping.RangeOp {
+func rangeOp(op expr.RangeOperator) layout.RangeOp {
 	switch op {
 	case expr.Equal:
-		return mapping.Equal
+		return layout.Equal
 	case expr.Less:
-		return mapping.Less
+		return layout.Less
 	case expr.LessEqual:
-		return mapping.LessEqual
+		return layout.LessEqual
 	case expr.Greater:
-		return mapping.Greater
+		return layout.Greater
 	case expr.GreaterEqual:
-		return mapping.GreaterEqual
+		return layout.GreaterEqual
 	case expr.Between:
-		return mapping.Between
+		return layout.Between
 	case expr.BeginsWith:
-		return mapping.BeginsWith
+		return layout.BeginsWith
 	case expr.NoRange:
 	}
-	return mapping.NoRange
+	return layout.NoRange
 }

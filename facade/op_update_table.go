@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // updateTableInput is the request of UpdateTable.
@@ -275,7 +275,7 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 // as DynamoDB does.
 func pruneDefinitions(t *tableDef) {
 	used := usedKeys(t)
-	kept := make([]mapping.KeyAttr, 0, len(used))
+	kept := make([]layout.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {
 		if slices.Contains(used, a.Name) {
 			kept = append(kept, a)

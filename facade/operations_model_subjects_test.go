@@ -3,12 +3,12 @@ package facade
 import (
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // modelKey is a key of a hash and a range attribute as the model has it.
-func modelKey(k mapping.KeySchema) []ddbmodel.KeyAttribute {
+func modelKey(k layout.KeySchema) []ddbmodel.KeyAttribute {
 	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
 }
 

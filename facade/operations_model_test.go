@@ -22,9 +22,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The random tests of this package see the same requests in every run, unless
@@ -74,7 +74,7 @@ func TestOperations_Model(t *testing.T) {
 // layout.
 type modelTable struct {
 	drawnTable
-	mapping *mapping.Mapping
+	mapping *layout.Mapping
 }
 
 // machine is a facade, the Bigtable behind it, and the model.
@@ -625,18 +625,18 @@ func modelTexts(items []ddbmodel.Item) []string {
 
 // rowItems reads a Bigtable table and takes its rows back into items. It finds
 // bookkeeping that should be gone.
-func (m *machine) rowItems(r *rapid.T, table string, inverse func(mapping.Row) ([]attr.Item, error)) []string {
+func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([]attr.Item, error)) []string {
 	var texts []string
-	for row, err := range m.server.store.readRows(m.tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range m.server.store.readRows(m.tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
 		if err != nil {
 			r.Fatal(err)
 		}
 		states := 0
-		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c mapping.Cell) bool {
+		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool {
 			switch {
-			case c.Family == mapping.FamilyTombstone:
+			case c.Family == layout.FamilyTombstone:
 				return true
-			case c.Family != mapping.FamilyState:
+			case c.Family != layout.FamilyState:
 				return false
 			case len(c.Qualifier) > 0 && (c.Qualifier[0] == outboxQualifier || c.Qualifier[0] == intentQualifier),
 				len(c.Qualifier) > 0 && c.Qualifier[0] == stateQualifier && bytes.HasPrefix(c.Value, []byte{stateIntent}):
@@ -755,7 +755,7 @@ func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := mapping.Load(file, src)
+		m, err := layout.Load(file, src)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -783,7 +783,7 @@ func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func
 }
 
 // place lays an item of the model out; ok is false if the mapping cannot.
-func place(m *mapping.Mapping, item ddbmodel.Item) (placed mapping.Placed, ok bool) {
+func place(m *layout.Mapping, item ddbmodel.Item) (placed layout.Placed, ok bool) {
 	i, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 	if err != nil {
 		return placed, false
@@ -794,9 +794,9 @@ func place(m *mapping.Mapping, item ddbmodel.Item) (placed mapping.Placed, ok bo
 
 // overlaps reports whether cells of an item that is there lie where another
 // would have its own.
-func overlaps(there []mapping.Cell, own []mapping.Extent) bool {
-	return slices.ContainsFunc(there, func(c mapping.Cell) bool {
-		return slices.ContainsFunc(own, func(e mapping.Extent) bool { return e.Covers(c) })
+func overlaps(there []layout.Cell, own []layout.Extent) bool {
+	return slices.ContainsFunc(there, func(c layout.Cell) bool {
+		return slices.ContainsFunc(own, func(e layout.Extent) bool { return e.Covers(c) })
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // Options configures a Server. Only Conn is required. New copies the value
@@ -31,7 +31,7 @@ type Options struct {
 
 	// Mappings are the declared layouts, one a table. A table without one
 	// gets the default lossless layout.
-	Mappings []*mapping.Mapping
+	Mappings []*layout.Mapping
 
 	// Now is the clock of creation times and revisions. Default: wall time.
 	Now func() time.Time

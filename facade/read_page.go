@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // readInput are the members that Query and Scan share.
@@ -226,7 +226,7 @@ func (p *readPlan) checkStartKey() error {
 }
 
 // lastKey is the LastEvaluatedKey after an item.
-func (p *readPlan) lastKey(item mapping.Stored) attr.Item {
+func (p *readPlan) lastKey(item layout.Stored) attr.Item {
 	key := indexKeyOf(p.table.Key).of(item)
 	if p.index != nil {
 		maps.Copy(key, p.index.Key.of(item))
@@ -237,7 +237,7 @@ func (p *readPlan) lastKey(item mapping.Stored) attr.Item {
 // page reads one page of items: until the limit of items or of bytes, both
 // counted before the filter. The item that crosses 1 MB still belongs to the
 // page. restartable says that a next page can be asked for.
-func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[mapping.Stored, error], restartable bool) (*readOutput, error) {
+func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	count := is(in.Select, "COUNT")
 	out := &readOutput{}
@@ -268,7 +268,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[mapping.
 			if found.item != nil {
 				out.Count++
 				if !count {
-					_, err = out.begun.element(mapping.Decoded(found.item))
+					_, err = out.begun.element(layout.Decoded(found.item))
 				}
 			}
 		}
@@ -307,7 +307,7 @@ type selection struct {
 }
 
 // selectOf applies the filter and the projection of a read to an entry.
-func (s *Server) selectOf(ctx context.Context, p *readPlan, stored mapping.Stored) (selection, error) {
+func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored) (selection, error) {
 	entry, err := stored.Item()
 	if err != nil {
 		return selection{}, err

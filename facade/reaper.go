@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // maxOverdue: an item that should have expired longer ago does not expire.
@@ -52,8 +52,8 @@ func (s *store) tidy(ctx context.Context) (deleted int, err error) {
 
 // dueIndex lays out the due times of a table.
 func dueIndex(def *tableDef) (*indexLayout, error) {
-	due := mapping.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := mapping.DefaultIndex(def.TTLTable, def.Key, mapping.IndexDef{Name: "due times", Key: mapping.KeySchema{Hash: due}, KeysOnly: true})
+	due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: layout.KeySchema{Hash: due}, KeysOnly: true})
 	return &indexLayout{table: def.TTLTable, key: indexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }
 
@@ -153,25 +153,25 @@ func (s *store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err
 	name := c.def.TTLAttribute
 	now := s.o.Now()
 	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
-	first, err := due.x.PlanQuery(mapping.KeyCondition{Hash: oldest})
+	first, err := due.x.PlanQuery(layout.KeyCondition{Hash: oldest})
 	if err != nil {
 		return 0, err
 	}
-	last, err := due.x.PlanQuery(mapping.KeyCondition{Hash: newest})
+	last, err := due.x.PlanQuery(layout.KeyCondition{Hash: newest})
 	if err != nil {
 		return 0, err
 	}
-	spans := []mapping.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}
-	isDue := func(item mapping.Stored) bool {
+	spans := []layout.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}
+	isDue := func(item layout.Stored) bool {
 		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
-	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry mapping.Stored, readErr error) bool {
+	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
 		if err = readErr; err != nil {
 			return false
 		}
 		_, _, err = s.writeItem(ctx, c.def, indexKeyOf(c.def.Key).of(entry), func(old attr.Item) (attr.Item, error) {
-			if old == nil || !isDue(mapping.Decoded(old)) {
+			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}
 			return nil, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // expiring is an item that expires at a number of seconds after 1970, or has
@@ -147,9 +147,9 @@ func TestReapExpired(t *testing.T) {
 }
 
 // collectRows reads all rows of a Bigtable table.
-func collectRows(tb testing.TB, s *store, table string) (rows []mapping.Row, err error) {
+func collectRows(tb testing.TB, s *store, table string) (rows []layout.Row, err error) {
 	tb.Helper()
-	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
 		if err != nil {
 			return rows, err
 		}

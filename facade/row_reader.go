@@ -10,7 +10,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
@@ -22,7 +22,7 @@ const maxReadResumes = 3
 type rowRead struct {
 	table   string // Bigtable table id
 	keys    [][]byte
-	spans   []mapping.Span // sorted, disjoint; with no keys and no spans nothing is read
+	spans   []layout.Span // sorted, disjoint; with no keys and no spans nothing is read
 	filter  *btpb.RowFilter
 	reverse bool
 	limit   int64 // rows; 0: all
@@ -32,8 +32,8 @@ type rowRead struct {
 // row at a time is held. A row's slices may be those of a response message:
 // they are shared, and never changed. After a broken connection it goes on
 // behind the last row yielded.
-func (s *store) readRows(ctx context.Context, r rowRead) iter.Seq2[mapping.Row, error] {
-	return func(yield func(mapping.Row, error) bool) {
+func (s *store) readRows(ctx context.Context, r rowRead) iter.Seq2[layout.Row, error] {
+	return func(yield func(layout.Row, error) bool) {
 		resumes := 0
 		for {
 			if len(r.keys) == 0 && len(r.spans) == 0 {
@@ -47,7 +47,7 @@ func (s *store) readRows(ctx context.Context, r rowRead) iter.Seq2[mapping.Row, 
 				resumes = 0
 			}
 			if resumes++; !isTransient(err) || resumes > maxReadResumes || ctx.Err() != nil {
-				yield(mapping.Row{}, fmt.Errorf("reading table %s: %w", r.table, err))
+				yield(layout.Row{}, fmt.Errorf("reading table %s: %w", r.table, err))
 				return
 			}
 			if n > 0 {
@@ -70,17 +70,17 @@ func (r rowRead) after(last []byte) rowRead {
 			keys = append(keys, k)
 		}
 	}
-	bound := mapping.Span{Start: append(bytes.Clone(last), 0)}
+	bound := layout.Span{Start: append(bytes.Clone(last), 0)}
 	if r.reverse {
-		bound = mapping.Span{End: last}
+		bound = layout.Span{End: last}
 	}
-	r.keys, r.spans = keys, intersectSpans(r.spans, []mapping.Span{bound})
+	r.keys, r.spans = keys, intersectSpans(r.spans, []layout.Span{bound})
 	return r
 }
 
 // readRowsOnce is one ReadRows call. It returns the last row yielded, how
 // many there were, and whether yield asked to stop.
-func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.Row, error) bool) (last []byte, n int64, stopped bool, err error) {
+func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(layout.Row, error) bool) (last []byte, n int64, stopped bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.data.ReadRows(s.outgoing(ctx, r.table), &btpb.ReadRowsRequest{
@@ -107,19 +107,19 @@ func (s *store) readRowsOnce(ctx context.Context, r rowRead, yield func(mapping.
 				return last, n, false, err
 			}
 			last, n = row.Key, n+1
-			if !yield(mapping.Row(row), nil) {
+			if !yield(layout.Row(row), nil) {
 				return last, n, true, nil
 			}
 		}
 	}
 }
 
-func mappingCell(c rowmerge.Cell) mapping.Cell {
-	return mapping.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
+func mappingCell(c rowmerge.Cell) layout.Cell {
+	return layout.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
 }
 
 // rowSet returns the wire form of keys and spans.
-func rowSet(keys [][]byte, spans []mapping.Span) *btpb.RowSet {
+func rowSet(keys [][]byte, spans []layout.Span) *btpb.RowSet {
 	set := &btpb.RowSet{RowKeys: keys}
 	for _, span := range spans {
 		r := &btpb.RowRange{}
@@ -136,10 +136,10 @@ func rowSet(keys [][]byte, spans []mapping.Span) *btpb.RowSet {
 
 // intersectSpans returns the rows that are in both a and b, which are sorted
 // and disjoint, as the result is.
-func intersectSpans(a, b []mapping.Span) []mapping.Span {
-	var both []mapping.Span
+func intersectSpans(a, b []layout.Span) []layout.Span {
+	var both []layout.Span
 	for i, j := 0, 0; i < len(a) && j < len(b); {
-		x := mapping.Span{Start: a[i].Start, End: a[i].End}
+		x := layout.Span{Start: a[i].Start, End: a[i].End}
 		if bytes.Compare(b[j].Start, x.Start) > 0 {
 			x.Start = b[j].Start
 		}
@@ -159,7 +159,7 @@ func intersectSpans(a, b []mapping.Span) []mapping.Span {
 }
 
 // endsBefore reports whether a's end is less than b's; no end is the greatest.
-func endsBefore(a, b mapping.Span) bool {
+func endsBefore(a, b layout.Span) bool {
 	return len(a.End) > 0 && (len(b.End) == 0 || bytes.Compare(a.End, b.End) < 0)
 }
 

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // brokenConn breaks each ReadRows stream after some messages. broken, if it is
@@ -58,7 +58,7 @@ func TestRowReader_Resume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cond := mapping.KeyCondition{Hash: attr.String("p")}
+	cond := layout.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		s.data = btpb.NewBigtableClient(&brokenConn{conn, 3, nil})
 		got, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, nil))
@@ -88,7 +88,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	}
 	s.data = btpb.NewBigtableClient(&brokenConn{conn, 1, func() { t.Error("the stream was read on behind the row") }})
 	var keys [][]byte
-	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.catalog, spans: []mapping.Span{{}}, limit: 1}) {
+	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.catalog, spans: []layout.Span{{}}, limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The store is the seam between operations, which think in items, and the
@@ -89,8 +89,8 @@ type store struct {
 	o        Options // normalized
 	data     btpb.BigtableClient
 	admin    btapb.BigtableTableAdminClient
-	instance string                      // full name
-	mappings map[string]*mapping.Mapping // by DynamoDB table
+	instance string                     // full name
+	mappings map[string]*layout.Mapping // by DynamoDB table
 	cat      catalog
 	latches  itemLatches
 	pending  pendingWork
@@ -119,7 +119,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 		data:     btpb.NewBigtableClient(o.Conn),
 		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
 		instance: "projects/" + o.Project + "/instances/" + o.Instance,
-		mappings: map[string]*mapping.Mapping{},
+		mappings: map[string]*layout.Mapping{},
 		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
 		tx:       transactions{unfinished: map[string]bool{}},
@@ -293,11 +293,11 @@ func (s *store) mutateRows(ctx context.Context, table string, entries []*btpb.Mu
 }
 
 // readRow reads one row; its Cells are empty if there is none.
-func (s *store) readRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (mapping.Row, error) {
+func (s *store) readRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (layout.Row, error) {
 	for row, err := range s.readRows(ctx, rowRead{table: table, keys: [][]byte{key}, filter: f}) {
 		return row, err
 	}
-	return mapping.Row{Key: key}, nil
+	return layout.Row{Key: key}, nil
 }
 
 // setMutation is the messages of a mutation that sets a cell, in one piece.
@@ -308,18 +308,18 @@ type setMutation struct {
 }
 
 // init makes m set a cell.
-func (m *setMutation) init(c *mapping.Cell) *btpb.Mutation {
+func (m *setMutation) init(c *layout.Cell) *btpb.Mutation {
 	m.set.FamilyName, m.set.ColumnQualifier, m.set.TimestampMicros, m.set.Value = c.Family, c.Qualifier, c.Timestamp, c.Value
 	m.is.SetCell, m.mutation.Mutation = &m.set, &m.is
 	return &m.mutation
 }
 
 func setCell(family string, qualifier []byte, micros int64, value []byte) *btpb.Mutation {
-	return new(setMutation).init(&mapping.Cell{Family: family, Qualifier: qualifier, Timestamp: micros, Value: value})
+	return new(setMutation).init(&layout.Cell{Family: family, Qualifier: qualifier, Timestamp: micros, Value: value})
 }
 
 // appendSets appends the mutations that set the cells.
-func appendSets(muts []*btpb.Mutation, cells []mapping.Cell) []*btpb.Mutation {
+func appendSets(muts []*btpb.Mutation, cells []layout.Cell) []*btpb.Mutation {
 	muts = slices.Grow(muts, len(cells))
 	sets := make([]setMutation, len(cells))
 	for i := range cells {

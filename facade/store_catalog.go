@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The catalog is one Bigtable table. Its rows are
@@ -245,10 +245,10 @@ func (s *store) outdated(err error) bool {
 // listTables returns up to limit table names that follow after, ascending,
 // and whether there are more.
 func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
-	span := mapping.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
+	span := layout.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
 	rows := s.readRows(ctx, rowRead{
 		table:  s.o.catalog,
-		spans:  []mapping.Span{span},
+		spans:  []layout.Span{span},
 		filter: chain(ofColumn(catalogFamily, versionQualifier), newestOnly()),
 		limit:  int64(limit) + 1,
 	})
@@ -782,7 +782,7 @@ func (s *store) beginEpoch(ctx context.Context) error {
 }
 
 // describeKey shows a key: "artist (S), song (S)".
-func describeKey(key mapping.KeySchema) string {
+func describeKey(key layout.KeySchema) string {
 	var parts []string
 	for _, a := range keyAttributes(key) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))
@@ -792,7 +792,7 @@ func describeKey(key mapping.KeySchema) string {
 
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index.
-func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping) error {
+func (s *store) reconcile(ctx context.Context, def *tableDef, m *layout.Mapping) error {
 	if def.at(s.o.Now()).Status != statusActive {
 		return nil
 	}
@@ -803,7 +803,7 @@ func (s *store) reconcile(ctx context.Context, def *tableDef, m *mapping.Mapping
 	if def.Key != m.Key() {
 		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
 	}
-	if !slices.ContainsFunc(m.Indexes(), func(x *mapping.Index) bool { return def.index(x.Name()) == nil }) {
+	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.index(x.Name()) == nil }) {
 		return nil
 	}
 	described := tableOfMapping(m)
@@ -829,7 +829,7 @@ const sampledRows = 10
 // warnUnreadable tells of a mapping that reads nothing of what its table holds:
 // most likely the rows were laid out by another one, and the table seems empty.
 // It is no error, since a table may hold the rows of others too.
-func (s *store) warnUnreadable(ctx context.Context, m *mapping.Mapping) error {
+func (s *store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
 		families = append(families, ofFamily(f.Name))

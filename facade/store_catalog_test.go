@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 func TestStore_Catalog(t *testing.T) {
@@ -30,7 +30,7 @@ func TestStore_Catalog(t *testing.T) {
 			s := openStore(t, testOptions(conn))
 			long := strings.Repeat("long.name-", 25) + "12345"
 			want := tableDef{
-				Name: long, Key: testSchemas["SN"], Attributes: []mapping.KeyAttr{stringKey("p"), numberKey("s")},
+				Name: long, Key: testSchemas["SN"], Attributes: []layout.KeyAttr{stringKey("p"), numberKey("s")},
 				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
@@ -191,7 +191,7 @@ func TestStore_TableLimit(t *testing.T) {
 			other := openStore(t, testOptions(conn))
 			create := func(s *store, name string) error {
 				_, err := s.createTable(ctx, &tableDef{
-					Name: name, Key: testSchemas["S"], Attributes: []mapping.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+					Name: name, Key: testSchemas["S"], Attributes: []layout.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 				})
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The statuses of tables and indexes, in DynamoDB's words.
@@ -34,11 +34,11 @@ type tableDef struct {
 	// createTable.
 	BigtableTable string `json:"bigtableTable"`
 	// Mapped tables lie in the layout of a mapping; set by createTable.
-	Mapped     bool              `json:"mapped,omitempty"`
-	Key        mapping.KeySchema `json:"key"`
-	Attributes []mapping.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status     string            `json:"status"`     // set by the store
-	Created    time.Time         `json:"created"`    // set by createTable
+	Mapped     bool             `json:"mapped,omitempty"`
+	Key        layout.KeySchema `json:"key"`
+	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string           `json:"status"`     // set by the store
+	Created    time.Time        `json:"created"`    // set by createTable
 	// Transition is what Status looks like for a while.
 	Transition         transition `json:"transition,omitzero"`
 	BillingMode        string     `json:"billingMode,omitempty"`
@@ -204,7 +204,7 @@ func (t *tableDef) clone() (*tableDef, error) {
 	return decodeTable(text)
 }
 
-func storeKey(k mapping.KeySchema) storedKey {
+func storeKey(k layout.KeySchema) storedKey {
 	stored := storedKey{Hash: storeAttr(k.Hash)}
 	if k.Range.Name != "" {
 		r := storeAttr(k.Range)
@@ -226,9 +226,9 @@ func storeIndexKey(k indexKey) storedIndexKey {
 	return stored
 }
 
-func storeAttr(a mapping.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+func storeAttr(a layout.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
 
-func (k storedKey) key() (schema mapping.KeySchema, err error) {
+func (k storedKey) key() (schema layout.KeySchema, err error) {
 	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
 		schema.Range, err = k.Range.attr()
 	}
@@ -243,7 +243,7 @@ func (k storedIndexKey) indexKey() (indexKey, error) {
 	key := indexKeyOf(schema)
 	for _, more := range []struct {
 		stored []storedAttr
-		to     *[]mapping.KeyAttr
+		to     *[]layout.KeyAttr
 	}{{k.MoreHash, &key.Hash}, {k.MoreRange, &key.Range}} {
 		for _, stored := range more.stored {
 			a, err := stored.attr()
@@ -256,10 +256,10 @@ func (k storedIndexKey) indexKey() (indexKey, error) {
 	return key, nil
 }
 
-func (a storedAttr) attr() (mapping.KeyAttr, error) {
+func (a storedAttr) attr() (layout.KeyAttr, error) {
 	t, ok := attr.ParseType(a.Type)
 	if !ok {
-		return mapping.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+		return layout.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
 	}
-	return mapping.KeyAttr{Name: a.Name, Type: t}, nil
+	return layout.KeyAttr{Name: a.Name, Type: t}, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // A filter of the API is a message within a message within another. Every write
@@ -159,7 +159,7 @@ func ofValuePrefix(first byte) *btpb.RowFilter {
 }
 
 // ofExtent passes the cells of an extent.
-func ofExtent(e mapping.Extent) *btpb.RowFilter {
+func ofExtent(e layout.Extent) *btpb.RowFilter {
 	f := ofColumn(e.Family, e.Qualifier)
 	if e.Prefix {
 		f = ofColumnPrefix(e.Family, e.Qualifier)
@@ -171,7 +171,7 @@ func ofExtent(e mapping.Extent) *btpb.RowFilter {
 }
 
 // ofRange passes the cells of a range.
-func ofRange(r mapping.CellRange) *btpb.RowFilter {
+func ofRange(r layout.CellRange) *btpb.RowFilter {
 	c := &btpb.ColumnRange{FamilyName: r.Family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: r.From}}
 	if r.Before != nil {
 		c.EndQualifier = &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: r.Before}
@@ -185,7 +185,7 @@ func ofRange(r mapping.CellRange) *btpb.RowFilter {
 
 // ofRanges returns filters that pass the cells of the ranges, one each; ok is
 // false where they are too many to name in one request.
-func ofRanges(ranges []mapping.CellRange) (filters []*btpb.RowFilter, ok bool) {
+func ofRanges(ranges []layout.CellRange) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, r := range ranges {
 		size += len(r.From) + len(r.Before) + len(r.Family) + rangeBytes
@@ -203,7 +203,7 @@ const maxFilterBytes = 16 << 10
 
 // ofExtents returns filters that pass the cells of the extents, one each; ok
 // is false where they are too many to name in one request.
-func ofExtents(extents []mapping.Extent) (filters []*btpb.RowFilter, ok bool) {
+func ofExtents(extents []layout.Extent) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, e := range extents {
 		// A column range names the qualifier, or its bounds, twice.
@@ -214,12 +214,12 @@ func ofExtents(extents []mapping.Extent) (filters []*btpb.RowFilter, ok bool) {
 }
 
 // wholeFamily reports whether e holds all cells of its family in the row.
-func wholeFamily(e mapping.Extent) bool {
+func wholeFamily(e layout.Extent) bool {
 	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
 }
 
 // inExtent reports whether c is one of the cells of e.
-func inExtent(e mapping.Extent, c mapping.Cell) bool {
+func inExtent(e layout.Extent, c layout.Cell) bool {
 	if c.Family != e.Family || c.Timestamp < e.MinTime || e.MaxTime != 0 && c.Timestamp >= e.MaxTime {
 		return false
 	}
@@ -230,7 +230,7 @@ func inExtent(e mapping.Extent, c mapping.Cell) bool {
 }
 
 // contains reports whether all cells of b are cells of a.
-func contains(a, b mapping.Extent) bool {
+func contains(a, b layout.Extent) bool {
 	if a.Family != b.Family || b.MinTime < a.MinTime {
 		return false
 	}
@@ -245,11 +245,11 @@ func contains(a, b mapping.Extent) bool {
 
 // distinctExtents drops the extents that another one contains, so that no
 // cell passes an interleave of them twice.
-func distinctExtents(extents []mapping.Extent) []mapping.Extent {
+func distinctExtents(extents []layout.Extent) []layout.Extent {
 	if len(extents) < 2 {
 		return extents
 	}
-	var out []mapping.Extent
+	var out []layout.Extent
 next:
 	for i, e := range extents {
 		for j, other := range extents {
@@ -265,14 +265,14 @@ next:
 
 // intersectExtents returns the cells that are in both lists; nil stands for
 // whole rows.
-func intersectExtents(a, b []mapping.Extent) []mapping.Extent {
+func intersectExtents(a, b []layout.Extent) []layout.Extent {
 	if a == nil {
 		return b
 	}
 	if b == nil {
 		return a
 	}
-	both := []mapping.Extent{}
+	both := []layout.Extent{}
 	for _, x := range a {
 		for _, y := range b {
 			if e, ok := intersectExtent(x, y); ok {
@@ -283,7 +283,7 @@ func intersectExtents(a, b []mapping.Extent) []mapping.Extent {
 	return distinctExtents(both)
 }
 
-func intersectExtent(x, y mapping.Extent) (mapping.Extent, bool) {
+func intersectExtent(x, y layout.Extent) (layout.Extent, bool) {
 	if x.Family != y.Family {
 		return x, false
 	}

@@ -7,27 +7,27 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 func TestStore_Spans(t *testing.T) {
 	t.Parallel()
 	genKeyBytes := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0xff}), 0, 3)
-	genSpans := rapid.Custom(func(t *rapid.T) []mapping.Span {
+	genSpans := rapid.Custom(func(t *rapid.T) []layout.Span {
 		bounds := rapid.SliceOfNDistinct(genKeyBytes, 0, 6, func(b []byte) string { return string(b) }).Draw(t, "bounds")
 		slices.SortFunc(bounds, bytes.Compare)
-		var spans []mapping.Span
+		var spans []layout.Span
 		for len(bounds) >= 2 {
-			spans = append(spans, mapping.Span{Start: bounds[0], End: bounds[1]})
+			spans = append(spans, layout.Span{Start: bounds[0], End: bounds[1]})
 			bounds = bounds[2:]
 		}
 		if len(bounds) == 1 {
-			spans = append(spans, mapping.Span{Start: bounds[0]})
+			spans = append(spans, layout.Span{Start: bounds[0]})
 		}
 		return spans
 	})
-	holds := func(spans []mapping.Span, key []byte) bool {
-		return slices.ContainsFunc(spans, func(s mapping.Span) bool {
+	holds := func(spans []layout.Span, key []byte) bool {
+		return slices.ContainsFunc(spans, func(s layout.Span) bool {
 			return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
 		})
 	}
@@ -44,8 +44,8 @@ func TestStore_Spans(t *testing.T) {
 
 func TestStore_Extents(t *testing.T) {
 	t.Parallel()
-	genExtent := rapid.Custom(func(t *rapid.T) mapping.Extent {
-		e := mapping.Extent{
+	genExtent := rapid.Custom(func(t *rapid.T) layout.Extent {
+		e := layout.Extent{
 			Family:    rapid.SampledFrom([]string{"a", "b"}).Draw(t, "family"),
 			Qualifier: []byte(rapid.SampledFrom([]string{"", "x", "xy", "y"}).Draw(t, "qualifier")),
 			Prefix:    rapid.Bool().Draw(t, "prefix"),
@@ -56,14 +56,14 @@ func TestStore_Extents(t *testing.T) {
 		}
 		return e
 	})
-	genCell := rapid.Custom(func(t *rapid.T) mapping.Cell {
-		return mapping.Cell{
+	genCell := rapid.Custom(func(t *rapid.T) layout.Cell {
+		return layout.Cell{
 			Family:    rapid.SampledFrom([]string{"a", "b"}).Draw(t, "family"),
 			Qualifier: []byte(rapid.SampledFrom([]string{"", "x", "xy", "xyz", "y"}).Draw(t, "qualifier")),
 			Timestamp: int64(rapid.IntRange(0, 4).Draw(t, "time")) * 1000,
 		}
 	})
-	count := func(extents []mapping.Extent, c mapping.Cell) (n int) {
+	count := func(extents []layout.Extent, c layout.Cell) (n int) {
 		for _, e := range extents {
 			if inExtent(e, c) {
 				n++
@@ -78,7 +78,7 @@ func TestStore_Extents(t *testing.T) {
 			r.Fatalf("distinct: %v, want %v", got, want)
 		}
 		if a == nil {
-			a = []mapping.Extent{}
+			a = []layout.Extent{}
 		}
 		if got, want := count(intersectExtents(a, b), c) > 0, count(a, c) > 0 && count(b, c) > 0; got != want {
 			r.Fatalf("intersection: %v, want %v", got, want)

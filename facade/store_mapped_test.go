@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // catalogMapping has one row an item, in the words of the design guides.
@@ -80,9 +80,9 @@ rules:
   tag: true
 `
 
-func loadMapping(tb testing.TB, text string) *mapping.Mapping {
+func loadMapping(tb testing.TB, text string) *layout.Mapping {
 	tb.Helper()
-	m, err := mapping.Load("mapping.yaml", []byte(text))
+	m, err := layout.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func loadMapping(tb testing.TB, text string) *mapping.Mapping {
 }
 
 // loadNatively writes an item as a loader does: cells, and no bookkeeping.
-func loadNatively(ctx context.Context, s *store, m *mapping.Mapping, item attr.Item) error {
+func loadNatively(ctx context.Context, s *store, m *layout.Mapping, item attr.Item) error {
 	placed, err := m.Place(item, 1715685260608000)
 	if err != nil {
 		return err
@@ -113,11 +113,11 @@ func sku(pk, sk, price string) attr.Item {
 func visible(tb testing.TB, s *store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == mapping.FamilyState })
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
 		var text strings.Builder
 		fmt.Fprintf(&text, "%q", row.Key)
 		for _, c := range row.Cells {
@@ -149,7 +149,7 @@ func TestStore_MappedRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			hats := mapping.KeyCondition{Hash: attr.String("hats")}
+			hats := layout.KeyCondition{Hash: attr.String("hats")}
 			got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
@@ -213,7 +213,7 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			ix := def.index("ByPrice")
-			cond := mapping.KeyCondition{Hash: attr.String("hat"), Op: mapping.Greater, A: attr.Int(30)}
+			cond := layout.KeyCondition{Hash: attr.String("hat"), Op: layout.Greater, A: attr.Int(30)}
 			got, err = collect(s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
@@ -277,12 +277,12 @@ func TestStore_AdoptTable(t *testing.T) {
 			}
 			// The entry is as old as the import, as a loader would have it.
 			entries := 0
-			for row, err := range s.readRows(ctx, rowRead{table: def.Indexes[0].BigtableTable, spans: []mapping.Span{{}}}) {
+			for row, err := range s.readRows(ctx, rowRead{table: def.Indexes[0].BigtableTable, spans: []layout.Span{{}}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, c := range row.Cells {
-					if c.Family == mapping.FamilyItem {
+					if c.Family == layout.FamilyItem {
 						entries++
 						if c.Timestamp != 1715685260608000 {
 							t.Errorf("cell %s:%s of the entry is of %d", c.Family, c.Qualifier, c.Timestamp)
@@ -363,7 +363,7 @@ func TestStore_SharedRows(t *testing.T) {
 				}
 				all := func(attr.Item) bool { return true }
 				size := rapid.IntRange(1, 5).Draw(r, "page")
-				got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.scan(ctx, def, nil, 0, 1, after)
 				})
 				if err != nil {
@@ -372,16 +372,16 @@ func TestStore_SharedRows(t *testing.T) {
 				if d := diffItems(m.sorted(def.Key, all), got); d != "" {
 					r.Fatalf("scan (-want +got):\n%s", d)
 				}
-				cond := mapping.KeyCondition{Hash: attr.String("0123")}
+				cond := layout.KeyCondition{Hash: attr.String("0123")}
 				if rapid.Bool().Draw(r, "comments") {
-					cond.Op, cond.A = mapping.BeginsWith, attr.String("VideoComment#")
+					cond.Op, cond.A = layout.BeginsWith, attr.String("VideoComment#")
 				}
-				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, mapping.Decoded(item)) })
+				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
 				if !forward {
 					slices.Reverse(want)
 				}
-				got, err = pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+				got, err = pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
@@ -595,7 +595,7 @@ func TestStore_MappingConflicts(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
 	m := loadMapping(t, catalogMapping)
-	for name, mappings := range map[string][]*mapping.Mapping{
+	for name, mappings := range map[string][]*layout.Mapping{
 		"two mappings for table Products": {m, m},
 		"have the same target table":      {m, loadMapping(t, strings.Replace(catalogMapping, "table: Products", "table: Other", 1))},
 		"cannot be served": {loadMapping(t, `
@@ -712,19 +712,19 @@ func TestStore_Salted(t *testing.T) {
 				if rows := dump(t, s, "events"); !strings.HasPrefix(rows[0], `"0`) || !strings.HasPrefix(rows[len(rows)-1], `"2`) {
 					t.Errorf("rows are not spread: %v", rows)
 				}
-				for _, cond := range []mapping.KeyCondition{
+				for _, cond := range []layout.KeyCondition{
 					{Hash: attr.String("hot")},
-					{Hash: attr.String("hot"), Op: mapping.Between, A: attr.Int(7), B: attr.Int(63)},
-					{Hash: attr.String("cold"), Op: mapping.Greater, A: attr.Int(21)},
-					{Hash: attr.String("cold"), Op: mapping.Equal, A: attr.Int(21)},
+					{Hash: attr.String("hot"), Op: layout.Between, A: attr.Int(7), B: attr.Int(63)},
+					{Hash: attr.String("cold"), Op: layout.Greater, A: attr.Int(21)},
+					{Hash: attr.String("cold"), Op: layout.Equal, A: attr.Int(21)},
 				} {
 					for _, forward := range []bool{true, false} {
-						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, mapping.Decoded(item)) })
+						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
 						if !forward {
 							slices.Reverse(want)
 						}
 						for _, size := range []int{1, 2, 100} {
-							got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+							got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 								return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
@@ -764,7 +764,7 @@ func TestStore_Versions(t *testing.T) {
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: mapping.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: layout.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}
@@ -870,21 +870,21 @@ func TestStore_ShardedIndexes(t *testing.T) {
 			}
 			for i := range def.Indexes {
 				ix := &def.Indexes[i]
-				conds := []mapping.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
+				conds := []layout.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
 				if len(ix.Key.Range) > 0 {
 					conds = append(conds,
-						mapping.KeyCondition{Hash: attr.String("0"), Op: mapping.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
-						mapping.KeyCondition{Hash: attr.String("1"), Op: mapping.BeginsWith, A: attr.String("OPEN#")},
-						mapping.KeyCondition{Hash: attr.String("0"), Op: mapping.LessEqual, A: attr.String("OPEN#2")},
-						mapping.KeyCondition{Hash: attr.String("1"), Op: mapping.Equal, A: attr.String("OPEN#2")})
+						layout.KeyCondition{Hash: attr.String("0"), Op: layout.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
+						layout.KeyCondition{Hash: attr.String("1"), Op: layout.BeginsWith, A: attr.String("OPEN#")},
+						layout.KeyCondition{Hash: attr.String("0"), Op: layout.LessEqual, A: attr.String("OPEN#2")},
+						layout.KeyCondition{Hash: attr.String("1"), Op: layout.Equal, A: attr.String("OPEN#2")})
 				}
 				for _, cond := range conds {
-					query := func(forward bool, after attr.Item) iter.Seq2[mapping.Stored, error] {
+					query := func(forward bool, after attr.Item) iter.Seq2[layout.Stored, error] {
 						return s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, forward, after)
 					}
 					wanted := map[string]bool{}
 					for id, item := range m {
-						if (indexCondition{KeyCondition: cond}).matches(ix.Key, mapping.Decoded(item)) {
+						if (indexCondition{KeyCondition: cond}).matches(ix.Key, layout.Decoded(item)) {
 							wanted[id] = true
 						}
 					}
@@ -893,7 +893,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 						t.Fatalf("%s, %+v: %v, %v; want %v", ix.Name, cond, texts(all), err, wanted)
 					}
 					for i, item := range all {
-						if !wanted[keyText(keyAttrs(def, item))] || i > 0 && len(ix.Key.Range) > 0 && compareAttr(mapping.Decoded(all[i-1]), mapping.Decoded(item), "At") > 0 {
+						if !wanted[keyText(keyAttrs(def, item))] || i > 0 && len(ix.Key.Range) > 0 && compareAttr(layout.Decoded(all[i-1]), layout.Decoded(item), "At") > 0 {
 							t.Errorf("%s, %+v: %v", ix.Name, cond, texts(all))
 						}
 					}
@@ -903,7 +903,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 							slices.Reverse(want)
 						}
 						for _, size := range []int{1, 3} {
-							got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] { return query(forward, after) })
+							got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] { return query(forward, after) })
 							if d := diffItems(want, got); d != "" || err != nil {
 								t.Errorf("%s, %+v, forward %v, pages of %d: %v (-want +got):\n%s", ix.Name, cond, forward, size, err, d)
 							}
@@ -1047,7 +1047,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			now := clock.NewFrozen(testTime)
 			s := newTestServer(t, func(o *Options) {
 				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = []*mapping.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
+				o.Mappings = []*layout.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
 			})
 			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
 			indexed := func() bool {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // A mark says in the catalog: this row of that table may hold an item that is
@@ -362,7 +362,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	var done [][]byte
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
-	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
+	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
 	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
@@ -407,7 +407,7 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 	}
 	l := c.layout
 	row, err := s.readRow(ctx, l.table, key, anyOf(
-		ofColumnPrefix(mapping.FamilyState, []byte{outboxQualifier}), ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier})))
+		ofColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), ofColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
 	}

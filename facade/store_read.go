@@ -12,7 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
@@ -46,7 +46,7 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	}
 	l := c.layout
 	wanted := map[string][]int{} // row to indexes of keys
-	var extents []mapping.Extent
+	var extents []layout.Extent
 	read := rowRead{table: l.table}
 	for i, key := range keys {
 		slots, err := l.slots(key)
@@ -89,20 +89,20 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 
 // itemsOf returns the items of a row. What has expired by Options.Now is none,
 // though garbage collection may have left its cells.
-func (s *store) itemsOf(l *tableLayout, row mapping.Row) ([]attr.Item, error) {
+func (s *store) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
 	return l.base.Items(l.base.Live(row, s.nowMicros()))
 }
 
 // itemOf returns the item of the given key out of its row, or nil.
-func (s *store) itemOf(l *tableLayout, row mapping.Row, key attr.Item) (attr.Item, error) {
+func (s *store) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
 	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
 // extentsFilter passes the cells of the extents, one of the intents, and perhaps
 // others: nil, everything, where they are whole families
 // or too many to name.
-func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
-	if extents == nil || !slices.ContainsFunc(extents, func(e mapping.Extent) bool { return !wholeFamily(e) }) {
+func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
+	if extents == nil || !slices.ContainsFunc(extents, func(e layout.Extent) bool { return !wholeFamily(e) }) {
 		return nil
 	}
 	filters, ok := ofExtents(extents)
@@ -117,8 +117,8 @@ func extentsFilter(extents []mapping.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[mapping.Stored, error] {
-	return func(yield func(mapping.Stored, error) bool) {
+func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
 		c, err := s.current(ctx, t)
 		if err != nil {
 			yield(nil, err)
@@ -137,18 +137,18 @@ func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond index
 type baseQuery struct {
 	s          *store
 	l          *tableLayout
-	cond       mapping.KeyCondition
+	cond       layout.KeyCondition
 	forward    bool
 	startAfter attr.Item
 }
 
-func (q *baseQuery) run(ctx context.Context, yield func(mapping.Stored, error) bool) {
+func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bool) {
 	plan, err := q.plan()
 	if err != nil {
 		yield(nil, outsideMapping(err))
 		return
 	}
-	read := func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
+	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 		return q.items(ctx, plan, spans, reverse)
 	}
 	inOrder(plan, q.forward, q.compare, read, yield)
@@ -157,31 +157,31 @@ func (q *baseQuery) run(ctx context.Context, yield func(mapping.Stored, error) b
 // inOrder yields what read finds in the spans of a plan in the order of
 // compare, which is descending unless forward. read goes through the rows in
 // ascending order or in reverse.
-func inOrder(plan mapping.Plan, forward bool, compare func(a, b mapping.Stored) int, read func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error], yield func(mapping.Stored, error) bool) {
+func inOrder(plan layout.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
 	switch plan.Order {
-	case mapping.SameOrder, mapping.ReversedOrder:
-		read(plan.Spans, (plan.Order == mapping.SameOrder) != forward)(yield)
-	case mapping.MergeOrder, mapping.MergeReversedOrder:
-		streams := make([]iter.Seq2[mapping.Stored, error], len(plan.Spans))
+	case layout.SameOrder, layout.ReversedOrder:
+		read(plan.Spans, (plan.Order == layout.SameOrder) != forward)(yield)
+	case layout.MergeOrder, layout.MergeReversedOrder:
+		streams := make([]iter.Seq2[layout.Stored, error], len(plan.Spans))
 		for i, span := range plan.Spans {
-			streams[i] = read([]mapping.Span{span}, (plan.Order == mapping.MergeOrder) != forward)
+			streams[i] = read([]layout.Span{span}, (plan.Order == layout.MergeOrder) != forward)
 		}
 		merge(streams, compare, yield)
-	case mapping.SortOrder:
+	case layout.SortOrder:
 		inPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 
 // plan returns what of the table is read: what can satisfy the condition and
 // comes after startAfter.
-func (q *baseQuery) plan() (mapping.Plan, error) {
+func (q *baseQuery) plan() (layout.Plan, error) {
 	plan, err := q.l.base.PlanQuery(q.cond)
 	if err != nil || q.startAfter == nil {
 		return plan, err
 	}
 	if q.l.key.Range.Name == "" {
 		// The partition's only item is the one to start after.
-		return mapping.Plan{}, nil
+		return layout.Plan{}, nil
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
 	plan.Spans = intersectSpans(plan.Spans, behind.Spans)
@@ -190,16 +190,16 @@ func (q *baseQuery) plan() (mapping.Plan, error) {
 }
 
 // rest selects what of the partition comes after startAfter.
-func (q *baseQuery) rest() mapping.KeyCondition {
-	rest := mapping.KeyCondition{Hash: q.cond.Hash, Op: mapping.Greater, A: q.startAfter[q.l.key.Range.Name]}
+func (q *baseQuery) rest() layout.KeyCondition {
+	rest := layout.KeyCondition{Hash: q.cond.Hash, Op: layout.Greater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
-		rest.Op = mapping.Less
+		rest.Op = layout.Less
 	}
 	return rest
 }
 
 // compare orders items of the partition in the query's direction.
-func (q *baseQuery) compare(a, b mapping.Stored) int {
+func (q *baseQuery) compare(a, b layout.Stored) int {
 	c := compareAttr(a, b, q.l.key.Range.Name)
 	if !q.forward {
 		return -c
@@ -208,33 +208,33 @@ func (q *baseQuery) compare(a, b mapping.Stored) int {
 }
 
 // matches reports whether an item is part of the answer.
-func (q *baseQuery) matches(item mapping.Stored) bool {
-	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, mapping.Decoded(q.startAfter)) > 0)
+func (q *baseQuery) matches(item layout.Stored) bool {
+	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, layout.Decoded(q.startAfter)) > 0)
 }
 
 // items yields the matching items of some spans of the plan, those of each
 // row in the query's direction.
-func (q *baseQuery) items(ctx context.Context, plan mapping.Plan, spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
+func (q *baseQuery) items(ctx context.Context, plan layout.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
 		s: q.s, l: q.l, compare: q.compare, descending: !q.forward,
-		conditions: func(_ []byte, _ attr.Value) ([]mapping.KeyCondition, bool) {
+		conditions: func(_ []byte, _ attr.Value) ([]layout.KeyCondition, bool) {
 			if q.startAfter == nil {
-				return []mapping.KeyCondition{q.cond}, true
+				return []layout.KeyCondition{q.cond}, true
 			}
-			return []mapping.KeyCondition{q.cond, q.rest()}, true
+			return []layout.KeyCondition{q.cond, q.rest()}, true
 		},
-		wants: func(_ []byte, item mapping.Stored) bool { return q.matches(item) },
+		wants: func(_ []byte, item layout.Stored) bool { return q.matches(item) },
 	}
-	return func(yield func(mapping.Stored, error) bool) {
+	return func(yield func(layout.Stored, error) bool) {
 		r.read(ctx, rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}, yield)
 	}
 }
 
 // merge yields the items of sequences that are each in the order of compare.
-func merge(sequences []iter.Seq2[mapping.Stored, error], compare func(a, b mapping.Stored) int, yield func(mapping.Stored, error) bool) {
+func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	type stream struct {
-		head mapping.Stored
-		next func() (mapping.Stored, error, bool)
+		head layout.Stored
+		next func() (layout.Stored, error, bool)
 	}
 	var streams []*stream
 	advance := func(st *stream) (bool, error) {
@@ -271,7 +271,7 @@ func merge(sequences []iter.Seq2[mapping.Stored, error], compare func(a, b mappi
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
+func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -282,14 +282,14 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		yield(nil, err)
 		return
 	}
-	keep := func(item mapping.Stored) bool { return cond.matches(x.key, item) }
-	if plan.Order == mapping.SameOrder {
+	keep := func(item layout.Stored) bool { return cond.matches(x.key, item) }
+	if plan.Order == layout.SameOrder {
 		s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
 	// Entries of a partition are in several ranges, or in another order.
 	sortKey := x.key.schema().Range.Name
-	compare := func(a, b mapping.Stored) int {
+	compare := func(a, b layout.Stored) int {
 		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
 		if !forward {
 			return -order
@@ -297,11 +297,11 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		return order
 	}
 	if startAfter != nil {
-		rest := mapping.KeyCondition{Hash: cond.Hash}
+		rest := layout.KeyCondition{Hash: cond.Hash}
 		if sortKey != "" {
-			rest.Op, rest.A = mapping.GreaterEqual, startAfter[sortKey]
+			rest.Op, rest.A = layout.GreaterEqual, startAfter[sortKey]
 			if !forward {
-				rest.Op = mapping.LessEqual
+				rest.Op = layout.LessEqual
 			}
 		}
 		behind, err := x.plan(indexCondition{KeyCondition: rest})
@@ -311,11 +311,11 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 		}
 		plan.Spans = intersectSpans(plan.Spans, behind.Spans)
 		matches := keep
-		after := mapping.Decoded(startAfter)
-		keep = func(item mapping.Stored) bool { return matches(item) && compare(item, after) > 0 }
+		after := layout.Decoded(startAfter)
+		keep = func(item layout.Stored) bool { return matches(item) && compare(item, after) > 0 }
 	}
-	read := func(spans []mapping.Span, reverse bool) iter.Seq2[mapping.Stored, error] {
-		return func(yield func(mapping.Stored, error) bool) {
+	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
+		return func(yield func(layout.Stored, error) bool) {
 			s.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
 		}
 	}
@@ -334,7 +334,7 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 
 // indexItems yields the entries of an index that keep accepts, in row order or
 // against it, after startAfter.
-func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []mapping.Span, reverse bool, startAfter attr.Item, keep func(mapping.Stored) bool, yield func(mapping.Stored, error) bool) {
+func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
 		before = s.nowMicros() - x.lag.Microseconds() + 1
@@ -349,19 +349,19 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 			yield(nil, err)
 			return
 		}
-		behind := mapping.Span{Start: append(bytes.Clone(at), 0)}
+		behind := layout.Span{Start: append(bytes.Clone(at), 0)}
 		if reverse {
-			behind = mapping.Span{End: at}
+			behind = layout.Span{End: at}
 		}
-		spans = intersectSpans(spans, []mapping.Span{behind})
+		spans = intersectSpans(spans, []layout.Span{behind})
 	}
 	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: spans, reverse: reverse}) {
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool {
-			return c.Family == mapping.FamilyTombstone || c.Family == mapping.FamilyState
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue
@@ -372,7 +372,7 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 			return
 		}
 		for _, item := range items {
-			if item := mapping.Decoded(item); keep(item) && !yield(item, nil) {
+			if item := layout.Decoded(item); keep(item) && !yield(item, nil) {
 				return
 			}
 		}
@@ -382,8 +382,8 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 // scan yields the items of one segment of the table or index, in an order
 // that stays the same, after startAfter. total is at least 1. What a segment
 // reads grows with its share of the table. Errors: errOtherSegment.
-func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[mapping.Stored, error] {
-	return func(yield func(mapping.Stored, error) bool) {
+func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
 		if err := s.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
 		}
@@ -391,12 +391,12 @@ func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, to
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(mapping.Stored, error) bool) error {
+func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err
 	}
-	table, hash, plan := c.layout.table, []mapping.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	table, hash, plan := c.layout.table, []layout.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
 	var x *indexLayout
 	if ix != nil {
 		if x, err = c.index(ix.Name); err != nil {
@@ -413,12 +413,12 @@ func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segm
 		if err != nil {
 			return err
 		}
-		if !parts.hasItem(segment, mapping.Decoded(startAfter)) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
+		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
 			return errOtherSegment
 		}
 	}
 	plan.Spans = parts.spans(segment, plan.Spans)
-	keep := func(item mapping.Stored) bool { return parts.hasItem(segment, item) }
+	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
 	if x == nil {
 		s.scanBase(ctx, c.layout, plan, keep, startAfter, yield)
 	} else {
@@ -443,7 +443,7 @@ func (l *tableLayout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
 }
 
 // scanBase yields the items of a plan by row, those of a row by key.
-func (s *store) scanBase(ctx context.Context, l *tableLayout, plan mapping.Plan, keep func(mapping.Stored) bool, startAfter attr.Item, yield func(mapping.Stored, error) bool) {
+func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	var from []byte // row of startAfter
 	if startAfter != nil {
 		var err error
@@ -451,23 +451,23 @@ func (s *store) scanBase(ctx context.Context, l *tableLayout, plan mapping.Plan,
 			yield(nil, err)
 			return
 		}
-		plan.Spans = intersectSpans(plan.Spans, []mapping.Span{{Start: from}})
+		plan.Spans = intersectSpans(plan.Spans, []layout.Span{{Start: from}})
 	}
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
 	r := itemReader{
 		s: s, l: l, compare: l.compareKeys,
-		conditions: func(row []byte, partition attr.Value) ([]mapping.KeyCondition, bool) {
+		conditions: func(row []byte, partition attr.Value) ([]layout.KeyCondition, bool) {
 			if from == nil || !bytes.Equal(row, from) {
 				return nil, true
 			}
 			c, _ := attr.Compare(partition, startAfter[hash]) // a key attribute has one type
 			if c == 0 && sort != "" {
-				return []mapping.KeyCondition{{Hash: partition, Op: mapping.Greater, A: startAfter[sort]}}, true
+				return []layout.KeyCondition{{Hash: partition, Op: layout.Greater, A: startAfter[sort]}}, true
 			}
 			return nil, c > 0
 		},
-		wants: func(row []byte, item mapping.Stored) bool {
-			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, mapping.Decoded(startAfter)) > 0) && keep(item)
+		wants: func(row []byte, item layout.Stored) bool {
+			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, layout.Decoded(startAfter)) > 0) && keep(item)
 		},
 	}
 	r.read(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}, yield)
@@ -499,12 +499,12 @@ func (s *store) rowOf(ctx context.Context, l *tableLayout, key attr.Item) ([]byt
 }
 
 // compareKeys orders items of the table by partition and sort key.
-func (l *tableLayout) compareKeys(a, b mapping.Stored) int {
+func (l *tableLayout) compareKeys(a, b layout.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
 }
 
 // compareAttr orders items by a key attribute; name "" orders nothing.
-func compareAttr(a, b mapping.Stored, name string) int {
+func compareAttr(a, b layout.Stored, name string) int {
 	if name == "" {
 		return 0
 	}
@@ -513,6 +513,6 @@ func compareAttr(a, b mapping.Stored, name string) int {
 }
 
 // matchesKey reports whether an item satisfies a condition on the key.
-func matchesKey(cond mapping.KeyCondition, key mapping.KeySchema, item mapping.Stored) bool {
+func matchesKey(cond layout.KeyCondition, key layout.KeySchema, item layout.Stored) bool {
 	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
 }

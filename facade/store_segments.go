@@ -14,7 +14,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The requests of one parallel scan come from many clients, at any time and
@@ -90,13 +90,13 @@ func (c *segmentCuts) remember(table string, known knownCuts) {
 type segmentation struct {
 	total int
 	cuts  [][]byte // ascending row keys, each the first of its piece; none: by hash
-	hash  []mapping.KeyAttr
+	hash  []layout.KeyAttr
 }
 
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (s *store) segmentsOf(ctx context.Context, table string, hash []mapping.KeyAttr, spans []mapping.Span, total int, begins bool) (segmentation, error) {
+func (s *store) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
 	seg := segmentation{total: total, hash: hash}
 	if total <= 1 {
 		return seg, nil
@@ -107,7 +107,7 @@ func (s *store) segmentsOf(ctx context.Context, table string, hash []mapping.Key
 }
 
 // spans returns the rows of a segment.
-func (g segmentation) spans(segment int, all []mapping.Span) []mapping.Span {
+func (g segmentation) spans(segment int, all []layout.Span) []layout.Span {
 	if len(g.cuts) == 0 {
 		return all
 	}
@@ -115,14 +115,14 @@ func (g segmentation) spans(segment int, all []mapping.Span) []mapping.Span {
 	if first == behind {
 		return nil
 	}
-	var part mapping.Span
+	var part layout.Span
 	if first > 0 {
 		part.Start = g.cuts[first-1]
 	}
 	if behind <= len(g.cuts) {
 		part.End = g.cuts[behind-1]
 	}
-	return intersectSpans(all, []mapping.Span{part})
+	return intersectSpans(all, []layout.Span{part})
 }
 
 // firstPiece returns the first piece of a segment, or of one behind it.
@@ -132,7 +132,7 @@ func (g segmentation) firstPiece(segment int) int {
 }
 
 // hasItem reports whether an item of a segment's rows is part of it.
-func (g segmentation) hasItem(segment int, item mapping.Stored) bool {
+func (g segmentation) hasItem(segment int, item layout.Stored) bool {
 	if g.total <= 1 || len(g.cuts) > 0 {
 		return true
 	}
@@ -157,7 +157,7 @@ func (g segmentation) hasRow(segment int, row []byte) bool {
 
 // cutsOf returns the cuts of a table that are in use, or, for a scan that
 // begins, new ones when there are none.
-func (s *store) cutsOf(ctx context.Context, table string, spans []mapping.Span, begins bool) ([][]byte, error) {
+func (s *store) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
 	if cuts, ok := s.segments.lookup(table, s.o.Now()); ok {
 		return cuts, nil
 	}
@@ -248,14 +248,14 @@ func (s *store) writeCuts(ctx context.Context, table string, old keptCuts, cuts 
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.
-func (s *store) chooseCuts(ctx context.Context, table string, spans []mapping.Span) ([][]byte, error) {
+func (s *store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
 	samples, size, err := s.sampleRowKeys(ctx, table)
 	if err != nil {
 		return nil, err
 	}
 	if size > countedTableBytes {
 		inside := func(key []byte) bool {
-			return len(intersectSpans(spans, []mapping.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
+			return len(intersectSpans(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
 		}
 		samples = slices.DeleteFunc(samples, func(key []byte) bool { return !inside(key) })
 		return evenly(samples, maxPieces-1), nil

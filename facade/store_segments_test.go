@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // countingConn counts the rows that are read.
@@ -55,7 +55,7 @@ func segmentItem(i int) attr.Item {
 func segmentTable(t *testing.T, s *store) (*tableDef, *indexDef) {
 	t.Helper()
 	def := newTable(t, s, tableDef{Name: "segments", Key: testSchemas["SN"], Indexes: []indexDef{{
-		Name: "by-group", Global: true, Key: indexKey{Hash: []mapping.KeyAttr{stringKey("g")}}, Projection: projectAll,
+		Name: "by-group", Global: true, Key: indexKey{Hash: []layout.KeyAttr{stringKey("g")}}, Projection: projectAll,
 	}}})
 	return def, def.index("by-group")
 }

@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // inPasses yields items that come in no order in that of compare, under which
 // no two are equal. It holds one page of them: each pass over items finds the
 // page behind the one before. A page is as much as one answer can have, so
 // that an answer takes one pass.
-func inPasses(items iter.Seq2[mapping.Stored, error], compare func(a, b mapping.Stored) int, yield func(mapping.Stored, error) bool) {
-	var last mapping.Stored
+func inPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
+	var last layout.Stored
 	for {
 		page := leastItems{compare: compare}
 		for stored, err := range items {
@@ -27,10 +27,10 @@ func inPasses(items iter.Seq2[mapping.Stored, error], compare func(a, b mapping.
 				return
 			}
 			if item != nil {
-				page.add(mapping.Decoded(item))
+				page.add(layout.Decoded(item))
 			}
 		}
-		slices.SortFunc(page.items, func(a, b mapping.Decoded) int { return compare(a, b) })
+		slices.SortFunc(page.items, func(a, b layout.Decoded) int { return compare(a, b) })
 		for _, item := range page.items {
 			if !yield(item, nil) {
 				return
@@ -46,13 +46,13 @@ func inPasses(items iter.Seq2[mapping.Stored, error], compare func(a, b mapping.
 // leastItems holds the least of the items that were added: as many as it takes
 // to fill a page. It is a heap with the greatest of them on top.
 type leastItems struct {
-	compare func(a, b mapping.Stored) int
-	items   []mapping.Decoded
+	compare func(a, b layout.Stored) int
+	items   []layout.Decoded
 	bytes   int
 	dropped bool // some were not held
 }
 
-func (l *leastItems) add(item mapping.Decoded) {
+func (l *leastItems) add(item layout.Decoded) {
 	heap.Push(l, item)
 	l.bytes += attr.Item(item).Size()
 	for {
@@ -70,7 +70,7 @@ func (l *leastItems) add(item mapping.Decoded) {
 func (l *leastItems) Len() int           { return len(l.items) }
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 func (l *leastItems) Swap(i, j int)      { l.items[i], l.items[j] = l.items[j], l.items[i] }
-func (l *leastItems) Push(x any)         { l.items = append(l.items, x.(mapping.Decoded)) }
+func (l *leastItems) Push(x any)         { l.items = append(l.items, x.(layout.Decoded)) }
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

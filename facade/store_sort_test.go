@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // Items come in order, a page in memory at a time; a consumer that takes one
@@ -20,19 +20,19 @@ func TestInPasses(t *testing.T) {
 	pad := attr.String(strings.Repeat("x", 10_000))
 	order := rand.New(rand.NewPCG(1, 2)).Perm(items)
 	passes := 0
-	source := iter.Seq2[mapping.Stored, error](func(yield func(mapping.Stored, error) bool) {
+	source := iter.Seq2[layout.Stored, error](func(yield func(layout.Stored, error) bool) {
 		passes++
 		for _, n := range order {
-			if !yield(mapping.Decoded{"s": attr.Int(int64(n)), "pad": pad}, nil) {
+			if !yield(layout.Decoded{"s": attr.Int(int64(n)), "pad": pad}, nil) {
 				return
 			}
 		}
 	})
-	compare := func(a, b mapping.Stored) int { return compareAttr(a, b, "s") }
+	compare := func(a, b layout.Stored) int { return compareAttr(a, b, "s") }
 	for _, c := range []struct{ take, passes int }{{0, 1}, {1, 1}, {105, 1}, {106, 2}, {items, 5}} {
 		passes = 0
 		next := 0
-		inPasses(source, compare, func(item mapping.Stored, err error) bool {
+		inPasses(source, compare, func(item layout.Stored, err error) bool {
 			if want := attr.Int(int64(next)); err != nil || !attr.Equal(item.Get("s"), want) {
 				t.Errorf("item %d is %v, %v", next, item.Get("s"), err)
 			}
@@ -47,7 +47,7 @@ func TestInPasses(t *testing.T) {
 	page := leastItems{compare: compare}
 	for stored := range source {
 		item, _ := stored.Item()
-		page.add(mapping.Decoded(item))
+		page.add(layout.Decoded(item))
 		if page.bytes > maxPageBytes+item.Size() || len(page.items) > cmp.Or(page.bytes/10_000, 1) {
 			t.Fatalf("holds %d items of %d bytes", len(page.items), page.bytes)
 		}
@@ -55,7 +55,7 @@ func TestInPasses(t *testing.T) {
 
 	broken := errors.New("broken")
 	calls := 0
-	inPasses(func(yield func(mapping.Stored, error) bool) { yield(nil, broken) }, compare, func(_ mapping.Stored, err error) bool {
+	inPasses(func(yield func(layout.Stored, error) bool) { yield(nil, broken) }, compare, func(_ layout.Stored, err error) bool {
 		calls++
 		return errors.Is(err, broken)
 	})

@@ -24,8 +24,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/peer"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -106,7 +106,7 @@ func TestBackends_WholeRows(t *testing.T) {
 }
 
 // testOptions are Options over conn with a fixed seed and a frozen clock.
-func testOptions(conn grpc.ClientConnInterface, mappings ...*mapping.Mapping) Options {
+func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Options {
 	return Options{
 		Conn: conn, Mappings: mappings,
 		Now:  clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
@@ -133,9 +133,9 @@ func openStore(tb testing.TB, o Options) *store {
 	return s
 }
 
-func stringKey(name string) mapping.KeyAttr { return mapping.KeyAttr{Name: name, Type: attr.S} }
-func numberKey(name string) mapping.KeyAttr { return mapping.KeyAttr{Name: name, Type: attr.N} }
-func binaryKey(name string) mapping.KeyAttr { return mapping.KeyAttr{Name: name, Type: attr.B} }
+func stringKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.S} }
+func numberKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.N} }
+func binaryKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
 func newTable(tb testing.TB, s *store, def tableDef) *tableDef {
@@ -169,7 +169,7 @@ func keyAttrs(t *tableDef, item attr.Item) attr.Item {
 }
 
 // collect drains a sequence of items.
-func collect(seq iter.Seq2[mapping.Stored, error]) ([]attr.Item, error) {
+func collect(seq iter.Seq2[layout.Stored, error]) ([]attr.Item, error) {
 	var items []attr.Item
 	for item, err := range decode(seq) {
 		if err != nil {
@@ -181,7 +181,7 @@ func collect(seq iter.Seq2[mapping.Stored, error]) ([]attr.Item, error) {
 }
 
 // decode yields the items of a sequence, whose JSON has to be theirs.
-func decode(seq iter.Seq2[mapping.Stored, error]) iter.Seq2[attr.Item, error] {
+func decode(seq iter.Seq2[layout.Stored, error]) iter.Seq2[attr.Item, error] {
 	return func(yield func(attr.Item, error) bool) {
 		for stored, err := range seq {
 			var item attr.Item
@@ -198,7 +198,7 @@ func decode(seq iter.Seq2[mapping.Stored, error]) iter.Seq2[attr.Item, error] {
 	}
 }
 
-func checkJSONOf(stored mapping.Stored, item attr.Item) error {
+func checkJSONOf(stored layout.Stored, item attr.Item) error {
 	json, size, err := stored.AppendJSON([]byte("before"))
 	if want := "before" + item.String(); err != nil || string(json) != want || size != item.Size() {
 		return fmt.Errorf("JSON %s of %d bytes, %w, want %s of %d", json, size, err, want, item.Size())
@@ -210,7 +210,7 @@ func checkJSONOf(stored mapping.Stored, item attr.Item) error {
 func dump(tb testing.TB, s *store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}}) {
+	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -270,7 +270,7 @@ var (
 	)
 )
 
-func genKeyValue(k mapping.KeyAttr) *rapid.Generator[attr.Value] {
+func genKeyValue(k layout.KeyAttr) *rapid.Generator[attr.Value] {
 	switch k.Type { //nolint:exhaustive // a key has one of these
 	case attr.N:
 		return genNumber
@@ -290,7 +290,7 @@ func genItem(t *rapid.T, key attr.Item) attr.Item {
 	return item
 }
 
-var testSchemas = map[string]mapping.KeySchema{
+var testSchemas = map[string]layout.KeySchema{
 	"S":  {Hash: stringKey("p")},
 	"SS": {Hash: stringKey("p"), Range: stringKey("s")},
 	"NN": {Hash: numberKey("p"), Range: numberKey("s")},
@@ -298,7 +298,7 @@ var testSchemas = map[string]mapping.KeySchema{
 	"SN": {Hash: stringKey("p"), Range: numberKey("s")},
 }
 
-func genKey(schema mapping.KeySchema) *rapid.Generator[attr.Item] {
+func genKey(schema layout.KeySchema) *rapid.Generator[attr.Item] {
 	return rapid.Custom(func(t *rapid.T) attr.Item {
 		key := attr.Item{schema.Hash.Name: genKeyValue(schema.Hash).Draw(t, "hash")}
 		if schema.Range.Name != "" {
@@ -314,7 +314,7 @@ type model map[string]attr.Item
 func keyText(key attr.Item) string { return string(attr.AppendItemJSON(nil, key)) }
 
 // sorted returns the items of a partition by sort key.
-func (m model) sorted(schema mapping.KeySchema, keep func(attr.Item) bool) []attr.Item {
+func (m model) sorted(schema layout.KeySchema, keep func(attr.Item) bool) []attr.Item {
 	var items []attr.Item
 	for _, item := range m {
 		if keep(item) {
@@ -326,9 +326,9 @@ func (m model) sorted(schema mapping.KeySchema, keep func(attr.Item) bool) []att
 }
 
 // byKey orders items by partition and sort key.
-func byKey(schema mapping.KeySchema) func(a, b attr.Item) int {
+func byKey(schema layout.KeySchema) func(a, b attr.Item) int {
 	return func(a, b attr.Item) int {
-		x, y := mapping.Decoded(a), mapping.Decoded(b)
+		x, y := layout.Decoded(a), layout.Decoded(b)
 		return cmp.Or(compareAttr(x, y, schema.Hash.Name), compareAttr(x, y, schema.Range.Name))
 	}
 }
@@ -482,19 +482,19 @@ func TestStore_Increments(t *testing.T) {
 }
 
 // genCondition draws a condition on the sort key of a partition.
-func genCondition(t *rapid.T, schema mapping.KeySchema, hash attr.Value) mapping.KeyCondition {
-	c := mapping.KeyCondition{Hash: hash}
+func genCondition(t *rapid.T, schema layout.KeySchema, hash attr.Value) layout.KeyCondition {
+	c := layout.KeyCondition{Hash: hash}
 	if schema.Range.Name == "" {
 		return c
 	}
-	c.Op = mapping.RangeOp(rapid.IntRange(int(mapping.NoRange), int(mapping.BeginsWith)).Draw(t, "op"))
-	if c.Op == mapping.BeginsWith && schema.Range.Type == attr.N {
-		c.Op = mapping.NoRange
+	c.Op = layout.RangeOp(rapid.IntRange(int(layout.NoRange), int(layout.BeginsWith)).Draw(t, "op"))
+	if c.Op == layout.BeginsWith && schema.Range.Type == attr.N {
+		c.Op = layout.NoRange
 	}
-	if c.Op != mapping.NoRange {
+	if c.Op != layout.NoRange {
 		c.A = genKeyValue(schema.Range).Draw(t, "a")
 	}
-	if c.Op == mapping.Between {
+	if c.Op == layout.Between {
 		c.B = genKeyValue(schema.Range).Draw(t, "b")
 		if order, _ := attr.Compare(c.A, c.B); order > 0 {
 			c.A, c.B = c.B, c.A
@@ -505,7 +505,7 @@ func genCondition(t *rapid.T, schema mapping.KeySchema, hash attr.Value) mapping
 
 // pages reads a sequence in pages of n items, each starting after the last
 // item of the one before.
-func pages(n int, page func(after attr.Item) iter.Seq2[mapping.Stored, error]) ([]attr.Item, error) {
+func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([]attr.Item, error) {
 	var all []attr.Item
 	var after attr.Item
 	for {
@@ -550,13 +550,13 @@ func TestStore_Query(t *testing.T) {
 					}
 				}
 				cond := genCondition(r, schema, rapid.SampledFrom(hashes).Draw(r, "hash"))
-				want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, mapping.Decoded(item)) })
+				want := m.sorted(schema, func(item attr.Item) bool { return matchesKey(cond, schema, layout.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
 				if !forward {
 					slices.Reverse(want)
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
-				got, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
@@ -569,7 +569,7 @@ func TestStore_Query(t *testing.T) {
 				total := rapid.IntRange(1, 4).Draw(r, "segments")
 				var scanned []attr.Item
 				for segment := range total {
-					part, err := pages(size, func(after attr.Item) iter.Seq2[mapping.Stored, error] {
+					part, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
 						return s.scan(t.Context(), def, nil, segment, total, after)
 					})
 					if err != nil {

@@ -15,7 +15,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // A transaction is serializable over row-atomic operations. It has a record,
@@ -175,7 +175,7 @@ func (r *transactionRecord) itemsValue() []byte {
 }
 
 // parseTransaction reads a row of the catalog.
-func parseTransaction(id string, row mapping.Row) (transactionRecord, error) {
+func parseTransaction(id string, row layout.Row) (transactionRecord, error) {
 	r := transactionRecord{id: id}
 	var state, rest []byte
 	for _, c := range row.Cells {
@@ -293,7 +293,7 @@ func (in intent) value(l *tableLayout, key attr.Item) []byte {
 }
 
 // parseIntent is the inverse of value; the cell's timestamp is the order.
-func (l *tableLayout) parseIntent(c *mapping.Cell) (in intent, key attr.Item, err error) {
+func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err error) {
 	if c == nil || len(c.Value) == 0 {
 		return in, nil, errors.New("an item is held by a transaction without an intent")
 	}
@@ -392,10 +392,10 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 // reports false when the item has changed since. The table's schema latch is held.
 func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, key attr.Item, st itemState, in intent, commit bool) (bool, error) {
 	p := st.slot
-	guard := chain(ofColumn(mapping.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-	release := []*btpb.Mutation{deleteColumn(mapping.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
+	guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
+	release := []*btpb.Mutation{deleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
-		release = append(release, deleteColumn(mapping.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+		release = append(release, deleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
 	unsure := st.entering() && !s.entered(l, &st)
 	if !commit || in.kind == intentCheck {
@@ -403,7 +403,7 @@ func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, 
 		muts := append(release, s.setState(p, st.state, before, st.state.Timestamp)...)
 		done, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
 		if done && unsure {
-			st.state = &mapping.Cell{Timestamp: st.state.Timestamp, Value: before}
+			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
 			err = s.drain(ctx, l, key, st)
 		}
 		return done, err
@@ -480,22 +480,22 @@ func (s *store) freeItem(ctx context.Context, at itemPlace, read *itemState) (st
 }
 
 // held reports whether a transaction holds an item of the row.
-func held(row mapping.Row) bool {
-	return slices.ContainsFunc(row.Cells, func(c mapping.Cell) bool {
-		return c.Family == mapping.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
+func held(row layout.Row) bool {
+	return slices.ContainsFunc(row.Cells, func(c layout.Cell) bool {
+		return c.Family == layout.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
 	})
 }
 
 // freeRow settles the items of a row that was read of which the transactions
 // have ended, and reads the row again by the filter if there were any.
-func (s *store) freeRow(ctx context.Context, l *tableLayout, row mapping.Row, f *btpb.RowFilter) (mapping.Row, error) {
+func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
 	// The intents, and the states that say so: not those of all items of the row.
 	book, err := s.readRow(ctx, l.table, row.Key, anyOf(
-		chain(ofColumnPrefix(mapping.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent)),
-		chain(ofColumnPrefix(mapping.FamilyState, []byte{intentQualifier}), newestOnly()),
+		chain(ofColumnPrefix(layout.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent)),
+		chain(ofColumnPrefix(layout.FamilyState, []byte{intentQualifier}), newestOnly()),
 	))
 	if err != nil {
 		return row, err
@@ -524,7 +524,7 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row mapping.Row, f 
 // anyIntent passes one cell, without its value, of a row of which a transaction
 // holds an item.
 func anyIntent() *btpb.RowFilter {
-	return chain(ofColumnPrefix(mapping.FamilyState, []byte{intentQualifier}), keysOnly())
+	return chain(ofColumnPrefix(layout.FamilyState, []byte{intentQualifier}), keysOnly())
 }
 
 // itemChange is one item of a transaction. fn is as in writeItem; a check
@@ -664,7 +664,7 @@ func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
 func (s *store) refuseCollisions(changes []*itemChange) {
 	type placedChange struct {
 		table *tableDef
-		mapping.Placed
+		layout.Placed
 	}
 	var earlier []placedChange
 	for _, ch := range changes {
@@ -678,7 +678,7 @@ func (s *store) refuseCollisions(changes []*itemChange) {
 		}
 		for _, other := range earlier {
 			if ch.err == nil && other.table == ch.table && bytes.Equal(other.Row, placed.Row) {
-				ch.err = outsideMapping(ch.write.l.base.Collision(mapping.Row{Key: other.Row, Cells: other.Cells}, ch.key))
+				ch.err = outsideMapping(ch.write.l.base.Collision(layout.Row{Key: other.Row, Cells: other.Cells}, ch.key))
 			}
 		}
 		earlier = append(earlier, placedChange{ch.table, placed})
@@ -787,14 +787,14 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 		state = append(state, pw.st.state.Value...)
 	}
 	held := pw.st
-	held.state = &mapping.Cell{Timestamp: pw.st.order(), Value: state}
-	held.intent = &mapping.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
+	held.state = &layout.Cell{Timestamp: pw.st.order(), Value: state}
+	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
 	muts := []*btpb.Mutation{
-		setCell(mapping.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
-		setCell(mapping.FamilyState, p.intent, in.order, held.intent.Value),
+		setCell(layout.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
+		setCell(layout.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, setCell(mapping.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
+		muts = append(muts, setCell(layout.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
 	}
 	done, err := w.commit(ctx, pw, muts)
 	if done {
@@ -927,7 +927,7 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 // may have to learn from it how it was decided.
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
-	spans := []mapping.Span{{Start: prefix, End: prefixEnd(prefix)}}
+	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
 	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err

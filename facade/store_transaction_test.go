@@ -22,8 +22,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // replaceBy is a change that puts an item, or nil, whatever was there.
@@ -72,7 +72,7 @@ func transfer(t *tableDef, from, to string, amount int64) []*itemChange {
 func checkNoIntents(tb testing.TB, s *store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
-		for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []mapping.Span{{}}, filter: ofFamily(mapping.FamilyState)}) {
+		for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}, filter: ofFamily(layout.FamilyState)}) {
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -619,7 +619,7 @@ func TestTransact_Conflicts(t *testing.T) {
 					if item, err := st.getItem(ctx, def, keyA); err != nil || sumOf(item) != 50 {
 						t.Errorf("get: %v, %v", item, err)
 					}
-					cond := mapping.KeyCondition{Hash: attr.String("a")}
+					cond := layout.KeyCondition{Hash: attr.String("a")}
 					if items, err := collect(st.query(ctx, def, nil, indexCondition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}

@@ -14,7 +14,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // Every item that the facade wrote has one state cell, in the family
@@ -61,20 +61,20 @@ type itemID [16]byte
 // slot is a row that an item can be in.
 type slot struct {
 	row                   []byte
-	own                   []mapping.Extent // the item's cells, by whichever rule
-	shared                bool             // some of own can be another item's
-	derived               bool             // own are the cells of other items: it has none
-	state, outbox, intent []byte           // qualifiers
+	own                   []layout.Extent // the item's cells, by whichever rule
+	shared                bool            // some of own can be another item's
+	derived               bool            // own are the cells of other items: it has none
+	state, outbox, intent []byte          // qualifiers
 }
 
 // itemState is what a row says of an item at one moment.
 type itemState struct {
 	slot   slot
-	row    mapping.Row
+	row    layout.Row
 	item   attr.Item
-	state  *mapping.Cell
-	outbox *mapping.Cell
-	intent *mapping.Cell
+	state  *layout.Cell
+	outbox *layout.Cell
+	intent *layout.Cell
 }
 
 // order is the order of the item's last write.
@@ -112,8 +112,8 @@ func (l *tableLayout) idOf(key attr.Item) itemID {
 }
 
 // appendKey appends the key attributes of item, injectively.
-func appendKey(dst []byte, schema mapping.KeySchema, item attr.Item) []byte {
-	for _, k := range []mapping.KeyAttr{schema.Hash, schema.Range} {
+func appendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
+	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
 		if k.Name == "" {
 			continue
 		}
@@ -170,8 +170,8 @@ func outsideMapping(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *mapping.Error
-	if errors.As(err, &e) && e.Code != mapping.CodeCorrupt {
+	var e *layout.Error
+	if errors.As(err, &e) && e.Code != layout.CodeCorrupt {
 		return fmt.Errorf("%w: %w", errOutsideMapping, err)
 	}
 	return err
@@ -180,7 +180,7 @@ func outsideMapping(err error) error {
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
 func (p slot) alone() bool {
-	return !p.derived && !slices.ContainsFunc(p.own, func(e mapping.Extent) bool { return !wholeFamily(e) })
+	return !p.derived && !slices.ContainsFunc(p.own, func(e layout.Extent) bool { return !wholeFamily(e) })
 }
 
 // filterOf passes the item's cells and its bookkeeping, and all claims to columns
@@ -197,10 +197,10 @@ func (l *tableLayout) filterOf(p slot) *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	own = append(own, ofColumn(mapping.FamilyState, p.state), ofColumn(mapping.FamilyState, p.outbox),
-		ofColumn(mapping.FamilyState, p.intent))
+	own = append(own, ofColumn(layout.FamilyState, p.state), ofColumn(layout.FamilyState, p.outbox),
+		ofColumn(layout.FamilyState, p.intent))
 	if p.shared {
-		own = append(own, ofColumnPrefix(mapping.FamilyState, []byte{claimQualifier}))
+		own = append(own, ofColumnPrefix(layout.FamilyState, []byte{claimQualifier}))
 	}
 	return anyOf(own...)
 }
@@ -218,7 +218,7 @@ func (p slot) occupied() *btpb.RowFilter {
 // clear returns the mutations that remove the item's cells. Columns that are
 // known by a prefix only are taken from row, as read; without row (nil) ok
 // is false for them.
-func (p slot) clear(row *mapping.Row) (muts []*btpb.Mutation, ok bool) {
+func (p slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
 		case wholeFamily(e):
@@ -245,24 +245,24 @@ func (s *store) newState(kind byte) []byte { return append([]byte{kind}, s.newTo
 
 // setState returns the mutations that give the item a new state, nil for none.
 // The write is guarded by old, nil if there was no state.
-func (s *store) setState(p slot, old *mapping.Cell, state []byte, order int64) []*btpb.Mutation {
+func (s *store) setState(p slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
-		muts = append(muts, deleteColumn(mapping.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
+		muts = append(muts, deleteColumn(layout.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
 	}
 	if state != nil {
-		muts = append(muts, setCell(mapping.FamilyState, p.state, order, state))
+		muts = append(muts, setCell(layout.FamilyState, p.state, order, state))
 	}
 	return muts
 }
 
 // bookkeeping picks the bookkeeping of a slot's item out of its row.
-func bookkeeping(p slot, row mapping.Row) itemState {
+func bookkeeping(p slot, row layout.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {
 		c := &row.Cells[i]
-		if c.Family != mapping.FamilyState {
+		if c.Family != layout.FamilyState {
 			continue
 		}
 		// Only the newest cell of a column counts: it comes first.
@@ -339,7 +339,7 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 		for _, indexes := range r.wanted {
 			for _, i := range indexes {
 				p := places[i].slots[0]
-				states[i] = &itemState{slot: p, row: mapping.Row{Key: p.row}}
+				states[i] = &itemState{slot: p, row: layout.Row{Key: p.row}}
 			}
 		}
 		slices.SortFunc(r.keys, bytes.Compare)
@@ -358,7 +358,7 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 }
 
 // stateOf is what a row that was read says of an item.
-func (s *store) stateOf(l *tableLayout, p slot, row mapping.Row, key attr.Item) (st itemState, err error) {
+func (s *store) stateOf(l *tableLayout, p slot, row layout.Row, key attr.Item) (st itemState, err error) {
 	st = bookkeeping(p, row)
 	if len(row.Cells) > 0 {
 		if st.item, err = s.itemOf(l, row, key); err != nil {
@@ -608,10 +608,10 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	}
 	// Deletes come first: of what is set before one the store must find out whether
 	// it goes.
-	muts = append(append(muts, deleteColumn(mapping.FamilyState, p.state, 0, 0)), sets...)
+	muts = append(append(muts, deleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
 	muts = append(muts, w.s.setState(p, nil, live, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
 
-	state := ofColumn(mapping.FamilyState, p.state)
+	state := ofColumn(layout.FamilyState, p.state)
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
 	switch hint.require {
 	case mustExist:
@@ -639,10 +639,10 @@ func (w *itemWrite) writeIf(ctx context.Context, p slot, holds bool, predicate *
 	}
 	for _, m := range muts {
 		set := m.GetSetCell()
-		if set.GetFamilyName() != mapping.FamilyState || !bytes.Equal(set.GetColumnQualifier(), p.state) {
+		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), p.state) {
 			continue
 		}
-		row, err := w.s.readRow(ctx, w.l.table, p.row, chain(ofColumn(mapping.FamilyState, p.state), newestOnly()))
+		row, err := w.s.readRow(ctx, w.l.table, p.row, chain(ofColumn(layout.FamilyState, p.state), newestOnly()))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -700,7 +700,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 				return pw, false, fmt.Errorf("%w: the write would move item %s from row %q to row %q of table %s",
 					errOutsideMapping, attr.AppendItemJSON(nil, w.key), st.slot.row, p.row, w.l.table)
 			}
-			pw.st = itemState{slot: p, row: mapping.Row{Key: p.row}}
+			pw.st = itemState{slot: p, row: layout.Row{Key: p.row}}
 		}
 	}
 	if pw.old != nil && pw.st.state == nil {
@@ -723,7 +723,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
 	from := []byte{claimQualifier}
 	for _, c := range st.row.Cells {
-		if c.Family != mapping.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
+		if c.Family != layout.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
 			continue
 		}
 		id, key, err := w.l.parseClaim(c.Value)
@@ -733,16 +733,16 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 		if id != w.tx {
 			return nil, &heldError{id: id, key: key}
 		}
-		vacant = append(vacant, ofColumns(mapping.FamilyState, from, c.Qualifier))
+		vacant = append(vacant, ofColumns(layout.FamilyState, from, c.Qualifier))
 		from = append(bytes.Clone(c.Qualifier), 0)
 	}
-	vacant = append(vacant, ofColumns(mapping.FamilyState, from, []byte{claimQualifier + 1}))
+	vacant = append(vacant, ofColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
 	for _, e := range st.slot.own {
 		inside := func(m *btpb.Mutation) bool {
 			set := m.GetSetCell()
-			return inExtent(e, mapping.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
+			return inExtent(e, layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
 		}
-		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return inExtent(e, c) }) {
+		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return inExtent(e, c) }) {
 			vacant = append(vacant, ofExtent(e))
 		}
 	}
@@ -877,8 +877,8 @@ func (s *store) replacement(l *tableLayout, key attr.Item, st itemState, updated
 	case l.checkVacant(st, key) == nil:
 		// Where the item has no cell now, another may come before this is written.
 		here := st.slot
-		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e mapping.Extent) bool {
-			return !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return inExtent(e, c) })
+		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e layout.Extent) bool {
+			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return inExtent(e, c) })
 		})
 		muts, _ = here.clear(&st.row)
 	default:
@@ -903,7 +903,7 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	kept := make([]bool, len(sets))
 	for i := range st.row.Cells {
 		c := &st.row.Cells[i]
-		if !slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, *c) }) {
+		if !slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return inExtent(e, *c) }) {
 			continue
 		}
 		at := slices.IndexFunc(sets, func(m *btpb.Mutation) bool {
@@ -934,14 +934,14 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 // mapping can share a column, and then one of their items at most can be in a
 // row.
 func (l *tableLayout) checkVacant(st itemState, key attr.Item) error {
-	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool {
-		return slices.ContainsFunc(st.slot.own, func(e mapping.Extent) bool { return inExtent(e, c) })
+	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
+		return slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return inExtent(e, c) })
 	}) {
 		return nil
 	}
-	var e *mapping.Error
+	var e *layout.Error
 	err := l.base.Collision(st.row, key)
-	if errors.As(err, &e) && e.Code == mapping.CodeCorrupt {
+	if errors.As(err, &e) && e.Code == layout.CodeCorrupt {
 		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
 	}
 	return outsideMapping(err)
@@ -951,7 +951,7 @@ func (l *tableLayout) checkVacant(st itemState, key attr.Item) error {
 // what is to be vacant is.
 func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mutation) (bool, error) {
 	st, p := pw.st, pw.st.slot
-	state := ofColumn(mapping.FamilyState, p.state)
+	state := ofColumn(layout.FamilyState, p.state)
 	if st.state != nil {
 		guard := chain(state, newestOnly(), ofValue(st.state.Value))
 		if len(pw.vacant) > 0 {
@@ -964,8 +964,8 @@ func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mu
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
-	there := append([]*btpb.RowFilter{state, ofColumn(mapping.FamilyState, p.outbox)}, pw.vacant...)
-	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c mapping.Cell) bool { return c.Family != mapping.FamilyState }) {
+	there := append([]*btpb.RowFilter{state, ofColumn(layout.FamilyState, p.outbox)}, pw.vacant...)
+	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyState }) {
 		there = append(there, own...)
 	}
 	return w.writeIf(ctx, p, false, anyOf(there...), muts)
@@ -976,8 +976,8 @@ func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mu
 // filter as large as the item, beyond the 20 KB that Bigtable allows, and the
 // same cells can come back.
 func (w *itemWrite) adopt(ctx context.Context, st itemState) error {
-	state := ofColumn(mapping.FamilyState, st.slot.state)
-	muts := []*btpb.Mutation{setCell(mapping.FamilyState, st.slot.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
+	state := ofColumn(layout.FamilyState, st.slot.state)
+	muts := []*btpb.Mutation{setCell(layout.FamilyState, st.slot.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
 	there := unless(state, st.slot.occupied())
 	_, err := w.s.checkAndMutate(ctx, w.l.table, st.slot.row, there, muts, nil)

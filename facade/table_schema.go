@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The parts of a table's schema as requests and descriptions carry them.
@@ -143,31 +143,31 @@ func definedTypes(defs []attributeDefinition) map[string]attr.Type {
 
 // resolveKeySchema checks the shape of a key schema whose attributes are
 // defined, and gives them their types.
-func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (mapping.KeySchema, error) {
-	var key mapping.KeySchema
+func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (layout.KeySchema, error) {
+	var key layout.KeySchema
 	if len(schema) > 1 && schema[0].AttributeName == schema[1].AttributeName {
 		return key, validationError(msgHashEqualsRange)
 	}
 	if schema[0].KeyType != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
-	key.Hash = mapping.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
+	key.Hash = layout.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
 	if len(schema) > 1 {
 		if schema[1].KeyType != "RANGE" {
 			return key, validationError(msgSecondKeyNotRange)
 		}
-		key.Range = mapping.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
+		key.Range = layout.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
 	}
 	return key, nil
 }
 
 // resolveTableKey is resolveKeySchema for a table, definitions included.
-func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (mapping.KeySchema, error) {
+func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (layout.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it looks at the names
-		return mapping.KeySchema{}, validationError(msgKeyNotDefined)
+		return layout.KeySchema{}, validationError(msgKeyNotDefined)
 	}
 	if err := checkDefined(schema, defs, types); err != nil {
-		return mapping.KeySchema{}, err
+		return layout.KeySchema{}, err
 	}
 	return resolveKeySchema(schema, types)
 }
@@ -189,7 +189,7 @@ func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (in
 			return key, validationError(msgKeyNameTwice)
 		}
 		seen[e.AttributeName] = true
-		a := mapping.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
+		a := layout.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
 		if e.KeyType == "RANGE" {
 			key.Range = append(key.Range, a)
 			continue
@@ -369,7 +369,7 @@ func checkIndexLimits(t *tableDef) error {
 // once, in order.
 func usedKeys(t *tableDef) []string {
 	var used []string
-	add := func(key []mapping.KeyAttr) {
+	add := func(key []layout.KeyAttr) {
 		for _, a := range key {
 			if !slices.Contains(used, a.Name) {
 				used = append(used, a.Name)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // validator checks the members of one request in AWS's order. Constraints of
@@ -412,20 +412,20 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 }
 
 // keyAttributes returns the key attributes of a table, hash first.
-func keyAttributes(key mapping.KeySchema) []mapping.KeyAttr {
+func keyAttributes(key layout.KeySchema) []layout.KeyAttr {
 	if key.Range.Name == "" {
-		return []mapping.KeyAttr{key.Hash}
+		return []layout.KeyAttr{key.Hash}
 	}
-	return []mapping.KeyAttr{key.Hash, key.Range}
+	return []layout.KeyAttr{key.Hash, key.Range}
 }
 
 // isKeyAttribute reports whether name is part of key.
-func isKeyAttribute(key mapping.KeySchema, name string) bool {
+func isKeyAttribute(key layout.KeySchema, name string) bool {
 	return name == key.Hash.Name || name == key.Range.Name && name != ""
 }
 
 // keyOf returns the key attributes of an item.
-func keyOf(key mapping.KeySchema, item attr.Item) attr.Item {
+func keyOf(key layout.KeySchema, item attr.Item) attr.Item {
 	out := attr.Item{key.Hash.Name: item[key.Hash.Name]}
 	if key.Range.Name != "" {
 		out[key.Range.Name] = item[key.Range.Name]
@@ -435,7 +435,7 @@ func keyOf(key mapping.KeySchema, item attr.Item) attr.Item {
 
 // checkKey checks the member Key: exactly the key attributes, of their types,
 // not empty, not too large.
-func checkKey(key mapping.KeySchema, given attr.Item) error {
+func checkKey(key layout.KeySchema, given attr.Item) error {
 	attrs := keyAttributes(key)
 	if len(given) != len(attrs) {
 		return validationError(msgKeyMismatch)
@@ -449,7 +449,7 @@ func checkKey(key mapping.KeySchema, given attr.Item) error {
 }
 
 // checkKeySizes checks the key attributes of an item whose types are right.
-func checkKeySizes(key mapping.KeySchema, item attr.Item) error {
+func checkKeySizes(key layout.KeySchema, item attr.Item) error {
 	for _, a := range keyAttributes(key) {
 		if value := item[a.Name]; isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
@@ -525,7 +525,7 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 // differs from that of old: the attributes of a part count together.
 func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
 	for _, part := range []struct {
-		attributes []mapping.KeyAttr
+		attributes []layout.KeyAttr
 		maxBytes   int
 	}{{ix.Key.Hash, maxHashKeyBytes}, {ix.Key.Range, maxRangeKeyBytes}} {
 		size, changed := 0, false
@@ -544,7 +544,7 @@ func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
 
 // checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
 // scalars.
-func checkPathsOutsideKeys(key mapping.KeySchema, paths []expr.Path) error {
+func checkPathsOutsideKeys(key layout.KeySchema, paths []expr.Path) error {
 	return checkPathsOutsideIndexKey(indexKeyOf(key), paths)
 }
 

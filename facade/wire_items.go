@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // itemsAnswer is an answer whose items can be many: it writes its own JSON,
@@ -50,7 +50,7 @@ func (w *answerWriter) beginList(name string) {
 }
 
 // element writes an item of a list, and returns its size.
-func (w *answerWriter) element(item mapping.Stored) (sizeBytes int, err error) {
+func (w *answerWriter) element(item layout.Stored) (sizeBytes int, err error) {
 	if w.json[len(w.json)-1] != '[' {
 		w.json = append(w.json, ',')
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // TestEncodeResponse_Items compares what answers write themselves with what
@@ -63,7 +63,7 @@ func TestEncodeResponse_Page(t *testing.T) {
 		if p.Items != nil {
 			out.begun.beginList("Items")
 			for _, item := range p.Items {
-				if size, err := out.begun.element(mapping.Decoded(item.Item)); err != nil || size != item.Item.Size() {
+				if size, err := out.begun.element(layout.Decoded(item.Item)); err != nil || size != item.Item.Size() {
 					t.Errorf("%d: %v has %d bytes, %v", i, item.Item, size, err)
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // CheckRow fails the test tb, with a diff, unless a row of a Bigtable table
@@ -28,14 +28,14 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 		}
 	}
 	var got []string
-	err := e.readRows(e.tableName(table), []byte(key), func(row mapping.Row) {
+	err := e.readRows(e.tableName(table), []byte(key), func(row layout.Row) {
 		timeless := map[string]string{}
 		for _, c := range row.Cells {
 			full := cellLine(c)
-			head := strings.TrimSuffix(cellLine(mapping.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
+			head := strings.TrimSuffix(cellLine(layout.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
 			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
 		}
-		for line := range strings.Lines(string(mapping.FormatRow(nil, row))) {
+		for line := range strings.Lines(string(layout.FormatRow(nil, row))) {
 			full, isCell := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "  ")
 			switch {
 			case !isCell: // the row's key
@@ -55,8 +55,8 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 }
 
 // cellLine is the line of a cell in the canonical text of a row.
-func cellLine(c mapping.Cell) string {
-	_, line, _ := strings.Cut(string(mapping.FormatRow(nil, mapping.Row{Cells: []mapping.Cell{c}})), "\n")
+func cellLine(c layout.Cell) string {
+	_, line, _ := strings.Cut(string(layout.FormatRow(nil, layout.Row{Cells: []layout.Cell{c}})), "\n")
 	return strings.TrimSpace(line)
 }
 

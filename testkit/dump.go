@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
@@ -33,7 +33,7 @@ const ownTables = "_tabletop."
 func (e *Env) Dump(table string) string {
 	e.tb.Helper()
 	var out []byte
-	err := e.readRows(e.tableName(table), nil, func(row mapping.Row) { out = mapping.FormatRow(out, row) })
+	err := e.readRows(e.tableName(table), nil, func(row layout.Row) { out = layout.FormatRow(out, row) })
 	if err != nil {
 		e.tb.Fatalf("testkit: dump of %s: %v", table, err)
 	}
@@ -69,11 +69,11 @@ func (e *Env) DumpAll() string {
 		}
 		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
 		for _, f := range t.Families { // in order of creation
-			if f.Name != mapping.FamilyState {
+			if f.Name != layout.FamilyState {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, ruleText(&f.GC))
 			}
 		}
-		if err := e.readRows(t.Name, nil, func(row mapping.Row) { out = mapping.FormatRow(out, row) }); err != nil {
+		if err := e.readRows(t.Name, nil, func(row layout.Row) { out = layout.FormatRow(out, row) }); err != nil {
 			e.tb.Fatalf("testkit: dump of %s: %v", t.Name, err)
 		}
 	}
@@ -122,7 +122,7 @@ func (e *Env) tableName(id string) string {
 
 // readRows hands the rows of a table to visit, or the row of that key, without
 // the DynamoDB door's bookkeeping and without rows that hold nothing else.
-func (e *Env) readRows(table string, key []byte, visit func(mapping.Row)) error {
+func (e *Env) readRows(table string, key []byte, visit func(layout.Row)) error {
 	req := &btpb.ReadRowsRequest{TableName: table}
 	if key != nil {
 		req.Rows = &btpb.RowSet{RowKeys: [][]byte{key}}
@@ -133,8 +133,8 @@ func (e *Env) readRows(table string, key []byte, visit func(mapping.Row)) error 
 	if err != nil {
 		return err
 	}
-	m := rowmerge.New(false, func(c rowmerge.Cell) mapping.Cell {
-		return mapping.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
+	m := rowmerge.New(false, func(c rowmerge.Cell) layout.Cell {
+		return layout.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
 	})
 	for {
 		resp, err := stream.Recv()
@@ -148,8 +148,8 @@ func (e *Env) readRows(table string, key []byte, visit func(mapping.Row)) error 
 			if err != nil {
 				return err
 			}
-			row := mapping.Row(merged)
-			row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == mapping.FamilyState })
+			row := layout.Row(merged)
+			row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
 			if len(row.Cells) > 0 {
 				visit(row)
 			}

@@ -1,8 +1,10 @@
+// Package mapping describes how the items of a DynamoDB table lie in the rows
+// of a Bigtable table.
 package mapping
 
 import _ "embed" // for the schema
 
-//go:generate go test . -count=1 -run TestReference -update
+//go:generate go test ../../internal/layout -count=1 -run TestReference -update
 
 //go:embed mapping.schema.json
 var jsonSchema string

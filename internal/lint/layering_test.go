@@ -35,10 +35,10 @@ var layers = []struct {
 	},
 	{"facade/attr", []string{module + "/", "google.golang.org/grpc", "cloud.google.com/go"}, "values stand alone"},
 	{"facade/expr", []string{
-		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/fixtures",
+		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures",
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "expressions know values and nothing of storage"},
-	{"facade/mapping", []string{
+	{"internal/layout", []string{
 		module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures",
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "a mapping is a pair of functions between items and rows"},

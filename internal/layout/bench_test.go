@@ -1,0 +1,96 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// BenchmarkLens measures an item of ten attributes, laid out and read back.
+func BenchmarkLens(b *testing.B) {
+	key := KeySchema{Hash: KeyAttr{"PK", attr.S}, Range: KeyAttr{"SK", attr.S}}
+	item := attr.Item{"PK": attr.String("customer-000001"), "SK": attr.String("order-000001")}
+	spec := &Spec{
+		Source: Source{Key: key, Schema: map[string]Schema{}},
+		Target: Target{Table: "t", Families: []Family{{Name: "a"}, {Name: FamilyTypes}}},
+		Rules:  []Rule{{Name: "item", Row: []string{"{PK}", "{SK}"}, Put: []Put{{Attr: "*", Cell: "a:{attr}"}}}},
+	}
+	for i := range 10 {
+		name := fmt.Sprintf("attribute%d", i)
+		item[name] = attr.String("some text of thirty characters")
+		spec.Source.Schema[name] = Schema{Type: attr.S}
+	}
+	mapped, err := Compile(spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	plain, err := Default("s", "t", key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, m := range map[string]*Mapping{"mapped": mapped, "default": plain} {
+		placed, err := m.Place(item, expTime)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name+"/place", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Place(item, expTime); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+"/items", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := m.Items(Row{placed.Row, placed.Cells}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDefault reads an item of 1 KB of the default layout, and writes it as JSON.
+func BenchmarkDefault(b *testing.B) {
+	m, err := Default("t", "t", KeySchema{Hash: KeyAttr{"PK", attr.S}, Range: KeyAttr{"SK", attr.S}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	item := attr.Item{
+		"PK": attr.String("p00000001"), "SK": attr.String("s0001"), "GPK": attr.String("g00000001"), "GSK": attr.String("k0000000001"),
+		"N": attr.Int(17), "V": attr.String(strings.Repeat("v", 1024)),
+	}
+	placed, err := m.Place(item, 1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	row := Row{Key: placed.Row, Cells: placed.Cells}
+	b.Run("Items", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := m.Items(row); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("JSON", func(b *testing.B) {
+		b.ReportAllocs()
+		var dst []byte
+		for b.Loop() {
+			dst = attr.AppendItemJSON(dst[:0], item)
+		}
+	})
+	b.Run("Unmarshal", func(b *testing.B) {
+		b.ReportAllocs()
+		text := attr.AppendItemJSON(nil, item)
+		for b.Loop() {
+			if _, err := attr.UnmarshalItem(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,319 @@
+package layout
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// googleUtility is the layout of Google's DynamoDB to Bigtable migration
+// utility: the partition key as text is the row key, one family, a column for
+// each attribute, nested maps as dotted columns, everything as text at
+// timestamp 0. Types do not come back.
+//
+// Source: GoogleCloudPlatform/professional-services,
+// tools/dynamodb-bigtable-migration (DynamoRowUtils, BeamRowUtils).
+type googleUtility struct {
+	table    string
+	key      KeySchema
+	schema   map[string]Schema
+	families []Family
+}
+
+func compileCompat(spec *Spec) (*Mapping, error) {
+	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key, schema: spec.Source.Schema}}
+	c.words()
+	c.key()
+	t := spec.Target
+	switch {
+	case t.Table == "":
+		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
+		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
+	case t.Families[0].GC.MaxAge > 0:
+		c.fail(joinPath("target.families", t.Families[0].Name), CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
+	case len(spec.Rules) > 0:
+		c.fail("rules", CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	l := &googleUtility{table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema, families: t.Families}
+	return &Mapping{spec: spec, source: l.table, target: t.Table, key: l.key, layout: l}, nil
+}
+
+func (l *googleUtility) columnFamilies() []Family { return l.families }
+
+func (l *googleUtility) fault(code Code, item attr.Item, name, what, expected string) *Error {
+	return &Error{Code: code, Table: l.table, Rule: CompatGoogleUtility, Key: l.key.keyOf(item), Attribute: name, What: what, Expected: expected}
+}
+
+// row is the partition key as text; that of a binary is base64 of base64.
+func (l *googleUtility) row(key attr.Item) ([]byte, *Error) {
+	if err := checkKey(l.table, KeySchema{Hash: l.key.Hash}, key); err != nil {
+		return nil, err
+	}
+	row, _, bad := l.text(key[l.key.Hash.Name])
+	switch {
+	case bad != "":
+		return nil, l.fault(CodeDomain, key, l.key.Hash.Name, bad, "")
+	case len(row) > MaxRowKeyBytes:
+		return nil, l.fault(CodeKeySize, key, l.key.Hash.Name, fmt.Sprintf("the row key has %d bytes", len(row)), fmt.Sprintf("at most %d", MaxRowKeyBytes))
+	}
+	return row, nil
+}
+
+// text is the value of the cell of an attribute that is no map, and whether
+// it stands in JSON as it is. bad says why the utility fails on it.
+func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
+	switch v.Type {
+	case attr.S:
+		return []byte(v.Str), false, ""
+	case attr.N:
+		// Without a point it is parsed as a long.
+		if _, err := strconv.ParseInt(v.Str, 10, 64); err != nil && !strings.Contains(v.Str, ".") {
+			return nil, false, fmt.Sprintf("the utility fails on %s, which is no 64-bit integer", v.Str)
+		}
+		return []byte(v.Str), true, ""
+	case attr.B:
+		return []byte(twiceBase64(v.Str)), false, ""
+	case attr.BOOL:
+		return strconv.AppendBool(nil, v.Bool), true, ""
+	case attr.NULL, attr.Absent:
+		return nil, false, ""
+	case attr.SS, attr.NS, attr.BS, attr.L:
+		elements := elementsOf(v)
+		b = append(b, '[')
+		for i, e := range elements {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, bad = l.appendJSON(b, e); bad != "" {
+				return nil, false, bad
+			}
+		}
+		return append(b, ']'), true, ""
+	case attr.M:
+		b = append(b, '{')
+		for i, k := range slices.Sorted(maps.Keys(v.Map)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendPlainJSON(b, attr.String(k)), ':')
+			if b, bad = l.appendJSON(b, v.Map[k]); bad != "" {
+				return nil, false, bad
+			}
+		}
+		return append(b, '}'), true, ""
+	}
+	return nil, false, ""
+}
+
+func (l *googleUtility) appendJSON(dst []byte, v attr.Value) ([]byte, string) {
+	b, raw, bad := l.text(v)
+	switch {
+	case bad != "":
+		return dst, bad
+	case v.Type == attr.NULL:
+		return append(dst, "null"...), ""
+	case raw:
+		return append(dst, b...), ""
+	}
+	return appendPlainJSON(dst, attr.String(string(b))), ""
+}
+
+// twiceBase64 is the base64 of what DynamoDB's JSON has, which is base64
+// already.
+func twiceBase64(raw string) string {
+	return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(raw))))
+}
+
+func (l *googleUtility) place(item attr.Item, _ int64) (Placed, error) {
+	locations, err := l.locate(item)
+	if err != nil {
+		return Placed{}, err
+	}
+	placed := Placed{Location: locations[0]}
+	if bad := l.cells(&placed, item, "", item); bad != nil {
+		return Placed{}, bad
+	}
+	if len(placed.Cells) == 0 {
+		return Placed{}, l.fault(CodeDomain, item, "", "the item has no column, and so there is no row", "an attribute beside the partition key")
+	}
+	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
+	for i := 1; i < len(placed.Cells); i++ {
+		if q := placed.Cells[i].Qualifier; bytes.Equal(q, placed.Cells[i-1].Qualifier) {
+			return Placed{}, l.fault(CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
+		}
+	}
+	return placed, nil
+}
+
+func (l *googleUtility) cells(placed *Placed, item attr.Item, prefix string, of map[string]attr.Value) *Error {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		v, column := of[name], prefix+name
+		switch {
+		case prefix == "" && name == l.key.Hash.Name:
+			continue
+		case v.Type == attr.M:
+			if err := l.cells(placed, item, column+".", v.Map); err != nil {
+				return err
+			}
+			continue
+		case len(column) > MaxQualifierBytes:
+			return l.fault(CodeLimit, item, column, fmt.Sprintf("the qualifier has %d bytes", len(column)), fmt.Sprintf("at most %d", MaxQualifierBytes))
+		}
+		b, _, bad := l.text(v)
+		if bad != "" {
+			return l.fault(CodeDomain, item, column, bad, "")
+		}
+		placed.Cells = append(placed.Cells, Cell{Family: l.families[0].Name, Qualifier: []byte(column), Value: b})
+	}
+	return nil
+}
+
+func (l *googleUtility) locate(key attr.Item) ([]Location, error) {
+	row, bad := l.row(key)
+	if bad != nil {
+		return nil, bad
+	}
+	return []Location{{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}}, nil
+}
+
+// items reads every column as an attribute of type S: nothing tells more.
+func (l *googleUtility) items(row Row) ([]attr.Item, error) {
+	key := row.Key
+	if l.key.Hash.Type == attr.B {
+		for range 2 {
+			raw, err := base64.StdEncoding.DecodeString(string(key))
+			if err != nil {
+				return nil, nil //nolint:nilerr // no row of the utility's
+			}
+			key = raw
+		}
+	}
+	hash, err := parseScalar(l.key.Hash.Type, key)
+	if err != nil {
+		return nil, nil //nolint:nilerr // no row of the utility's
+	}
+	item := attr.Item{l.key.Hash.Name: hash}
+	found := false
+	err = columns(row.Cells, func(c column) error {
+		if c.family == l.families[0].Name {
+			found = true
+			item[string(c.qual)] = attr.String(strings.ToValidUTF8(string(c.versions[0].Value), "\ufffd"))
+		}
+		return nil
+	})
+	if v, ok := item[l.key.Range.Name]; ok && l.key.Range.Type == attr.N {
+		if n, err := attr.Number(v.Str); err == nil {
+			item[l.key.Range.Name] = n
+		}
+	}
+	if err != nil || !found {
+		return nil, err
+	}
+	return []attr.Item{item}, nil
+}
+
+// returned is what the columns tell of an item, which is all text, and what they
+// do not.
+func (l *googleUtility) returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+	back, err := l.items(Row{Key: placed.Row, Cells: placed.Cells})
+	if err != nil || len(back) == 0 {
+		return item, nil
+	}
+	var losses []Loss
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		if was, is := item[name], back[0][name]; was.Type != is.Type || !attr.Equal(was, is) {
+			losses = append(losses, Loss{name, cmp.Or(lossOf(was, is), LossTypes)})
+		}
+	}
+	return back[0], losses
+}
+
+func (l *googleUtility) itemOf(row Row, key attr.Item) (attr.Item, error) {
+	want, bad := l.row(key)
+	if bad != nil {
+		return nil, bad
+	}
+	if !bytes.Equal(want, row.Key) {
+		return nil, nil
+	}
+	items, err := l.items(row)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return items[0], nil
+}
+
+func (l *googleUtility) planQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(l.table, l.key); err != nil {
+		return Plan{}, err
+	}
+	row, bad := l.row(attr.Item{l.key.Hash.Name: c.Hash})
+	if bad != nil {
+		return Plan{}, bad
+	}
+	return Plan{Spans: []Span{{row, append(bytes.Clone(row), 0)}}}, nil
+}
+
+func (l *googleUtility) planScan() Plan { return Plan{Spans: []Span{{}}} }
+
+// fidelity says what the utility loses of each attribute.
+func (l *googleUtility) fidelity() []Fidelity {
+	const rule = CompatGoogleUtility
+	var all []Fidelity
+	add := func(name, why string) {
+		all = append(all, Fidelity{Rule: rule, Attribute: name, Class: Lossy, Why: "accepted: " + why})
+	}
+	for i, a := range l.key.attrs() {
+		switch {
+		case i == 1:
+			add(a.Name, "it is no part of the row key: items with the same partition key become one")
+		case a.Type == attr.S:
+			all = append(all, Fidelity{Rule: rule, Attribute: a.Name})
+		case a.Type == attr.N:
+			add(a.Name, "numbers do not sort as such in the row key; some fail")
+		default:
+			add(a.Name, "base64 of base64")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.schema)) {
+		if !l.key.isKey(name) {
+			add(name, l.loss(l.schema[name].Type))
+		}
+	}
+	all = append(all, Fidelity{Rule: rule, Attribute: "*", Class: Lossy, Why: "accepted: every cell is of 1970-01-01: garbage collection by age takes all of them"})
+	return all
+}
+
+func (l *googleUtility) loss(t attr.Type) string {
+	switch t {
+	case attr.S:
+		return "its type is not kept: text of any other type looks the same"
+	case attr.N:
+		return "its type is not kept; integers of 64 bits and more, and exponents, fail"
+	case attr.B:
+		return "its type is not kept; base64 of base64"
+	case attr.BOOL:
+		return "its type is not kept: the text true or false"
+	case attr.NULL:
+		return "it looks like an empty string"
+	case attr.SS, attr.NS, attr.BS:
+		return "a set looks like a list, in any order"
+	case attr.L:
+		return "the types of its elements are not kept"
+	case attr.M:
+		return "a dotted name looks like a nested one; an empty map is gone"
+	case attr.Absent:
+	}
+	return "its type is not kept"
+}

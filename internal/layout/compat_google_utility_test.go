@@ -1,0 +1,172 @@
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+const googleMapping = `apiVersion: migration/v1
+compat: google-utility
+source: {table: Users, key: {hash: {name: Username, type: S}}, schema: {Hobbies: L, Zipcode: N, Preferences: {M: S}, a: NULL, b: B, c: SS, d: BOOL}}
+target: {table: users, families: {cf1: {gc: {versions: 1}}}}
+`
+
+// TestGoogleUtility_Sample lays out the utility's own sample item as the
+// utility's documentation shows it.
+func TestGoogleUtility_Sample(t *testing.T) {
+	t.Parallel()
+	dir := filepath.FromSlash("../../../shared/data")
+	read := func(name string, into any) {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(dir, "users-export", name))
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("the samples are not there")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var source struct{ Item json.RawMessage }
+	read("sample_dynamodb_row.json", &source)
+	var want struct {
+		RowKey string `json:"row_key"`
+		Cells  []struct {
+			Family  string `json:"column_family"`
+			Column  string
+			Payload json.RawMessage
+		}
+	}
+	read("sample_bigtable_row.json", &want)
+
+	m, err := Load("google.yaml", []byte(googleMapping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item, err := attr.UnmarshalItem(source.Item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	placed, err := m.Place(item, expTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(placed.Row) != want.RowKey {
+		t.Errorf("row %q, want %q", placed.Row, want.RowKey)
+	}
+	cells := map[string]any{}
+	for _, c := range placed.Cells {
+		if c.Timestamp != 0 || c.Family != "cf1" {
+			t.Errorf("cell %s:%s @%d", c.Family, c.Qualifier, c.Timestamp)
+		}
+		cells[string(c.Qualifier)] = payload(c.Value)
+	}
+	wanted := map[string]any{}
+	for _, c := range want.Cells {
+		var text string
+		if json.Unmarshal(c.Payload, &text) == nil {
+			wanted[c.Column] = payload([]byte(text))
+		} else {
+			wanted[c.Column] = payload(c.Payload)
+		}
+	}
+	if d := cmp.Diff(wanted, cells); d != "" {
+		t.Errorf("cells (-want +got):\n%s", d)
+	}
+	back, err := m.Item(Row{placed.Row, placed.Cells}, item)
+	if err != nil || attr.EqualItems(back, item) || back["Zipcode"].Type != attr.S {
+		t.Errorf("the item comes back as %v, %v", back, err)
+	}
+}
+
+// payload is a value as JSON where it is a list, since its spaces do not
+// matter, else as text.
+func payload(b []byte) any {
+	var list []any
+	if json.Unmarshal(b, &list) == nil {
+		return list
+	}
+	return string(b)
+}
+
+// TestGoogleUtility checks what the utility does to the types, where it fails,
+// and what the fidelity table says of it.
+func TestGoogleUtility(t *testing.T) {
+	t.Parallel()
+	m, err := Load("google.yaml", []byte(googleMapping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ item, want string }{
+		{`{"b":{"B":"aGVsbG8="}}`, "  cf1:b @0 = \"YUdWc2JHOD0=\"\n"},
+		{`{"a":{"NULL":true},"s":{"S":""}}`, "  cf1:a @0 = \"\"\n  cf1:s @0 = \"\"\n"},
+		{`{"c":{"SS":["y","x"]},"n":{"NS":["2","1"]}}`, "  cf1:c @0 = [\"x\",\"y\"]\n  cf1:n @0 = [1,2]\n"},
+		{`{"d":{"BOOL":true},"n":{"N":"0.5"}}`, "  cf1:d @0 = \"true\"\n  cf1:n @0 = \"0.5\"\n"},
+		{`{"l":{"L":[{"M":{"k":{"NULL":true},"b":{"B":"aA=="}}},{"BOOL":false},{"L":[]}]}}`, "  cf1:l @0 = [{\"b\":\"YUE9PQ==\",\"k\":null},false,[]]\n"},
+		{`{"m":{"M":{"a":{"M":{"b":{"S":"x"}}},"gone":{"M":{}}}}}`, "  cf1:m.a.b @0 = \"x\"\n"},
+		{`{"n":{"N":"9223372036854775808"}}`, `E-DOMAIN: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "n": the utility fails on 9223372036854775808, which is no 64-bit integer`},
+		{`{"a.b":{"S":"1"},"a":{"M":{"b":{"S":"2"}}}}`, `E-COLLISION: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "a.b": two attributes on one column: the utility keeps either; expected names without dots`},
+	} {
+		item, err := attr.UnmarshalItem([]byte(c.item))
+		if err != nil {
+			t.Fatal(err)
+		}
+		item["Username"] = attr.String("u")
+		placed, err := m.Place(item, expTime)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = strings.TrimPrefix(string(FormatRow(nil, Row{placed.Row, placed.Cells})), "u [75]\n")
+		}
+		if got != c.want {
+			t.Errorf("%s becomes\n%s\nwant\n%s", c.item, got, c.want)
+		}
+	}
+	var losses []string
+	for _, f := range m.Fidelity() {
+		losses = append(losses, f.String())
+	}
+	want := []string{
+		"google-utility Username: lossless",
+		"google-utility Hobbies: lossy (accepted: the types of its elements are not kept)",
+		"google-utility Preferences: lossy (accepted: a dotted name looks like a nested one; an empty map is gone)",
+		"google-utility Zipcode: lossy (accepted: its type is not kept; integers of 64 bits and more, and exponents, fail)",
+		"google-utility a: lossy (accepted: it looks like an empty string)",
+		"google-utility b: lossy (accepted: its type is not kept; base64 of base64)",
+		"google-utility c: lossy (accepted: a set looks like a list, in any order)",
+		"google-utility d: lossy (accepted: its type is not kept: the text true or false)",
+		"google-utility *: lossy (accepted: every cell is of 1970-01-01: garbage collection by age takes all of them)",
+	}
+	if d := cmp.Diff(want, losses); d != "" {
+		t.Errorf("fidelity (-want +got):\n%s", d)
+	}
+	// The sort key is an attribute like others; a query reads the one row.
+	sorted, err := Load("google.yaml", []byte(strings.Replace(googleMapping, "type: S}}", "type: B}, range: {name: at, type: N}}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := attr.Item{"Username": attr.Binary([]byte("hello")), "at": attr.Int(7), "v": attr.String("x")}
+	placed, err := sorted.Place(item, 0)
+	if err != nil || string(placed.Row) != "YUdWc2JHOD0=" {
+		t.Fatalf("row %q, %v", placed.Row, err)
+	}
+	rows := rowsOf([]Placed{placed})
+	plan, err := sorted.PlanQuery(KeyCondition{Hash: item["Username"], Op: Equal, A: attr.Int(7)})
+	if err != nil || len(plan.read(rows)) != 1 {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	if back, err := sorted.Item(rows[0], item); err != nil || !attr.EqualItems(back, item) {
+		t.Errorf("%v comes back as %v, %v", item, back, err)
+	}
+}

@@ -1,0 +1,359 @@
+package layout
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// The default layout: family FamilyItem, one self-describing cell (type tag
+// and value) for each attribute that is no key; a cell with an empty qualifier
+// stands for an item of key attributes alone, or holds the whole item where an
+// attribute's name is longer than a qualifier may be.
+//
+// A row key is the partition key, self-delimiting, then the sort key as it is:
+// S as UTF-8, B as its bytes, N in its ordered form. A partition key has its
+// 00 bytes escaped as in the oc joiner, up to a length; a longer one (many 00)
+// is 00 02, its length and its bytes. Partitions need no order among
+// themselves, so the form may depend on the key; and so every legal key fits:
+// at most 4+2048+1024 bytes.
+type defaultLayout struct {
+	table    string
+	key      KeySchema
+	keyNames []string // sorted
+	own      []Extent // of every item
+}
+
+// maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
+// account, and table quotas".
+const maxSortKeyBytes = 1024
+
+// Default returns the lossless layout of a table that has no mapping file. It
+// needs the family FamilyItem.
+func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
+	for _, a := range key.attrs() {
+		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
+		}
+	}
+	l := &defaultLayout{table: sourceTable, key: key, own: []Extent{{Family: FamilyItem, Prefix: true}}}
+	for _, a := range key.attrs() {
+		l.keyNames = append(l.keyNames, a.Name)
+	}
+	slices.Sort(l.keyNames)
+	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: l}, nil
+}
+
+func (l *defaultLayout) columnFamilies() []Family {
+	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+}
+
+// keyBytes is the order-preserving form of a key attribute.
+func keyBytes(v attr.Value) []byte { return appendKeyBytes(nil, v) }
+
+func appendKeyBytes(dst []byte, v attr.Value) []byte {
+	if v.Type == attr.N {
+		return attr.AppendOrderedNumber(dst, v.Str)
+	}
+	return append(dst, v.Str...)
+}
+
+// parseKeyBytes is the inverse of keyBytes.
+func parseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
+	switch {
+	case t == attr.N:
+		text, err := attr.ParseOrderedNumber(b)
+		return attr.Value{Type: attr.N, Str: text}, err == nil
+	case t == attr.S && !utf8.Valid(b):
+		return attr.Value{}, false
+	}
+	return attr.Value{Type: t, Str: string(b)}, len(b) > 0
+}
+
+// Forms of what begins with a 00 byte that is not an escaped one.
+const (
+	longPartition = 2 // 00 02, two bytes of length, the bytes
+	hashedTail    = 3 // 00 03, a hash
+)
+
+// appendPartition appends the self-delimiting form of a partition key; long
+// says that its escaped form would be above maxBytes.
+func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
+	start := len(dst)
+	dst = append(appendOC(dst, key), 0, 1)
+	if len(dst)-start <= maxBytes {
+		return dst, false
+	}
+	dst = append(dst[:start], 0, longPartition)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(min(len(key), 1<<16-1)))
+	return append(dst, key...), true
+}
+
+func cutPartition(row []byte) (key, rest []byte, ok bool) {
+	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
+		n := int(binary.BigEndian.Uint16(row[2:]))
+		if len(row) < 4+n {
+			return nil, nil, false
+		}
+		return row[4 : 4+n], row[4+n:], true
+	}
+	key, rest, more, ok := cutOC(row)
+	return key, rest, ok && more
+}
+
+const maxShortPartitionBytes = MaxRowKeyBytes - maxSortKeyBytes
+
+// shortKeyBytes is the size of a key attribute up to which its form is laid out
+// without taking memory from the heap.
+const shortKeyBytes = 64
+
+// defaultRow is the row key of the default layout.
+func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
+	const more = 8 // the delimiter, and what the form of a number adds
+	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
+	return appendDefaultRow(make([]byte, 0, size), table, schema, key)
+}
+
+func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
+	if err := checkKey(table, schema, key); err != nil {
+		return nil, err
+	}
+	start := len(dst)
+	hash := key[schema.Hash.Name]
+	if schema.Range.Name == "" {
+		dst = appendKeyBytes(dst, hash)
+	} else {
+		var short [shortKeyBytes]byte
+		dst, _ = appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortPartitionBytes)
+		dst = appendKeyBytes(dst, key[schema.Range.Name])
+	}
+	if n := len(dst) - start; n > MaxRowKeyBytes {
+		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	}
+	return dst, nil
+}
+
+// parseRow returns the key attributes that a row key stands for; sortKey is
+// absent where the table has none.
+func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
+	partition := row
+	if l.key.Range.Name != "" {
+		var rest []byte
+		if partition, rest, ok = cutPartition(row); !ok {
+			return hash, sortKey, false
+		}
+		if sortKey, ok = parseKeyBytes(l.key.Range.Type, rest); !ok {
+			return hash, sortKey, false
+		}
+	}
+	hash, ok = parseKeyBytes(l.key.Hash.Type, partition)
+	return hash, sortKey, ok
+}
+
+// defaultRule is the name that locations of the default layout have.
+const defaultRule = "default"
+
+func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
+	loc, err := l.location(key)
+	if err != nil {
+		return nil, err
+	}
+	return []Location{loc}, nil
+}
+
+// location is where the item of a key is.
+func (l *defaultLayout) location(key attr.Item) (Location, *Error) {
+	row, err := defaultRow(l.table, l.key, key)
+	return Location{Rule: defaultRule, Row: row, Own: l.own}, err
+}
+
+func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+	loc, err := l.location(item)
+	if err != nil {
+		return Placed{}, err
+	}
+	p := Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
+	names, blob := make([]string, 0, len(item)), false
+	for name := range item {
+		if !l.key.isKey(name) {
+			names = append(names, name)
+			blob = blob || name == "" || len(name) > MaxQualifierBytes
+		}
+	}
+	slices.Sort(names)
+	// One buffer for all: what it held before it grew stays where it is.
+	buf := make([]byte, 0, item.Size()+len(item))
+	for _, name := range names {
+		start := len(buf)
+		buf = append(buf, name...)
+		value := len(buf)
+		buf = appendTagged(buf, item[name])
+		p.Cells = append(p.Cells, Cell{FamilyItem, buf[start:value:value], defaultTimeMicros, buf[value:len(buf):len(buf)]})
+	}
+	switch {
+	case blob:
+		rest := make(attr.Item, len(names))
+		for _, name := range names {
+			rest[name] = item[name]
+		}
+		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendWhole(nil, rest)}}
+	case len(p.Cells) == 0:
+		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}
+	}
+	return p, nil
+}
+
+func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
+	item, err := l.item(row)
+	if err != nil || item == nil {
+		return nil, err
+	}
+	return []attr.Item{item}, nil
+}
+
+// item returns the item of a row, or nil.
+func (l *defaultLayout) item(row Row) (attr.Item, error) {
+	hash, sortKey, ok := l.parseRow(row.Key)
+	if !ok {
+		return nil, nil
+	}
+	item := make(attr.Item, 2+len(row.Cells))
+	item[l.key.Hash.Name] = hash
+	if l.key.Range.Name != "" {
+		item[l.key.Range.Name] = sortKey
+	}
+	// Names and values are parts of one text.
+	size := 0
+	for _, c := range row.Cells {
+		if c.Family == FamilyItem {
+			size += len(c.Qualifier) + len(c.Value)
+		}
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, c := range row.Cells {
+		if c.Family == FamilyItem {
+			all.Write(c.Qualifier)
+			all.Write(c.Value)
+		}
+	}
+	text, found := all.String(), false
+	for i, c := range row.Cells {
+		if c.Family != FamilyItem {
+			continue
+		}
+		name, value := text[:len(c.Qualifier)], text[len(c.Qualifier):len(c.Qualifier)+len(c.Value)]
+		text = text[len(c.Qualifier)+len(c.Value):]
+		found = true
+		if !l.isAttribute(row.Cells, i) {
+			continue
+		}
+		if name != "" {
+			v, err := parseTaggedText(value)
+			if err != nil {
+				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+			}
+			item[name] = v
+			continue
+		}
+		whole, err := parseWhole(c.Value)
+		if err != nil {
+			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
+		}
+		for k, v := range whole {
+			if !l.key.isKey(k) {
+				item[k] = v
+			}
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return item, nil
+}
+
+// isAttribute reports whether a cell of FamilyItem is an attribute, or an item as a
+// whole: it is no older version, and neither a mark of an item of key attributes
+// alone nor one of these.
+func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
+	name := cells[i].Qualifier
+	switch {
+	case i > 0 && cells[i-1].Family == FamilyItem && bytes.Equal(cells[i-1].Qualifier, name):
+		return false
+	case len(name) == 0:
+		return len(cells[i].Value) > 0
+	}
+	return utf8.Valid(name) && !l.key.isKey(string(name))
+}
+
+func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
+	var short [2 * shortKeyBytes]byte
+	want, bad := appendDefaultRow(short[:0], l.table, l.key, key)
+	if bad != nil {
+		return nil, bad
+	}
+	if !bytes.Equal(want, row.Key) {
+		return nil, nil
+	}
+	return l.item(row)
+}
+
+func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(l.table, l.key); err != nil {
+		return Plan{}, err
+	}
+	prefix := keyBytes(c.Hash)
+	if l.key.Range.Name == "" {
+		return Plan{Spans: []Span{Span{prefix, append(bytes.Clone(prefix), 0)}.clamp()}}, nil
+	}
+	prefix, _ = appendPartition(nil, prefix, maxShortPartitionBytes)
+	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
+}
+
+// planWithin is the plan for the rows that begin with prefix and go on with
+// the sort key, as form writes it.
+func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	if v.empty() {
+		return Plan{}
+	}
+	s := Span{Start: prefix, End: prefixEnd(prefix)}
+	if len(v.lo) > 0 {
+		s.Start = append(bytes.Clone(prefix), form(v.lo)...)
+	}
+	if v.hi != nil {
+		s.End = append(bytes.Clone(prefix), form(v.hi)...)
+	}
+	return Plan{Spans: []Span{s.clamp()}}
+}
+
+func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }
+
+// groupBytes is how many bytes of a key one group of appendGroups holds.
+const groupBytes = 8
+
+// appendGroups appends an order-preserving, self-delimiting form of key that
+// is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
+// followed by ff if another comes and by the number of its bytes if not.
+func appendGroups(dst, key []byte) []byte {
+	for len(key) >= groupBytes {
+		dst = append(append(dst, key[:groupBytes]...), 0xff)
+		key = key[groupBytes:]
+	}
+	dst = append(dst, key...)
+	dst = append(dst, make([]byte, groupBytes-len(key))...)
+	return append(dst, byte(len(key)))
+}
+
+// tailHash stands for the base key of an index row whose key would be too
+// long. base may be what follows dst in its memory: it is read first.
+func tailHash(dst, base []byte) []byte {
+	sum := sha256.Sum256(base)
+	return append(append(dst, 0, hashedTail), sum[:16]...)
+}

@@ -1,0 +1,254 @@
+package layout
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// ListEpochMillis is the timestamp of the first element of an imported list,
+// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
+// there is room to append and to prepend.
+const ListEpochMillis = 1262304000000
+
+// appendPlainJSON appends v as JSON without types: binaries as base64, sets as
+// arrays in canonical order, map keys sorted.
+func appendPlainJSON(dst []byte, v attr.Value) []byte {
+	quote := func(dst []byte, s string) []byte {
+		b, err := jsontext.AppendQuote(dst, s)
+		if err != nil { // not UTF-8: no DynamoDB string; the replaced text does not come back and is refused
+			return b
+		}
+		return b
+	}
+	array := func(n int, elem func(dst []byte, i int) []byte) []byte {
+		dst = append(dst, '[')
+		for i := range n {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = elem(dst, i)
+		}
+		return append(dst, ']')
+	}
+	switch v.Type {
+	case attr.S:
+		return quote(dst, v.Str)
+	case attr.N:
+		return append(dst, v.Str...)
+	case attr.B:
+		return quote(dst, base64.StdEncoding.EncodeToString([]byte(v.Str)))
+	case attr.BOOL:
+		if v.Bool {
+			return append(dst, "true"...)
+		}
+		return append(dst, "false"...)
+	case attr.NULL, attr.Absent:
+		return append(dst, "null"...)
+	case attr.SS, attr.NS, attr.BS:
+		return array(len(v.Set), func(dst []byte, i int) []byte {
+			return appendPlainJSON(dst, attr.Value{Type: memberType(v.Type), Str: v.Set[i]})
+		})
+	case attr.L:
+		return array(len(v.List), func(dst []byte, i int) []byte { return appendPlainJSON(dst, v.List[i]) })
+	case attr.M:
+		dst = append(dst, '{')
+		for i, k := range slices.Sorted(maps.Keys(v.Map)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(quote(dst, k), ':')
+			dst = appendPlainJSON(dst, v.Map[k])
+		}
+		return append(dst, '}')
+	}
+	return dst
+}
+
+// parsePlainJSON reads plain JSON. Where the schema is silent or does not fit,
+// JSON's own types decide: string S, number N, boolean BOOL, null NULL, array
+// L, object M.
+func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
+	d := jsontext.NewDecoder(strings.NewReader(string(b)))
+	v, err := decodePlainJSON(d, s)
+	if err != nil {
+		return attr.Value{}, err
+	}
+	if _, err := d.ReadToken(); err == nil {
+		return attr.Value{}, errors.New("more than one JSON value")
+	}
+	return v, nil
+}
+
+func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
+	tok, err := d.ReadToken()
+	if err != nil {
+		return attr.Value{}, err
+	}
+	switch tok.Kind() {
+	case 'n':
+		return attr.Null(), nil
+	case 't', 'f':
+		return attr.Boolean(tok.Bool()), nil
+	case '0':
+		return attr.Number(tok.String())
+	case '"':
+		text := tok.String()
+		if s.Type == attr.B {
+			if raw, err := base64.StdEncoding.DecodeString(text); err == nil {
+				return attr.Binary(raw), nil
+			}
+		}
+		return attr.String(text), nil
+	case '[':
+		elem := Schema{}
+		if s.Elem != nil {
+			elem = *s.Elem
+		}
+		if s.Type == attr.BS {
+			elem.Type = attr.B
+		}
+		list := []attr.Value{}
+		for d.PeekKind() != ']' {
+			v, err := decodePlainJSON(d, elem)
+			if err != nil {
+				return attr.Value{}, err
+			}
+			list = append(list, v)
+		}
+		if _, err := d.ReadToken(); err != nil {
+			return attr.Value{}, err
+		}
+		if set, ok := asSet(list, s.Type); ok {
+			return set, nil
+		}
+		return attr.Value{Type: attr.L, List: list}, nil
+	case '{':
+		m := map[string]attr.Value{}
+		for d.PeekKind() != '}' {
+			tok, err := d.ReadToken()
+			if err != nil {
+				return attr.Value{}, err
+			}
+			k := tok.String()
+			if m[k], err = decodePlainJSON(d, s.at(k)); err != nil {
+				return attr.Value{}, err
+			}
+		}
+		if _, err := d.ReadToken(); err != nil {
+			return attr.Value{}, err
+		}
+		return attr.MapOf(m), nil
+	case jsontext.KindInvalid, jsontext.KindEndObject, jsontext.KindEndArray:
+	}
+	return attr.Value{}, fmt.Errorf("unexpected %v", tok.Kind())
+}
+
+// asSet turns the elements of an array into a set of type t, if they can be.
+func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
+	if !t.IsSet() || len(list) == 0 {
+		return attr.Value{}, false
+	}
+	members := make([]string, len(list))
+	for i, v := range list {
+		if v.Type != memberType(t) {
+			return attr.Value{}, false
+		}
+		members[i] = v.Str
+	}
+	return attr.SetOf(t, members...), true
+}
+
+// memberType is the type of the members of a set of type t.
+func memberType(t attr.Type) attr.Type {
+	switch t { //nolint:exhaustive // the other types are no sets
+	case attr.NS:
+		return attr.N
+	case attr.BS:
+		return attr.B
+	}
+	return attr.S
+}
+
+// at is the schema of the value of a map's key.
+func (s Schema) at(key string) Schema {
+	if s.Type != attr.M {
+		return Schema{}
+	}
+	if k, ok := s.Keys[key]; ok {
+		return k
+	}
+	if s.Elem != nil {
+		return *s.Elem
+	}
+	return Schema{}
+}
+
+// timeFormat is a canonical text of an instant, in UTC.
+type timeFormat struct {
+	layout string // of package time; "" for a count of units since 1970
+	digits int    // exactly so many
+	unit   int64  // in milliseconds
+}
+
+// format returns the text of an instant, or false outside of the format's
+// domain.
+func (f timeFormat) format(millis int64) (string, bool) {
+	if millis < 0 || millis > maxTimeMillis {
+		return "", false
+	}
+	if f.layout != "" {
+		t := time.UnixMilli(millis).UTC()
+		text := t.Format(f.layout)
+		back, err := time.Parse(f.layout, text)
+		return text, err == nil && back.UnixMilli() == millis
+	}
+	text := fmt.Sprint(millis / f.unit)
+	return text, millis%f.unit == 0 && len(text) == f.digits
+}
+
+// from is the first instant, in milliseconds, whose ISO text begins with b or
+// sorts above it; b may be the beginning of a text, or go on behind one. False
+// where it cannot be told.
+func (f timeFormat) from(b []byte) (int64, bool) {
+	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.layout))
+	n := copy(text, b)
+	// The least month and day that begin with a digit are 01, or 10 and so on.
+	if (n == 6 || n == 9) && text[n-1] != '0' {
+		text[n] = '0'
+	}
+	return f.parse(string(text))
+}
+
+// parse is the inverse of format: it takes nothing that format does not write.
+func (f timeFormat) parse(text string) (int64, bool) {
+	var millis int64
+	if f.layout != "" {
+		t, err := time.Parse(f.layout, text)
+		if err != nil {
+			return 0, false
+		}
+		millis = t.UnixMilli()
+	} else {
+		if len(text) != f.digits {
+			return 0, false
+		}
+		for _, c := range []byte(text) {
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			millis = millis*10 + int64(c-'0')
+		}
+		millis *= f.unit
+	}
+	back, ok := f.format(millis)
+	return millis, ok && back == text
+}

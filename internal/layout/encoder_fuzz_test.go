@@ -1,0 +1,83 @@
+package layout
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// FuzzEncoder checks that whatever bytes an encoder takes for its own it writes
+// again, and that no name of an encoder, and no bytes, end the process.
+func FuzzEncoder(f *testing.F) {
+	for _, name := range []string{
+		"s", "n", "b", "hex", "b64u", "pad(3)", "nord", "i64", "ocint", "revmax", "revms(13)", "iso(s)", "iso(ms,Z)", "epoch(s)", "ver",
+		"revdigits", "revdomain", "strip(a)", "const(a)", "salt(md5,7,2)", "hash(sha256)", "pad(", "salt(,,)", "strip())",
+	} {
+		f.Add(name, []byte("a1"))
+		f.Add(name, []byte("001"))
+		f.Add(name, []byte("2023-09-10T15:21:48"))
+		f.Add(name, []byte("P3012"))
+		f.Add(name, []byte{0x80})
+	}
+	f.Fuzz(func(t *testing.T, name string, b []byte) {
+		for _, operand := range []attr.Type{attr.Absent, attr.S, attr.N, attr.B} {
+			e, err := parseEncoder(name, operand)
+			if err != nil {
+				continue
+			}
+			if operand != attr.Absent && e.in != operand {
+				t.Fatalf("encoder %s of %s takes %s", name, operand, e.in)
+			}
+			for _, v := range []attr.Value{attr.String(string(b)), attr.Binary(b), attr.Int(int64(len(b)))} {
+				out, ok := e.encodeKey(nil, v)
+				if ok && e.width > 0 && len(out) != e.width {
+					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.width)
+				}
+				if back, told := e.decodeKey(out); ok && !e.derived && (!told || !attr.Equal(back, v)) {
+					if v.Type == attr.S && !bytes.Equal(bytes.ToValidUTF8(b, nil), b) {
+						continue // no text
+					}
+					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, told)
+				}
+			}
+			v, ok := e.decodeKey(b)
+			if !ok {
+				continue
+			}
+			if again, ok := e.encodeKey(nil, v); !ok || !bytes.Equal(again, b) {
+				t.Fatalf("%s reads %q as %v, and writes it as %q, %v", name, b, v, again, ok)
+			}
+		}
+	})
+}
+
+// FuzzCodec does the same for codecs: what is read is written the same, or reads
+// the same again.
+func FuzzCodec(f *testing.F) {
+	for name := range codecNames {
+		f.Add(name, byte(attr.S), []byte(`{"M":{"a":{"N":"1"}}}`))
+		f.Add(name, byte(attr.N), []byte("1.50"))
+		f.Add(name, byte(attr.BOOL), []byte("true"))
+		f.Add(name, byte(attr.B), []byte("AP8="))
+		f.Add(name, byte(attr.M), []byte{0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
+	}
+	f.Fuzz(func(t *testing.T, name string, kind byte, b []byte) {
+		c, err := parseCodec(name, &Spec{})
+		if err != nil || kind > byte(attr.M) {
+			return
+		}
+		schema := Schema{Type: attr.Type(kind)}
+		v, err := c.decode(b, schema)
+		if err != nil {
+			return
+		}
+		out, ok := c.encode(v, schema)
+		if !ok {
+			return // of another type than the schema's: the sidecar's business
+		}
+		if again, err := c.decode(out, schema); err != nil || !attr.Equal(v, again) {
+			t.Fatalf("codec %s reads %q as %v, writes %q, and reads that as %v, %v", name, b, v, out, again, err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Code names a rule of the mapping that was broken.
+type Code string
+
+// The codes of Error and SpecError.
+const (
+	CodeDelim            Code = "E-DELIM"             // a delimiter inside a segment, or a byte below it
+	CodeKeySize          Code = "E-KEYSIZE"           // an empty row key or one above 4096 bytes
+	CodeUnmatched        Code = "E-UNMATCHED"         // no rule takes the item
+	CodeCollision        Code = "E-COLLISION"         // two items or rules on one cell
+	CodeDomain           Code = "E-DOMAIN"            // a value outside of its codec's or encoder's domain
+	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute that nothing places
+	CodeLimit            Code = "E-LIMIT"             // beyond a limit of Bigtable
+	CodeKey              Code = "E-KEY"               // a key attribute is missing or of another type
+	CodeCorrupt          Code = "E-CORRUPT"           // cells that no item can have produced
+	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is no YAML, or not of the schema
+	CodeInverse          Code = "E-INVERSE"           // a rule that cannot be inverted
+	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that is none
+	CodeFamily           Code = "E-FAMILY"            // a family that is not declared, or whose GC loses data
+)
+
+// Error says why an item, a key or a row is outside the mapping.
+type Error struct {
+	Code      Code
+	Table     string    // DynamoDB table, where known
+	Rule      string    // "" where none applies
+	Key       attr.Item // the item's key attributes, where known
+	Row       []byte    // the row, where an item could not be read from it
+	Attribute string    // "" where none applies
+	What      string    // what was wrong
+	Expected  string    // what was expected, "" where What says it
+}
+
+// Error returns the text: code, table, rule, key, attribute, what, expected.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Code))
+	b.WriteString(": ")
+	if e.Table != "" {
+		fmt.Fprintf(&b, "table %s: ", e.Table)
+	}
+	if e.Rule != "" {
+		fmt.Fprintf(&b, "rule %s: ", e.Rule)
+	}
+	if len(e.Key) > 0 {
+		fmt.Fprintf(&b, "item %s: ", attr.AppendItemJSON(nil, e.Key))
+	}
+	if len(e.Row) > 0 {
+		fmt.Fprintf(&b, "row %q: ", e.Row)
+	}
+	if e.Attribute != "" {
+		fmt.Fprintf(&b, "attribute %q: ", e.Attribute)
+	}
+	b.WriteString(e.What)
+	if e.Expected != "" {
+		b.WriteString("; expected ")
+		b.WriteString(e.Expected)
+	}
+	return b.String()
+}
+
+// SpecError is a fault of a mapping file: where, what, what was expected.
+type SpecError struct {
+	Code         Code
+	File         string // "" for a Spec that was not parsed from a file
+	Line, Column int    // from 1; 0 where unknown
+	Path         string // rules[2].put[0].cell
+	What         string
+	Expected     string // "" where What says it
+}
+
+// Error returns `file:line:column: path: what; expected …`.
+func (e *SpecError) Error() string {
+	var b strings.Builder
+	switch {
+	case e.File != "" && e.Line > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	case e.File != "":
+		b.WriteString(e.File + ": ")
+	}
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	if e.Code != CodeSyntax {
+		b.WriteString(string(e.Code) + ": ")
+	}
+	b.WriteString(e.What)
+	if e.Expected != "" {
+		b.WriteString("; expected ")
+		b.WriteString(e.Expected)
+	}
+	return b.String()
+}

@@ -1,0 +1,257 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Class is how well an attribute survives the mapping.
+type Class uint8
+
+// The classes, best first.
+const (
+	Lossless         Class = iota
+	LosslessInDomain       // outside of the domain an item is refused
+	Lossy                  // something is lost, and accept_loss or a GC rule says so
+)
+
+// String returns "lossless", "lossless in domain" or "lossy".
+func (c Class) String() string {
+	return [...]string{"lossless", "lossless in domain", "lossy"}[c]
+}
+
+// MarshalText returns what String does.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// Fidelity is the class of one attribute under one rule.
+type Fidelity struct {
+	Rule      string `json:"rule"`
+	Attribute string `json:"attribute"`
+	Class     Class  `json:"class"`
+	Why       string `json:"why,omitempty"` // the domain, or what is lost; "" where lossless
+}
+
+// String returns one line: rule, attribute, class, reason.
+func (f Fidelity) String() string {
+	line := fmt.Sprintf("%s %s: %s", f.Rule, f.Attribute, f.Class)
+	if f.Why != "" {
+		line += " (" + f.Why + ")"
+	}
+	return line
+}
+
+// Fidelity classifies what the mapping does to the key attributes and to each
+// attribute of the schema, rule by rule. The default layout loses nothing and
+// yields nil.
+func (m *Mapping) Fidelity() []Fidelity {
+	if l, ok := m.layout.(*googleUtility); ok {
+		return l.fidelity()
+	}
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	var all []Fidelity
+	for _, r := range l.rules {
+		for i, a := range l.key.attrs() {
+			all = append(all, l.keyFidelity(r, i, a))
+		}
+		for _, name := range l.attributesOf(r) {
+			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
+		}
+		if l.ttl != nil {
+			f := Fidelity{Rule: r.name, Attribute: l.ttl.name}
+			if !l.sidecar {
+				f.Class, f.Why = LosslessInDomain, "seconds since 1970 that let the item expire"
+			}
+			all = append(all, f)
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.timeAttrs)) {
+			f := Fidelity{Rule: r.name, Attribute: name}
+			if !l.sidecar {
+				f.Class, f.Why = LosslessInDomain, "canonical times, with the cell that has them as its timestamp"
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// attributesOf are the attributes that a rule places and that the file names.
+func (l *rules) attributesOf(r *rule) []string {
+	names := map[string]bool{}
+	for name, p := range r.byAttr {
+		names[name] = !p.stored
+	}
+	for name := range l.schema {
+		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for name, placed := range names {
+			if placed && !yield(name) {
+				return
+			}
+		}
+	})
+}
+
+func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
+	f := Fidelity{Rule: r.name, Attribute: a.Name}
+	var domain []string
+	if r.when[slot] != nil {
+		domain = append(domain, "matches "+r.when[slot].src)
+	}
+	for i, t := range r.row {
+		for _, p := range t.parts {
+			if p.lit == nil && !p.enc.derived && (p.slot == slot || p.slot >= firstCapture && r.when[slot] != nil && r.when[slot].uses(p.slot)) {
+				if l.joiner.kind == joinPlain && i < len(r.row)-1 {
+					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.delim))
+				}
+				if p.slot == slot && p.enc.expected != "text" && p.enc.expected != "a binary" && p.enc.expected != "a number" {
+					domain = append(domain, p.enc.expected)
+				}
+			}
+		}
+	}
+	if r.latest && r.when[slot] != nil && r.when[slot].uses(r.version) {
+		domain = append(domain, "version 0 is a copy of the highest")
+	}
+	if len(domain) > 0 {
+		f.Class, f.Why = LosslessInDomain, strings.Join(slices.Compact(domain), "; ")
+	}
+	return f
+}
+
+func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
+	f := Fidelity{Rule: r.name, Attribute: name}
+	s := l.schema[name]
+	var why []string
+	note := func(class Class, text string) {
+		f.Class = max(f.Class, class)
+		why = append(why, text)
+	}
+	if gc := l.retention(r, p, name); gc != "" {
+		if r.accepted[LossRetention] {
+			note(Lossy, "accepted: garbage collection removes what is beyond "+gc)
+		} else {
+			note(LosslessInDomain, "within "+gc)
+		}
+	}
+	if p.omit {
+		if r.accepted[LossNull] {
+			note(Lossy, "accepted: a NULL is left out")
+		} else {
+			note(LosslessInDomain, "no NULL")
+		}
+	}
+	if p.codec.kind == codecF64BE && r.accepted[LossPrecision] {
+		note(Lossy, "accepted: rounded to 64 bits of floating point")
+	}
+	if slices.Contains(r.versioned, name) && !l.sidecar {
+		if r.accepted[LossAbsent] {
+			note(Lossy, "accepted: the newest cell may be an older version's")
+		} else {
+			note(LosslessInDomain, "in every version")
+		}
+	}
+	switch {
+	case l.sidecar || p.codec.kind == codecDDBJSON:
+	case r.accepted[LossTypes]:
+		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
+	case r.accepted[LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
+		note(Lossy, "accepted: empty ones vanish")
+	case p.codec.kind == codecF64BE && r.accepted[LossPrecision]:
+	default:
+		domain := cmp.Or(p.codec.expected(s), "one of the put's kind")
+		if e := p.elementEncoder(); e != nil {
+			domain += ", each " + e.expected
+		}
+		if room := l.listRoom(p.family); s.Type == attr.L && r.listCells(p) && room < math.MaxInt {
+			domain += fmt.Sprintf(" of at most %d elements (family %s)", room, p.family)
+		}
+		note(LosslessInDomain, domain)
+	}
+	f.Why = strings.Join(why, "; ")
+	return f
+}
+
+func typeText(s Schema) string {
+	if s.Type == attr.Absent {
+		return ""
+	}
+	return s.Type.String()
+}
+
+// retention says what of an attribute garbage collection leaves, "" for all.
+// Where it is to delete what expires it loses nothing.
+func (l *rules) retention(r *rule, p *put, name string) string {
+	family := p.family
+	if r.exclusive && p.codec.kind == codecByType && !p.members && !p.mapKeys {
+		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
+	}
+	gc := l.declared[family]
+	var rules []string
+	if gc.Versions > 0 && p.byTime {
+		rules = append(rules, fmt.Sprintf("%d versions", gc.Versions))
+	}
+	if gc.MaxAge > 0 && l.ttl == nil {
+		rules = append(rules, fmt.Sprintf("an age of %s", gc.MaxAge))
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return strings.Join(rules, " and ") + " (family " + family + ")"
+}
+
+// Notes says what else changes for who uses the table: what a layout does that
+// no attribute shows. Each is one sentence.
+func (m *Mapping) Notes() []string {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	var notes []string
+	var shared []string
+	for _, r := range l.rules {
+		if !r.exclusive {
+			shared = append(shared, r.name)
+		}
+		for _, t := range r.row {
+			for _, p := range t.parts {
+				if p.lit == nil && p.enc.shards > 1 && p.slot != slotHash {
+					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.enc.shards))
+				}
+			}
+		}
+		if r.latest {
+			notes = append(notes, fmt.Sprintf("rule %s: the copies of the highest version are not written; they follow the versions", r.name))
+		}
+	}
+	if len(shared) > 0 {
+		notes = append(notes, fmt.Sprintf("rules %s put several items into a row: deleting the row deletes them all, which DynamoDB does not do", strings.Join(shared, ", ")))
+	}
+	if l.ttl != nil {
+		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
+	}
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == TTLAttribute {
+		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB door does, or who reads them", ttl.Attribute))
+	}
+	for i := range m.spec.Source.GSIs {
+		g := &m.spec.Source.GSIs[i]
+		switch g.As {
+		case IndexAsNone:
+			notes = append(notes, fmt.Sprintf("index %s has no counterpart", g.Name))
+		case IndexAsView:
+			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay", g.Name))
+		}
+	}
+	notes = append(notes, "streams, capacity, access policies and backups of the DynamoDB table are not mapped")
+	return notes
+}

@@ -1,0 +1,132 @@
+package layout
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Groups tells the items of a row apart that many of them share, cell by cell: who
+// reads such a row need not hold it. The cells of an item are all of one group, so
+// that the items of a row are those that Mapping.Items makes of its groups, each
+// taken for a row.
+type Groups struct {
+	l        *rules
+	decoders []*decoder // one a rule that can have items in the row
+}
+
+// Groups returns how the cells of a row are grouped; nil where the row has to be
+// taken as a whole: it has one item, or what an item is depends on those beside it
+// (rule.latest) or on a cell that many of them share (hash(f), rule.tag).
+func (m *Mapping) Groups(row []byte) *Groups {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	g := &Groups{l: l}
+	many := false
+	for _, r := range l.rules {
+		if !r.exclusive && len(r.stored) > 0 {
+			return nil
+		}
+		vars, ok := l.parseRow(r, Row{Key: row})
+		if !ok {
+			continue
+		}
+		mixed := slices.ContainsFunc(r.puts, func(p *put) bool { return p.byTime != r.puts[0].byTime })
+		if r.exclusive || r.latest || mixed || r.shared && len(r.identity) > 0 {
+			return nil
+		}
+		many = many || len(r.identity) > 0
+		g.decoders = append(g.decoders, &decoder{l: l, r: r, rowVars: vars})
+	}
+	if !many {
+		return nil
+	}
+	return g
+}
+
+// The groups that are not named by the key of an item, which is JSON.
+const (
+	groupOfOne   = ""  // the rules that have one item in the row
+	groupOfTime  = "t" // and the timestamp: the items that are told by it
+	groupOfOther = "o" // and the column: a cell of no item
+)
+
+// Of names the group of a cell of the row, which is read neither for its value nor
+// for its type.
+func (g *Groups) Of(c Cell) string {
+	column := c
+	if c.Family == FamilyTypes {
+		qualifier := string(c.Qualifier)
+		for _, d := range g.decoders {
+			if rest, ok := strings.CutPrefix(qualifier, "i/"+d.r.name+"/"); ok {
+				if group, ok := d.groupOfPresence(rest); ok {
+					return group
+				}
+			}
+		}
+		switch form, of, _ := strings.Cut(qualifier, "/"); form {
+		case "a":
+			return groupOfTime + strconv.FormatInt(c.Timestamp, 10)
+		case "c", "r":
+			family, name, _ := strings.Cut(of, ":")
+			column.Family, column.Qualifier = family, []byte(name)
+		}
+	}
+	for _, d := range g.decoders {
+		for _, star := range [2]bool{false, true} { // in the order of decoder.column
+			for _, put := range d.r.puts {
+				if put.star != star || put.family != column.Family {
+					continue
+				}
+				if group, ok := d.groupOfPut(put, column); ok {
+					return group
+				}
+			}
+		}
+	}
+	return groupOfOther + c.Family + ":" + string(c.Qualifier)
+}
+
+// groupOfPut is the group of a cell that a put of the rule wrote; false for others.
+func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
+	vars, special := slices.Clone(d.rowVars), ""
+	if !put.qual.match(c.Qualifier, vars, &special) || !d.nameable(put, special) {
+		return "", false
+	}
+	switch {
+	case len(d.r.identity) == 0:
+		return groupOfOne, true
+	case put.byTime:
+		return groupOfTime + strconv.FormatInt(c.Timestamp, 10), true
+	}
+	return d.groupOf(vars)
+}
+
+// groupOfPresence is the group of an item by what names it in the sidecar.
+func (d *decoder) groupOfPresence(captures string) (string, bool) {
+	vars := slices.Clone(d.rowVars)
+	if !d.present(captures, vars) {
+		return "", false
+	}
+	if put := d.r.puts[0]; put.byTime {
+		millis, ok := integer(vars[put.timeSlot])
+		return groupOfTime + strconv.FormatInt(millis*1000, 10), ok
+	}
+	if len(d.r.identity) == 0 {
+		return groupOfOne, true
+	}
+	return d.groupOf(vars)
+}
+
+// groupOf is the group of the item that has the given variables.
+func (d *decoder) groupOf(vars []attr.Value) (string, bool) {
+	if !d.r.derive(vars) {
+		return "", false
+	}
+	key, ok := d.l.keyItem(d.r, vars)
+	return string(attr.AppendItemJSON(nil, key)), ok
+}

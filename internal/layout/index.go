@@ -1,0 +1,373 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// IndexDef declares a secondary index. Local indexes have the base table's
+// hash attribute as Key.Hash.
+type IndexDef struct {
+	Name string
+	Key  KeySchema
+	// KeysOnly projects the key attributes of index and table alone;
+	// otherwise Include names the other attributes projected; both zero
+	// projects all attributes.
+	KeysOnly bool
+	Include  []string
+}
+
+// Index is the layout of one secondary index: projected item to index row and
+// back. One row holds one item. It is immutable and safe for concurrent use.
+type Index struct {
+	def    IndexDef
+	base   KeySchema
+	table  string // id of the index's Bigtable table
+	source string // DynamoDB table, for errors
+	lag    time.Duration
+	// mapped is nil for the default layout.
+	mapped *mappedLayout
+}
+
+// keysOnlyQualifier is the column of an index row without projected
+// attributes.
+const keysOnlyQualifier = "~"
+
+// DefaultIndex returns the layout of an index that no mapping file describes:
+// an index row is one cell, FamilyItem with an empty qualifier, that holds the
+// projected item. A cell with an empty value is a tombstone: no item.
+func DefaultIndex(targetTable string, base KeySchema, def IndexDef) (*Index, error) {
+	for _, a := range append(def.Key.attrs(), base.attrs()...) {
+		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
+		}
+	}
+	return &Index{def: def, base: base, table: targetTable}, nil
+}
+
+// index compiles an index of a mapping file: a table of its own, or a view.
+func (m *Mapping) index(i int) error {
+	spec := m.spec
+	g := spec.Source.GSIs[i]
+	c := &compiler{spec: spec}
+	path := fmt.Sprintf("source.gsis[%d]", i)
+	if g.Name == "" {
+		c.fail(path+".name", CodeSyntax, "the index has no name", "")
+	}
+	for j, o := range spec.Source.GSIs[:i] {
+		if o.Name == g.Name {
+			c.fail(path+".name", CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+		}
+	}
+	key := g.Key
+	for _, a := range []*KeyAttr{&key.Hash, &key.Range} {
+		if a.Name == "" {
+			continue
+		}
+		t := a.Type
+		for _, k := range spec.Source.Key.attrs() {
+			if k.Name == a.Name {
+				t = cmp.Or(t, k.Type)
+			}
+		}
+		a.Type = cmp.Or(t, spec.Source.Schema[a.Name].Type)
+		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+			c.fail(path, CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
+		}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if g.As != IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
+		c.fail(path, CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
+	}
+	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
+	case IndexAsView:
+		m.views = append(m.views, c.view(l, &g, key, path))
+		fallthrough
+	case IndexAsNone:
+		if c.err != nil {
+			return c.err
+		}
+		return nil
+	}
+	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
+	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
+	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
+	c.indexRow(x, &g, path)
+	if c.err != nil {
+		return c.err
+	}
+	m.indexes = append(m.indexes, x)
+	return nil
+}
+
+// Name is the index's name.
+func (x *Index) Name() string { return x.def.Name }
+
+// Lag is how long a write takes to reach the index, as the mapping file says; 0
+// where it does not.
+func (x *Index) Lag() time.Duration { return x.lag }
+
+// Def is what the index was declared as.
+func (x *Index) Def() IndexDef { return x.def }
+
+// TargetTable is the id of the Bigtable table that holds the index rows.
+func (x *Index) TargetTable() string { return x.table }
+
+// Families are the families that the table needs, FamilyState not included.
+func (x *Index) Families() []Family {
+	if x.mapped != nil {
+		return x.mapped.families
+	}
+	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+}
+
+// OneCell reports whether an index row is one cell (the default layout), so
+// that its newest version wins and a tombstone can replace it.
+func (x *Index) OneCell() bool { return x.mapped == nil }
+
+// Contains reports whether an item is in the index: it has all the index's key
+// attributes, with the declared types, none of them empty.
+func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.Key, item) == nil }
+
+// isKey reports whether name is a key attribute of index or table.
+func (x *Index) isKey(name string) bool { return x.def.Key.isKey(name) || x.base.isKey(name) }
+
+// ProjectsAll reports whether the index holds all attributes of an item.
+func (x *Index) ProjectsAll() bool { return !x.def.KeysOnly && len(x.def.Include) == 0 }
+
+// Project returns the attributes of item that the index holds. The values
+// are shared with item.
+func (x *Index) Project(item attr.Item) attr.Item {
+	if x.ProjectsAll() {
+		return item
+	}
+	projected := attr.Item{}
+	for name, v := range item {
+		if x.isKey(name) || !x.def.KeysOnly && slices.Contains(x.def.Include, name) {
+			projected[name] = v
+		}
+	}
+	return projected
+}
+
+// maxShortIndexPartitionBytes leaves room for an escaped sort key, its
+// delimiter and the hash of a base key.
+const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
+
+// appendPartition appends to dst the self-delimiting form of the index's hash
+// key; long, which depends on it, says how the sort key after it is written.
+func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long bool) {
+	var short [shortKeyBytes]byte
+	return appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
+}
+
+// Locate returns the index row of the item with the given key attributes of
+// index and base table. Errors are *Error.
+func (x *Index) Locate(keys attr.Item) (Location, error) {
+	if err := checkKey(x.source, x.def.Key, keys); err != nil {
+		return Location{}, err
+	}
+	loc := Location{Rule: x.def.Name}
+	for _, f := range x.Families() {
+		loc.Own = append(loc.Own, Extent{Family: f.Name, Prefix: true})
+	}
+	if x.mapped != nil {
+		if err := checkKey(x.source, x.base, keys); err != nil {
+			return Location{}, err
+		}
+		var bad *Error
+		if loc.Row, bad = x.mappedRow(keys); bad != nil {
+			return Location{}, bad
+		}
+		if len(loc.Row) > MaxRowKeyBytes {
+			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+		}
+		return loc, nil
+	}
+	row, bad := x.defaultRow(keys)
+	if bad != nil {
+		return Location{}, bad
+	}
+	loc.Row = row
+	return loc, nil
+}
+
+// defaultRow is the row of an entry in the default layout of an index: the forms
+// of the index's key attributes, which the item has, and its row in the table.
+func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
+	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
+	const more = 24 // delimiters, and what the forms of numbers add
+	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
+	row, long := x.appendPartition(make([]byte, 0, size), hash)
+	var short [shortKeyBytes]byte
+	switch form := appendKeyBytes(short[:0], sortKey); {
+	case x.def.Key.Range.Name == "":
+	case long:
+		row = appendGroups(row, form)
+	default:
+		row = append(appendOC(row, form), 0, 1)
+	}
+	start := len(row)
+	row, err := appendDefaultRow(row, x.source, x.base, keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(row) > MaxRowKeyBytes {
+		row = tailHash(row[:start], row[start:])
+	}
+	if len(row) > MaxRowKeyBytes {
+		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	}
+	return row, nil
+}
+
+// Place lays out the index entry of a base item. ok is false when the item is
+// not in the index. Errors are *Error.
+func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool, err error) {
+	if !x.Contains(item) {
+		return Placed{}, false, nil
+	}
+	if placed.Location, err = x.Locate(item); err != nil {
+		return Placed{}, false, err
+	}
+	cells, exceptions, err := x.Cells(item, timeMicros)
+	if err != nil {
+		return Placed{}, false, err
+	}
+	placed.Cells, placed.Exceptions = cells, exceptions
+	return placed, true, nil
+}
+
+// Cells returns the cells of the entry of an item that is in the index, and how
+// many of them Place counts as exceptions. Errors are *Error.
+func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
+	projected := x.Project(item)
+	if x.mapped == nil {
+		return []Cell{{FamilyItem, []byte{}, timeMicros, appendWhole(nil, projected)}}, 0, nil
+	}
+	var types []Cell
+	for _, name := range slices.Sorted(maps.Keys(projected)) {
+		if x.mapped.inRow(name) {
+			continue
+		}
+		v := projected[name]
+		if len("a/")+len(name) > MaxQualifierBytes {
+			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+		}
+		if b, ok := byType.encode(v, x.schemaOf(name)); ok {
+			cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, b})
+			continue
+		}
+		cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, plain(v)})
+		types = append(types, Cell{FamilyTypes, []byte("a/" + name), timeMicros, plainMark(v.Type)})
+	}
+	if len(cells) == 0 {
+		cells = []Cell{{FamilyItem, []byte(keysOnlyQualifier), timeMicros, []byte{}}}
+	}
+	return append(cells, types...), len(types), nil
+}
+
+// Items returns the projected item of an index row: one, or none for a
+// tombstone or an empty row. Errors are *Error: E-CORRUPT.
+func (x *Index) Items(row Row) ([]attr.Item, error) {
+	if x.mapped != nil {
+		return x.mappedItems(row)
+	}
+	for _, c := range row.Cells {
+		if c.Family != FamilyItem || len(c.Qualifier) != 0 {
+			continue
+		}
+		if len(c.Value) == 0 {
+			return nil, nil
+		}
+		item, err := parseWhole(c.Value)
+		if err != nil {
+			return nil, x.corrupt(row, "", err)
+		}
+		return []attr.Item{item}, nil
+	}
+	return nil, nil
+}
+
+func (x *Index) corrupt(row Row, name string, err error) *Error {
+	return &Error{Code: CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
+}
+
+func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
+	item, ok := x.parseMappedRow(row.Key)
+	if !ok {
+		return nil, nil
+	}
+	side := sidecarOf(row)
+	found := false
+	err := columns(row.Cells, func(c column) error {
+		name := string(c.qual)
+		if c.family != FamilyItem || !utf8.Valid(c.qual) {
+			return nil
+		}
+		found = true
+		schema := x.schemaOf(name)
+		known := schema.Type != attr.Absent
+		t, form, marked := parseMark(side["a/"+name])
+		if x.mapped.inRow(name) || name == keysOnlyQualifier && !known && !marked {
+			return nil
+		}
+		value := c.versions[0].Value
+		var v attr.Value
+		var err error
+		switch {
+		case !marked:
+			v, err = byType.decode(value, schema)
+		case form == markJSON:
+			v, err = attr.UnmarshalValue(value)
+		default:
+			v, err = parseScalar(t, value)
+		}
+		if err != nil {
+			return x.corrupt(row, name, err)
+		}
+		item[name] = v
+		return nil
+	})
+	if err != nil || !found || !x.mapped.shardFits(row.Key, item) {
+		return nil, err
+	}
+	if bad := checkKey(x.source, x.def.Key, item); bad != nil {
+		return nil, x.corrupt(row, bad.Attribute, bad)
+	}
+	if bad := checkKey(x.source, x.base, item); bad != nil {
+		return nil, x.corrupt(row, bad.Attribute, bad)
+	}
+	return []attr.Item{item}, nil
+}
+
+// PlanQuery returns the index rows that can satisfy c, which speaks of the
+// index's key. In SameOrder rows come in index key order, ties in an order of
+// the base key that does not change; in MergeOrder those of each span do.
+// Errors are *Error.
+func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(x.source, x.def.Key); err != nil {
+		return Plan{}, err
+	}
+	if x.mapped == nil {
+		prefix, long := x.appendPartition(nil, c.Hash)
+		return planWithin(prefix, c, func(b []byte) []byte {
+			if long {
+				return appendGroups(nil, b)
+			}
+			return appendOC(nil, b)
+		}), nil
+	}
+	return x.mappedPlan(c), nil
+}
+
+// PlanScan returns how the whole index is read.
+func (x *Index) PlanScan() Plan { return Plan{Spans: []Span{{}}} }

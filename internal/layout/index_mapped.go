@@ -1,0 +1,308 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// mappedLayout is the layout of `as: table`: a row key of the shard, if there
+// is one, and some of the key attributes; family FamilyItem with a cell for
+// each other projected attribute, exceptions to the schema in FamilyTypes.
+type mappedLayout struct {
+	schema   map[string]Schema
+	keys     []KeyAttr // the segments of the row key, after the shard
+	joiner   joiner
+	shard    *indexShard
+	families []Family
+	// ordered says that the rows of a shard are in the order of the index's
+	// sort key and then of the table's key.
+	ordered bool
+}
+
+// indexShard finds the shard of an entry.
+type indexShard struct {
+	n, width int
+	by       KeyAttr
+	digest   func(text string) []byte // nil: the attribute is the shard's number
+}
+
+// indexRow compiles the row key of an index.
+func (c *compiler) indexRow(x *Index, g *GSI, path string) {
+	m := x.mapped
+	var all []KeyAttr
+	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+		if !slices.ContainsFunc(all, func(k KeyAttr) bool { return k.Name == a.Name }) {
+			all = append(all, a)
+		}
+	}
+	find := func(path, name string) KeyAttr {
+		i := slices.IndexFunc(all, func(a KeyAttr) bool { return a.Name == name })
+		if i < 0 {
+			c.fail(path, CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			return KeyAttr{}
+		}
+		return all[i]
+	}
+	joinerText := g.Joiner
+	if g.Shard != nil {
+		m.shard = &indexShard{n: g.Shard.N, width: len(strconv.Itoa(g.Shard.N - 1))}
+		if g.Shard.N < 1 || g.Shard.N > maxShards {
+			c.fail(path+".shard.n", CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", maxShards))
+		}
+		by := g.Shard.By
+		if hash, arg, ok := strings.Cut(by, "("); ok && strings.HasSuffix(arg, ")") {
+			by = strings.TrimSuffix(arg, ")")
+			var err error
+			if m.shard.digest, err = parseDigest(hash); err != nil {
+				c.fail(path+".shard.by", CodeSyntax, err.Error(), "")
+			}
+		}
+		if m.shard.by = find(path+".shard.by", by); m.shard.digest == nil && m.shard.by.Type == attr.B {
+			c.fail(path+".shard.by", CodeSyntax, "a binary is no shard's number", "a hash of it")
+		}
+		if joinerText == "" {
+			joinerText = "plain('#')"
+		}
+	}
+	if joinerText == "" {
+		joinerText = "oc"
+	}
+	var err error
+	if m.joiner, err = parseJoiner(joinerText); err != nil || m.joiner.auto || m.joiner.kind == joinFixed {
+		c.fail(path+".joiner", CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
+	}
+	for i, name := range g.Row {
+		at := fmt.Sprintf("%s.row[%d]", path, i)
+		if slices.Contains(g.Row[:i], name) {
+			c.fail(at, CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
+		}
+		m.keys = append(m.keys, find(at, name))
+	}
+	if len(g.Row) > 0 {
+		return
+	}
+	m.ordered = m.joiner.kind != joinPlain
+	for _, a := range all {
+		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.isKey(a.Name) {
+			m.keys = append(m.keys, a)
+		}
+	}
+}
+
+// inRow reports whether the row key tells an attribute.
+func (m *mappedLayout) inRow(name string) bool {
+	return slices.ContainsFunc(m.keys, func(a KeyAttr) bool { return a.Name == name })
+}
+
+// Distinct reports whether the row key alone tells the entries apart: all key
+// attributes of the table are in it. Where the mapping file leaves some out
+// (GSI.Row), its author says that two items are never on one row.
+func (x *Index) Distinct() bool {
+	return x.mapped == nil || !slices.ContainsFunc(x.base.attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+}
+
+// schemaOf is the type that an attribute's cell has.
+func (x *Index) schemaOf(name string) Schema {
+	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+		if a.Name == name {
+			return Schema{Type: a.Type}
+		}
+	}
+	return x.mapped.schema[name]
+}
+
+// of is the shard of an entry; false where the attribute is to be its number
+// and is none.
+func (s *indexShard) of(v attr.Value) (int, bool) {
+	if s.digest != nil {
+		return shardOf(s.digest, v.Str, s.n), true
+	}
+	n, err := strconv.Atoi(v.Str)
+	return n, err == nil && n >= 0 && n < s.n && strconv.Itoa(n) == v.Str
+}
+
+func (s *indexShard) append(dst []byte, shard int) []byte {
+	return fmt.Appendf(dst, "%0*d", s.width, shard)
+}
+
+// shardFits reports whether the row key begins with the item's shard.
+func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
+	if m.shard == nil {
+		return true
+	}
+	shard, ok := m.shard.of(item[m.shard.by.Name])
+	return ok && bytes.HasPrefix(row, m.shard.append(nil, shard))
+}
+
+// mappedRow is the row key of an entry.
+func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
+	m := x.mapped
+	fault := func(code Code, name, what, expected string) *Error {
+		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), Attribute: name, What: what, Expected: expected}
+	}
+	var row []byte
+	if m.shard != nil {
+		shard, ok := m.shard.of(keys[m.shard.by.Name])
+		if !ok {
+			return nil, fault(CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is no shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
+		}
+		row = append(m.shard.append(row, shard), m.joiner.delimiter()...)
+	}
+	for i, a := range m.keys {
+		if i > 0 {
+			row = append(row, m.joiner.delimiter()...)
+		}
+		seg := keyBytes(keys[a.Name])
+		if m.joiner.kind == joinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.delim) >= 0 {
+			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.delim), "it in the first attribute of the row alone, or joiner escaped or oc")
+		}
+		row = m.joiner.appendSegment(row, seg, i == len(m.keys)-1)
+	}
+	return row, nil
+}
+
+// parseMappedRow is the inverse of mappedRow, as far as the row key tells.
+func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
+	m := x.mapped
+	if m.shard != nil {
+		delim := m.joiner.delimiter()
+		if len(row) < m.shard.width+len(delim) || !bytes.HasPrefix(row[m.shard.width:], delim) {
+			return nil, false
+		}
+		row = row[m.shard.width+len(delim):]
+	}
+	var segs [][]byte
+	var ok bool
+	if m.joiner.kind == joinPlain {
+		segs = make([][]byte, len(m.keys))
+		for i := len(segs) - 1; i > 0; i-- {
+			cut := bytes.LastIndexByte(row, m.joiner.delim)
+			if cut < 0 {
+				return nil, false
+			}
+			segs[i], row = row[cut+1:], row[:cut]
+		}
+		segs[0] = row
+	} else if segs, ok = m.joiner.split(row, len(m.keys), nil); !ok {
+		return nil, false
+	}
+	item := attr.Item{}
+	for i, a := range m.keys {
+		if item[a.Name], ok = parseKeyBytes(a.Type, segs[i]); !ok {
+			return nil, false
+		}
+	}
+	return item, true
+}
+
+// mappedPlan is PlanQuery.
+func (x *Index) mappedPlan(c KeyCondition) Plan {
+	m := x.mapped
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	if v.empty() {
+		return Plan{}
+	}
+	if m.shard == nil {
+		span, order, ok := x.entries(nil, c, v)
+		if !ok {
+			return Plan{}
+		}
+		return Plan{Spans: []Span{span}, Order: order}
+	}
+	from, to := 0, m.shard.n
+	known := attr.Value{}
+	switch m.shard.by.Name {
+	case x.def.Key.Hash.Name:
+		known = c.Hash
+	case x.def.Key.Range.Name:
+		if c.Op == Equal {
+			known = c.A
+		}
+	}
+	if !known.IsAbsent() {
+		shard, ok := m.shard.of(known)
+		if !ok {
+			return Plan{} // no entry has such a key
+		}
+		from, to = shard, shard+1
+	}
+	var plan Plan
+	for shard := from; shard < to; shard++ {
+		span, order, ok := x.entries(append(m.shard.append(nil, shard), m.joiner.delimiter()...), c, v)
+		if !ok {
+			return Plan{}
+		}
+		plan.Spans, plan.Order = append(plan.Spans, span), order
+	}
+	if len(plan.Spans) > 1 && plan.Order == SameOrder {
+		if plan.Order = SortOrder; m.ordered {
+			plan.Order = MergeOrder
+		}
+	}
+	return plan
+}
+
+// entries are the rows that begin with prefix and can satisfy the condition,
+// whose sort key is bounded by v.
+func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order, bool) {
+	m := x.mapped
+	row := prefix
+	for i, a := range m.keys {
+		last := i == len(m.keys)-1
+		if i > 0 {
+			row = append(row, m.joiner.delimiter()...)
+		}
+		switch {
+		case a.Name == x.def.Key.Hash.Name:
+			row = m.joiner.appendSegment(row, keyBytes(c.Hash), last)
+		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
+			row = m.joiner.appendSegment(row, keyBytes(c.A), last)
+		case a.Name == x.def.Key.Range.Name:
+			span, order := x.sortKeys(row, v, last)
+			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
+		default:
+			order := SameOrder
+			if x.def.Key.Range.Name != "" && c.Op != Equal && slices.ContainsFunc(m.keys[i:], func(k KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
+				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
+				order = SortOrder
+			}
+			return Span{row, prefixEnd(row)}.clamp(), order, true
+		}
+	}
+	order := SameOrder
+	if x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
+		order = SortOrder
+	}
+	return Span{row, append(bytes.Clone(row), 0)}.clamp(), order, true
+}
+
+// sortKeys are the rows that go on from row with a sort key of the interval,
+// which is not in the last segment unless last.
+func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
+	m := x.mapped
+	s := Span{Start: m.joiner.appendSegment(bytes.Clone(row), v.lo, last), End: prefixEnd(row)}
+	if v.hi != nil {
+		s.End = m.joiner.appendSegment(bytes.Clone(row), v.hi, last)
+	}
+	if m.joiner.kind != joinPlain || last {
+		return s.clamp(), SameOrder
+	}
+	// A delimiter sorts above some bytes that can stand in its place, so a
+	// sort key that another one begins with may come after it.
+	if v.hi != nil {
+		for n := 1; n < len(v.hi); n++ {
+			if bytes.Compare(v.hi[:n], v.lo) < 0 {
+				continue
+			}
+			if end := prefixEnd(append(append(bytes.Clone(row), v.hi[:n]...), m.joiner.delim)); bytes.Compare(end, s.End) > 0 {
+				s.End = end
+			}
+		}
+	}
+	return s.clamp(), SortOrder
+}

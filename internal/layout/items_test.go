@@ -1,0 +1,35 @@
+package layout
+
+import (
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Members of sets are their qualifiers: other writers leave the values empty,
+// where the mapping writes a zero byte, and both are read.
+func TestItems_EmptyMemberCells(t *testing.T) {
+	t.Parallel()
+	m, err := Load("m.yaml", []byte(`apiVersion: migration/v1
+source: {key: {hash: {name: id, type: S}}, schema: {tags: SS, nums: NS, shared: SS, spelled: NS}}
+target: {table: t, shared: x, families: {a: {}, s.tags: {}, s.nums: {}, x: {}, spelled: {}}}
+rules: [{name: item, row: ["{id}"], put: [{attr: spelled, cell: "spelled:{member:nord}"}, {attr: "*", cell: "a:{attr}"}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := attr.Item{
+		"id": attr.String("1"), "tags": attr.SetOf(attr.SS, "x", "y"), "nums": attr.SetOf(attr.NS, "3", "20"),
+		"shared": attr.SetOf(attr.SS, "z"), "spelled": attr.SetOf(attr.NS, "3", "20"),
+	}
+	placed, err := m.Place(item, expTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range placed.Cells {
+		placed.Cells[i].Value = nil
+	}
+	if back, err := m.Item(Row{placed.Row, placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+		t.Errorf("%v comes back as %v, %v", item, back, err)
+	}
+}

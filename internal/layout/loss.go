@@ -1,0 +1,113 @@
+package layout
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Loss is an attribute of one item that does not come back as it was.
+type Loss struct {
+	Attribute string
+	What      string // LossTypes, LossEmpty, LossPrecision or LossNull
+}
+
+// loses reports whether items of the rule can come back otherwise than they were.
+func (r *rule) loses() bool {
+	return r.accepted[LossTypes] || r.accepted[LossEmpty] || r.accepted[LossPrecision] || r.accepted[LossNull]
+}
+
+// Returned is what comes back of an item that Place laid out: the item, but for
+// the losses that the mapping file accepts for it, which are named. Whatever else
+// comes back otherwise is no loss but a fault, and is not in what is returned.
+// The values are shared with item. Of a layout that is another tool's all that it
+// loses is accepted.
+func (m *Mapping) Returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+	if l, ok := m.layout.(*googleUtility); ok {
+		return l.returned(item, placed)
+	}
+	l, r := m.ruleNamed(placed.Rule)
+	if r == nil || !r.loses() {
+		return item, nil
+	}
+	key := item
+	if placed.Derived { // it comes back as the highest version does, which is equal but for the key
+		_, vars, bad := l.bind(item)
+		if bad != nil {
+			return item, nil
+		}
+		if _, key = l.renumbered(r, vars, 1); key == nil {
+			return item, nil
+		}
+		version := maps.Clone(item)
+		maps.Copy(version, key)
+		var err error
+		if placed, err = l.place(version, 0); err != nil {
+			return item, nil // what is wrong is told of the version
+		}
+	}
+	back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, key)
+	if err != nil || back == nil {
+		return item, nil
+	}
+	var losses []Loss
+	returned := item
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		v, ok := back[name]
+		what := lossOf(item[name], v)
+		if m.key.isKey(name) || what == "" || !r.accepted[what] {
+			continue
+		}
+		if len(losses) == 0 {
+			returned = maps.Clone(item)
+		}
+		if returned[name] = v; !ok {
+			delete(returned, name)
+		}
+		losses = append(losses, Loss{name, what})
+	}
+	return returned, losses
+}
+
+// lossOf is the loss that makes was into is; "" where they are equal, or where
+// no loss does.
+func lossOf(was, is attr.Value) string {
+	switch {
+	case is.IsAbsent():
+		if (was.Type == attr.M || was.Type == attr.L) && len(was.Map)+len(was.List) == 0 {
+			return LossEmpty
+		}
+		if was.Type == attr.NULL {
+			return LossNull
+		}
+		return ""
+	case was.Type != is.Type:
+		return LossTypes
+	case attr.Equal(was, is):
+		return ""
+	case was.Type == attr.N:
+		a, errA := strconv.ParseFloat(was.Str, 64)
+		b, errB := strconv.ParseFloat(is.Str, 64)
+		if errA == nil && errB == nil && a == b {
+			return LossPrecision
+		}
+		return ""
+	case was.Type == attr.M && len(was.Map) == len(is.Map):
+		for k, v := range was.Map {
+			if w := is.Map[k]; w.IsAbsent() || !attr.Equal(v, w) && lossOf(v, w) != LossTypes {
+				return ""
+			}
+		}
+		return LossTypes
+	case was.Type == attr.L && len(was.List) == len(is.List):
+		for i, v := range was.List {
+			if w := is.List[i]; !attr.Equal(v, w) && lossOf(v, w) != LossTypes {
+				return ""
+			}
+		}
+		return LossTypes
+	}
+	return ""
+}

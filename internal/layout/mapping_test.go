@@ -1,0 +1,478 @@
+package layout
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
+const expTime = 1715685260608000
+
+// rowsOf merges what was placed into rows, in key order.
+func rowsOf(placed []Placed) []Row {
+	byKey := map[string]*Row{}
+	var rows []*Row
+	for _, p := range placed {
+		r := byKey[string(p.Row)]
+		if r == nil {
+			r = &Row{Key: p.Row}
+			byKey[string(p.Row)] = r
+			rows = append(rows, r)
+		}
+		r.Cells = append(r.Cells, p.Cells...)
+	}
+	var out []Row
+	for _, r := range rows {
+		slices.SortFunc(r.Cells, storageOrder)
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b Row) int { return bytes.Compare(a.Key, b.Key) })
+	return out
+}
+
+func storageOrder(a, b Cell) int {
+	if c := strings.Compare(a.Family, b.Family); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(a.Qualifier, b.Qualifier); c != 0 {
+		return c
+	}
+	return int(max(-1, min(1, b.Timestamp-a.Timestamp)))
+}
+
+func parseItems(t *testing.T, input string) []attr.Item {
+	t.Helper()
+	var items []attr.Item
+	for line := range strings.Lines(input) {
+		item, err := attr.UnmarshalItem([]byte(line))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+func covered(extents []Extent, c Cell) bool {
+	return slices.ContainsFunc(extents, func(e Extent) bool { return e.Covers(c) })
+}
+
+// read does what a plan says, as a Bigtable would.
+func (p Plan) read(rows []Row) []Row {
+	var out []Row
+	for _, r := range rows {
+		in := slices.ContainsFunc(p.Spans, func(s Span) bool {
+			return bytes.Compare(r.Key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(r.Key, s.End) < 0)
+		})
+		if !in {
+			continue
+		}
+		part := Row{Key: r.Key}
+		for _, c := range r.Cells {
+			if p.Extents == nil || covered(p.Extents, c) {
+				part.Cells = append(part.Cells, c)
+			}
+		}
+		if len(part.Cells) > 0 {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func formatExtent(e Extent) string {
+	s := fmt.Sprintf("%s:%q", e.Family, e.Qualifier)
+	if e.Prefix {
+		s += "*"
+	}
+	if e.MinTime != 0 || e.MaxTime != 0 {
+		s += fmt.Sprintf(" @[%d,%d)", e.MinTime, e.MaxTime)
+	}
+	return s
+}
+
+var rangeOps = map[string]RangeOp{"=": Equal, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "between": Between, "begins_with": BeginsWith}
+
+func parseCondition(t *testing.T, input string) KeyCondition {
+	t.Helper()
+	var c KeyCondition
+	for i, line := range strings.Split(strings.TrimSpace(input), "\n") {
+		if i == 1 {
+			c.Op = rangeOps[line]
+			continue
+		}
+		v, err := attr.UnmarshalValue([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*[]*attr.Value{&c.Hash, nil, &c.A, &c.B}[i] = v
+	}
+	return c
+}
+
+func formatPlan(plan Plan) string {
+	var b strings.Builder
+	for _, s := range plan.Spans {
+		fmt.Fprintf(&b, "span [%q, %q)\n", s.Start, s.End)
+	}
+	for _, e := range plan.Extents {
+		fmt.Fprintf(&b, "extent %s\n", formatExtent(e))
+	}
+	fmt.Fprintf(&b, "order %s\n", orderNames[plan.Order])
+	return b.String()
+}
+
+var orderNames = [...]string{"same", "reversed", "merge", "merge reversed", "sort"}
+
+// TestMapping runs the text cases: goldens of the design subjects, what a rule
+// refuses, how a query is read.
+func TestMapping(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/mapping", func(t *testing.T, path string) {
+		t.Helper()
+		t.Parallel()
+		var m *Mapping
+		var items []attr.Item
+		var rows []Row
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			if m == nil && d.Cmd != "load" {
+				return "no mapping"
+			}
+			switch d.Cmd {
+			case "load":
+				loaded, err := Load("mapping.yaml", []byte(d.Input))
+				var e *SpecError
+				if errors.As(err, &e) && d.Input != "" && (e.Line == 0 || e.Column == 0 || e.What == "") {
+					t.Fatalf("%s: the error has no position: %v", d.Pos, err)
+				}
+				if err != nil {
+					return err.Error()
+				}
+				m = loaded
+				if again, err := m.Spec().YAML(); err != nil {
+					t.Fatal(err)
+				} else if back, err := Load("again.yaml", again); err != nil {
+					t.Fatalf("%v\n%s", err, again)
+				} else if diff := cmp.Diff(m.Spec(), back.Spec(), cmpopts.IgnoreUnexported(Spec{}), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("%s\n%s", diff, again)
+				}
+				return "ok"
+			case "place":
+				items = parseItems(t, d.Input)
+				var placed []Placed
+				exceptions := 0
+				for _, item := range items {
+					p, err := m.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					exceptions += p.Exceptions
+					placed = append(placed, p)
+				}
+				rows = rowsOf(placed)
+				var b []byte
+				var back []attr.Item
+				for _, r := range rows {
+					b = FormatRow(b, r)
+					got, err := m.Items(r)
+					if err != nil {
+						return err.Error()
+					}
+					back = append(back, got...)
+				}
+				equal := len(back) == len(items)
+				for _, item := range items {
+					equal = equal && slices.ContainsFunc(back, func(o attr.Item) bool { return attr.EqualItems(item, o) })
+				}
+				return fmt.Sprintf("%sitems %d, rows %d, exceptions %d, round trip %v\n", b, len(items), len(rows), exceptions, equal)
+			case "own":
+				var b strings.Builder
+				for _, key := range parseItems(t, d.Input) {
+					locations, err := m.Locate(key)
+					if err != nil {
+						return err.Error()
+					}
+					for _, l := range locations {
+						fmt.Fprintf(&b, "%s %q\n", l.Rule, l.Row)
+						for _, e := range l.Own {
+							fmt.Fprintf(&b, "  %s\n", formatExtent(e))
+						}
+					}
+				}
+				return b.String()
+			case "index-query":
+				x := m.Index(d.CmdArgs[0].Key)
+				plan, err := x.PlanQuery(parseCondition(t, d.Input))
+				if err != nil {
+					return err.Error()
+				}
+				return formatPlan(plan)
+			case "query":
+				c := parseCondition(t, d.Input)
+				plan, err := m.PlanQuery(c)
+				if err != nil {
+					return err.Error()
+				}
+				b := strings.Builder{}
+				b.WriteString(formatPlan(plan))
+				for _, r := range plan.read(rows) {
+					got, err := m.Items(r)
+					if err != nil {
+						return err.Error()
+					}
+					for _, item := range got {
+						if v := item[m.Key().Range.Name]; c.Matches(v) {
+							fmt.Fprintf(&b, "%s %s\n", item[m.Key().Hash.Name].Str, v.Str)
+						}
+					}
+				}
+				return b.String()
+			case "prove-joiner":
+				proof := m.ProveJoiner()
+				for _, item := range parseItems(t, d.Input) {
+					if err := proof.Add(item); err != nil {
+						return err.Error()
+					}
+				}
+				if o := proof.Offender(); o != nil {
+					return proof.Joiner() + "\n" + o.Error()
+				}
+				return proof.Joiner()
+			case "live":
+				now, err := strconv.ParseInt(d.CmdArgs[0].Key, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b strings.Builder
+				for _, r := range rows {
+					items, err := m.Items(m.Live(r, now))
+					if err != nil {
+						return err.Error()
+					}
+					fmt.Fprintf(&b, "%s: %d\n", r.Key, len(items))
+				}
+				return b.String()
+			case "returned":
+				var b strings.Builder
+				for _, item := range parseItems(t, d.Input) {
+					p, err := m.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					back, losses := m.Returned(item, p)
+					fmt.Fprintf(&b, "%s", attr.AppendItemJSON(nil, back))
+					for _, l := range losses {
+						fmt.Fprintf(&b, " %s: %s", l.What, l.Attribute)
+					}
+					b.WriteByte('\n')
+				}
+				return b.String()
+			case "views":
+				var b strings.Builder
+				for _, v := range m.Views() {
+					fmt.Fprintf(&b, "-- %s\n%s", v.Name, v.SQL)
+				}
+				return b.String()
+			case "prove-versions":
+				if err := prove(m, items); err != nil {
+					return err.Error()
+				}
+				return "ok"
+			case "fidelity":
+				var b strings.Builder
+				for _, f := range m.Fidelity() {
+					fmt.Fprintln(&b, f)
+				}
+				for _, note := range m.Notes() {
+					fmt.Fprintln(&b, "note:", note)
+				}
+				return b.String()
+			case "index":
+				x := m.Index(d.CmdArgs[0].Key)
+				var b []byte
+				for _, item := range items {
+					p, ok, err := x.Place(item, expTime)
+					if err != nil {
+						return err.Error()
+					}
+					if !ok {
+						continue
+					}
+					b = FormatRow(b, Row{p.Row, p.Cells})
+					back, err := x.Items(Row{p.Row, p.Cells})
+					if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
+						t.Fatalf("index item %v: %v %v", item, back, err)
+					}
+				}
+				return "table " + x.TargetTable() + "\n" + string(b)
+			}
+			t.Fatalf("unknown command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// TestEncoders checks the encoders' bytes against the specification's, with
+// their inverses.
+func TestEncoders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		enc, want string
+		v         attr.Value
+	}{
+		{"pad(2)", "03", attr.Int(3)},
+		{"pad(2)", "20", attr.Int(20)},
+		{"revmax", "9223370611524018122", attr.Int(1425330757685)},
+		{"revms(13)", "8305627524999", attr.Int(1694372475000)},
+		{"revdigits", "54321", attr.String("12345")},
+		{"revdomain", "com.google.maps", attr.String("maps.google.com")},
+		{"i64", "\x7f\xff\xff\xff\xff\xff\xff\xff", attr.Int(-1)},
+		{"i64", "\x80\x00\x00\x00\x00\x00\x00\x14", attr.Int(20)},
+		{"nord", "O", attr.Int(0)},
+		{"nord", "P3003", attr.Int(3)},
+		{"nord", "P3012", attr.Int(20)},
+		{"nord", "P2995", number(t, "0.5")},
+		{"nord", "N69987~", number(t, "-1.2")},
+		{"nord", "N699876~", number(t, "-1.23")},
+		{"nord", "P1701", number(t, "1E-130")},
+		{"hex", "00ff", attr.Binary([]byte{0, 255})},
+		{"b64u", "AP8", attr.Binary([]byte{0, 255})},
+		{"iso(s)", "2023-09-10T15:21:48", attr.String("2023-09-10T15:21:48")},
+		{"epoch(ms)", "1423523569918", attr.Int(1423523569918)},
+		{"ver", "12", attr.Int(12)},
+		{"strip(Invoice-)", "0123", attr.String("Invoice-0123")},
+		{"const(Video)", "Video", attr.String("Video")},
+		// Ordered code, by hand from its definition.
+		{"ocint", "\x80", attr.Int(0)},
+		{"ocint", "\xbf", attr.Int(63)},
+		{"ocint", "\xc0\x40", attr.Int(64)},
+		{"ocint", "\x7f", attr.Int(-1)},
+		{"ocint", "\x40", attr.Int(-64)},
+		{"ocint", "\x3f\xbf", attr.Int(-65)},
+		{"ocint", "\xe0\x20\x00", attr.Int(8192)},
+		{"ocint", "\xff\xc0\x7f\xff\xff\xff\xff\xff\xff\xff", attr.Int(math.MaxInt64)},
+		{"ocint", "\x00\x3f\x80\x00\x00\x00\x00\x00\x00\x00", attr.Int(math.MinInt64)},
+	} {
+		e, err := parseEncoder(c.enc, c.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := e.encodeKey(nil, c.v)
+		if !ok || string(got) != c.want {
+			t.Errorf("%s(%s) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
+		}
+		if back, ok := e.decodeKey(got); !ok || !attr.Equal(back, c.v) {
+			t.Errorf("%s: %q comes back as %v, %v", c.enc, got, back, ok)
+		}
+	}
+	for _, bad := range []struct {
+		enc string
+		v   attr.Value
+	}{
+		{"pad(2)", attr.Int(100)},
+		{"pad(2)", attr.Int(-1)},
+		{"pad(2)", number(t, "0.5")},
+		{"i64", number(t, "9223372036854775808")},
+		{"revms(13)", attr.Int(10000000000000)},
+		{"iso(s)", attr.String("2023-09-10T15:21:48+02:00")},
+		{"iso(s)", attr.String("2023-09-31T15:21:48")},
+		{"epoch(s)", attr.Int(1)},
+		{"revdigits", attr.String("12a")},
+		{"ocint", number(t, "9223372036854775808")},
+		{"ver", attr.Int(-1)},
+		{"strip(Invoice-)", attr.String("invoice-1")},
+		{"const(Video)", attr.String("Videos")},
+	} {
+		e, err := parseEncoder(bad.enc, bad.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := e.encodeKey(nil, bad.v); ok {
+			t.Errorf("%s(%s) = %q; want it refused", bad.enc, bad.v.Str, got)
+		}
+	}
+	for _, bad := range []string{
+		"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)", "strip", "strip()", "const()", "ver(1)", "ocint(8)",
+		"salt", "salt(fnv1a32)", "salt(rot13,8,1)", "salt(fnv1a32,11,1)", "salt(fnv1a32,0,1)", "salt(fnv1a32,8,0)", "salt(fnv1a32,1001,4)", "hash()", "hash(rot13)",
+	} {
+		if e, err := parseEncoder(bad, attr.Absent); err == nil {
+			t.Errorf("encoder %q is accepted as %s", bad, e.name)
+		}
+	}
+}
+
+// TestDerivedEncoders checks what a salt and a hash write, the salts against the
+// specification's.
+func TestDerivedEncoders(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		enc, want string
+		v         attr.Value
+	}{
+		{"salt(fnv1a32,8,1)", "3", attr.String("u1")},
+		{"salt(fnv1a32,8,1)", "6", attr.String("u2")},
+		{"salt(fnv1a32,8,1)", "1", attr.String("u3")},
+		{"salt(fnv1a32,15,2)", "05", attr.String("OE-ORDER1")},
+		{"salt(md5,7,3)", "000", attr.String("")},
+		{"hash(fnv1a32)", "811c9dc5", attr.String("")},
+		{"hash(crc32)", "352441c2", attr.String("abc")},
+		{"hash(md5)", "d41d8cd98f00b204e9800998ecf8427e", attr.Binary(nil)},
+		{"hash(sha256)", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", attr.String("abc")},
+	} {
+		e, err := parseEncoder(c.enc, c.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := e.encodeKey(nil, c.v)
+		if !ok || string(got) != c.want || len(got) != e.width {
+			t.Errorf("%s(%q) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
+		}
+		if back, ok := e.decodeKey(got); ok {
+			t.Errorf("%s: %q comes back as %v", c.enc, got, back)
+		}
+	}
+}
+
+func number(t *testing.T, text string) attr.Value {
+	t.Helper()
+	v, err := attr.Number(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestFormatRow shows every kind of value and key.
+func TestFormatRow(t *testing.T) {
+	t.Parallel()
+	row := Row{Key: []byte("a\x00b"), Cells: []Cell{
+		{"b", []byte("json"), 2000, []byte(`{"a":1}`)},
+		{"_t", []byte("a/x"), 1000, []byte("S")},
+		{"_f", []byte("s"), 1000, []byte("state")},
+		{"b", []byte("json"), 1000, []byte("{\"a\":\n1}")},
+		{"a", []byte(`q"\`), 1000, nil},
+		{"a", []byte("\xff"), 1000, []byte{0, 0, 0, 7}},
+	}}
+	want := "a\\x00b [610062]\n" +
+		"  a:q\"\\\\ @1000 = \"\"\n" +
+		"  a:\\xff @1000 = 00000007\n" +
+		"  b:json @2000 = {\"a\":1}\n" +
+		"  b:json @1000 = " + strconv.Quote("{\"a\":\n1}") + "\n" +
+		"  _t:a/x @1000 = \"S\"\n"
+	if got := string(FormatRow(nil, row)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,538 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Matches reports whether an item of the condition's partition satisfies its
+// sort key part. v is the item's sort key.
+func (c KeyCondition) Matches(v attr.Value) bool {
+	a, okA := attr.Compare(v, c.A)
+	switch c.Op {
+	case NoRange:
+		return true
+	case Equal:
+		return okA && a == 0
+	case Less:
+		return okA && a < 0
+	case LessEqual:
+		return okA && a <= 0
+	case Greater:
+		return okA && a > 0
+	case GreaterEqual:
+		return okA && a >= 0
+	case Between:
+		b, okB := attr.Compare(v, c.B)
+		return okA && okB && a >= 0 && b <= 0
+	case BeginsWith:
+		return v.Type == c.A.Type && v.Type != attr.N && len(v.Str) >= len(c.A.Str) && v.Str[:len(c.A.Str)] == c.A.Str
+	}
+	return false
+}
+
+// check refuses a condition that does not fit the key.
+func (c KeyCondition) check(table string, k KeySchema) *Error {
+	bad := func(a KeyAttr, v attr.Value) *Error {
+		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
+	}
+	if c.Hash.Type != k.Hash.Type {
+		return bad(k.Hash, c.Hash)
+	}
+	switch {
+	case c.Op == NoRange:
+	case k.Range.Name == "":
+		return &Error{Code: CodeKey, Table: table, What: "a condition on the sort key", Expected: "none: the key has none"}
+	case c.A.Type != k.Range.Type:
+		return bad(k.Range, c.A)
+	case c.Op == Between && c.B.Type != k.Range.Type:
+		return bad(k.Range, c.B)
+	case c.Op == BeginsWith && c.A.Type == attr.N:
+		return bad(k.Range, c.A)
+	}
+	return nil
+}
+
+// interval is the keys x with lo <= x < hi; a nil hi has no bound.
+type interval struct{ lo, hi []byte }
+
+func (v interval) empty() bool { return v.hi != nil && bytes.Compare(v.lo, v.hi) >= 0 }
+
+func (v interval) intersect(o interval) interval {
+	if bytes.Compare(o.lo, v.lo) > 0 {
+		v.lo = o.lo
+	}
+	if v.hi == nil || o.hi != nil && bytes.Compare(o.hi, v.hi) < 0 {
+		v.hi = o.hi
+	}
+	return v
+}
+
+// within is the interval of what follows a prefix.
+func (v interval) within(prefix []byte) interval {
+	var w interval
+	if rest, ok := bytes.CutPrefix(v.lo, prefix); ok {
+		w.lo = rest
+	}
+	if rest, ok := bytes.CutPrefix(v.hi, prefix); ok && v.hi != nil {
+		w.hi = rest
+	}
+	return w
+}
+
+// common is the longest prefix that all of the interval have.
+func (v interval) common() []byte {
+	if v.hi == nil {
+		return nil
+	}
+	for n := len(v.lo); n > 0; n-- {
+		if end := prefixEnd(v.lo[:n]); end == nil || bytes.Compare(end, v.hi) >= 0 {
+			return v.lo[:n]
+		}
+	}
+	return nil
+}
+
+// bounds is the interval of the encoded forms of the values that satisfy c.
+// form encodes a value so that order is kept; where it cannot, that side has
+// no bound.
+func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
+	var v interval
+	from := func(x attr.Value, above bool) {
+		if b, ok := form(x); ok {
+			v.lo = b
+			if above {
+				v.lo = append(bytes.Clone(b), 0)
+			}
+		}
+	}
+	to := func(x attr.Value, including bool) {
+		if b, ok := form(x); ok {
+			v.hi = b
+			if including {
+				v.hi = append(bytes.Clone(b), 0)
+			}
+		}
+	}
+	switch c.Op {
+	case NoRange:
+	case Equal:
+		from(c.A, false)
+		to(c.A, true)
+	case Less:
+		to(c.A, false)
+	case LessEqual:
+		to(c.A, true)
+	case Greater:
+		from(c.A, true)
+	case GreaterEqual:
+		from(c.A, false)
+	case Between:
+		from(c.A, false)
+		to(c.B, true)
+	case BeginsWith:
+		if b, ok := form(c.A); ok {
+			v = interval{b, prefixEnd(b)}
+		}
+	}
+	return v
+}
+
+// reversed is c as it bounds encoded forms whose order is reversed.
+func (c KeyCondition) reversed() KeyCondition {
+	switch c.Op {
+	case Less:
+		c.Op = Greater
+	case LessEqual:
+		c.Op = GreaterEqual
+	case Greater:
+		c.Op = Less
+	case GreaterEqual:
+		c.Op = LessEqual
+	case Between:
+		c.A, c.B = c.B, c.A
+	case NoRange, Equal, BeginsWith:
+	}
+	return c
+}
+
+// candidate is how one rule's items that satisfy a condition are read.
+type candidate struct {
+	r     *rule
+	vars  []attr.Value
+	text  interval // of the sort key's text; only for S
+	spans []Span   // one a shard
+	order Order
+	point bool // one row
+}
+
+func (l *rules) planQuery(c KeyCondition) (Plan, error) {
+	if err := c.check(l.table, l.key); err != nil {
+		return Plan{}, err
+	}
+	var found []candidate
+	for _, r := range l.rules {
+		x := candidate{r: r, vars: make([]attr.Value, firstCapture+len(r.captures))}
+		if l.candidate(&x, c) {
+			found = append(found, x)
+		}
+	}
+	if len(found) == 0 {
+		return Plan{}, nil
+	}
+	plan := Plan{Order: orderOf(found), Extents: l.extentsOf(found, c)}
+	for _, x := range found {
+		plan.Spans = append(plan.Spans, x.spans...)
+	}
+	plan.Spans = mergeSpans(plan.Spans)
+	return plan, nil
+}
+
+// candidate fills in x for rule x.r; false where none of its items can match.
+func (l *rules) candidate(x *candidate, c KeyCondition) bool {
+	r := x.r
+	x.vars[slotHash] = c.Hash
+	if c.Op == Equal {
+		x.vars[slotRange] = c.A
+	}
+	if c.Hash.Str == "" || !r.derive(x.vars) {
+		return false
+	}
+	if r.keys == 2 {
+		if v := x.vars[slotRange]; !v.IsAbsent() && !c.Matches(v) {
+			return false
+		}
+		if l.key.Range.Type == attr.S {
+			if x.text = r.sortTexts(c); x.text.empty() {
+				return false
+			}
+		}
+	}
+	salt := r.unknownSalt(x.vars)
+	if salt == nil {
+		return l.span(x, c, -1)
+	}
+	for shard := range salt.enc.shards {
+		l.span(x, c, shard)
+	}
+	if x.point = false; salt.enc.shards > 1 {
+		switch x.order {
+		case SameOrder:
+			x.order = MergeOrder
+		case ReversedOrder:
+			x.order = MergeReversedOrder
+		case MergeOrder, MergeReversedOrder, SortOrder:
+		}
+	}
+	return len(x.spans) > 0
+}
+
+// sortTexts is the texts of the sort keys, of type S, that satisfy c and are the
+// rule's.
+func (r *rule) sortTexts(c KeyCondition) interval {
+	texts := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+	if t := r.when[slotRange]; t != nil {
+		prefix, _ := t.literalEnds(nil)
+		texts = texts.intersect(interval{prefix, prefixEnd(prefix)})
+	}
+	return texts
+}
+
+// unknownSalt is the salt of the row key whose variable has no value, or nil.
+func (r *rule) unknownSalt(vars []attr.Value) *part {
+	for _, t := range r.row {
+		for i := range t.parts {
+			if t.parts[i].unknownSalt(vars) {
+				return &t.parts[i]
+			}
+		}
+	}
+	return nil
+}
+
+// span adds the rows of a candidate, those of one shard where its salt is not
+// known; false where there are none.
+func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
+	r := x.r
+	var key []byte
+	for i, t := range r.row {
+		last := i == len(r.row)-1
+		seg, whole, bad := t.renderKnown(nil, x.vars, shard)
+		if bad != nil {
+			return false // no item of the rule has such a key
+		}
+		if i > 0 {
+			key = append(key, l.joiner.delimiter()...)
+		}
+		key = l.joiner.appendSegment(key, seg, last && whole)
+		if whole {
+			continue
+		}
+		x.order = SortOrder
+		bounds := interval{}
+		if p := t.unknown(x.vars, shard); p == &t.parts[len(t.parts)-1] {
+			bounds, x.order = l.textBounds(x, c, p)
+		}
+		span := l.bounded(key, bounds, last, widthAt(r.widths, i)-len(seg))
+		if span.End != nil && bytes.Compare(span.Start, span.End) >= 0 {
+			return false
+		}
+		x.spans = append(x.spans, span)
+		return true
+	}
+	if len(key) == 0 || len(key) > MaxRowKeyBytes {
+		return false
+	}
+	x.point, x.order = true, SameOrder
+	x.spans = append(x.spans, Span{key, append(bytes.Clone(key), 0)})
+	return true
+}
+
+func widthAt(widths []int, i int) int {
+	if i < len(widths) {
+		return widths[i]
+	}
+	return 0
+}
+
+// unknown is the first reference without a value, a salt not counted where
+// the shard is given.
+func (t *template) unknown(vars []attr.Value, shard int) *part {
+	for i := range t.parts {
+		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent() && (shard < 0 || p.enc.shards == 0)) {
+			return p
+		}
+	}
+	return nil
+}
+
+// textBounds bounds the text of a reference that depends on the sort key, and
+// says how it sorts.
+func (l *rules) textBounds(x *candidate, c KeyCondition, p *part) (interval, Order) {
+	switch {
+	case p.slot == slotRange && p.enc.prefix != "":
+		prefix := []byte(p.enc.prefix)
+		text := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+		if text = text.intersect(interval{prefix, prefixEnd(prefix)}); text.empty() {
+			return interval{lo: []byte{0}, hi: []byte{0}}, SameOrder
+		}
+		return text.within(prefix), SameOrder
+	case p.slot == slotRange && p.enc.order == sameOrder:
+		return c.bounds(func(v attr.Value) ([]byte, bool) {
+			if p.enc.in == attr.S { // all other such encoders write the text as it is
+				return []byte(v.Str), true
+			}
+			return p.enc.encodeKey(nil, v)
+		}), SameOrder
+	case p.slot == slotRange && p.enc.order == reversedOrder:
+		return c.reversed().bounds(func(v attr.Value) ([]byte, bool) { return p.enc.encodeKey(nil, v) }), ReversedOrder
+	case p.slot == slotRange || p.slot < firstCapture:
+		return interval{}, SortOrder
+	}
+	text, ok := l.captureBounds(x, p.slot)
+	if !ok || x.r.captures[p.slot-firstCapture].enc.name != p.enc.name {
+		return interval{}, SortOrder
+	}
+	return text, SameOrder
+}
+
+// captureBounds bounds the text of a capture that ends the sort key, after a
+// literal.
+func (l *rules) captureBounds(x *candidate, slot int) (interval, bool) {
+	t := x.r.when[slotRange]
+	if t == nil || l.key.Range.Type != attr.S || len(t.parts) > 2 || t.parts[len(t.parts)-1].slot != slot || t.parts[len(t.parts)-1].lit != nil {
+		return interval{}, false
+	}
+	if len(t.parts) == 2 && t.parts[0].lit == nil {
+		return interval{}, false
+	}
+	prefix, _ := t.literalEnds(nil)
+	return x.text.within(prefix), true
+}
+
+// bounded is the span of the keys that go on from base with a text of the
+// interval. width is that of the text where it is fixed by the joiner.
+func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
+	s := Span{Start: l.joiner.appendSegment(bytes.Clone(base), v.lo, last), End: prefixEnd(base)}
+	if v.hi != nil {
+		hi := v.hi
+		switch k := l.joiner.delimOffence(hi); {
+		case l.joiner.kind == joinPlain && !last && k >= 0:
+			// What sorts below has no such byte: it is hi[:k] or below it.
+			s.End = prefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.delim))
+		case l.joiner.kind == joinFixed && !last && len(hi) > width:
+			s.End = prefixEnd(append(bytes.Clone(base), hi[:width]...))
+		default:
+			s.End = l.joiner.appendSegment(bytes.Clone(base), hi, last)
+		}
+	}
+	return s.clamp()
+}
+
+// clamp keeps the bounds within what a row key may be.
+func (s Span) clamp() Span {
+	if len(s.Start) > MaxRowKeyBytes {
+		s.Start = s.Start[:MaxRowKeyBytes]
+	}
+	if len(s.End) > MaxRowKeyBytes {
+		s.End = prefixEnd(s.End[:MaxRowKeyBytes])
+	}
+	return s
+}
+
+// orderOf is the order of the union of what several rules yield.
+func orderOf(found []candidate) Order {
+	same := func(f func(a, b candidate) bool) bool {
+		return !slices.ContainsFunc(found[1:], func(x candidate) bool { return !f(found[0], x) })
+	}
+	sameRow := func(a, b candidate) bool {
+		return a.point && b.point && bytes.Equal(a.spans[0].Start, b.spans[0].Start)
+	}
+	sameTemplate := func(a, b candidate) bool {
+		return a.order == b.order && a.r.exclusive && b.r.exclusive &&
+			slices.EqualFunc(a.r.row, b.r.row, func(x, y *template) bool { return x.src == y.src && !x.usesCapture() })
+	}
+	switch {
+	case len(found) == 1:
+		return found[0].order
+	case same(sameRow):
+		return SameOrder
+	case same(sameTemplate):
+		return found[0].order
+	}
+	for i, x := range found {
+		if x.order != SameOrder {
+			return SortOrder
+		}
+		for _, y := range found[:i] {
+			if !sameRow(x, y) && x.spans[0].overlaps(y.spans[0]) {
+				return SortOrder
+			}
+		}
+	}
+	return MergeOrder
+}
+
+func (t *template) usesCapture() bool {
+	return slices.ContainsFunc(t.slots(), func(s int) bool { return s >= firstCapture })
+}
+
+func (s Span) overlaps(o Span) bool {
+	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
+}
+
+// mergeSpans sorts spans and joins those that overlap.
+func mergeSpans(spans []Span) []Span {
+	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
+	var merged []Span
+	for _, s := range spans {
+		if n := len(merged); n > 0 && merged[n-1].overlaps(s) {
+			if last := &merged[n-1]; len(last.End) > 0 && (len(s.End) == 0 || bytes.Compare(s.End, last.End) > 0) {
+				last.End = s.End
+			}
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// extentsOf narrows the read of rows that many items share to the cells that
+// can match; nil where whole rows are to be read.
+func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
+	if c.Op == NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
+		return nil
+	}
+	var all []Extent
+	add := func(e Extent) {
+		if !slices.ContainsFunc(all, func(o Extent) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
+			all = append(all, e)
+		}
+	}
+	for _, x := range found {
+		for _, p := range x.r.puts {
+			e, err := l.extent(x.r, p, x.vars, nil)
+			if err != nil {
+				continue // no item of the rule has such a key
+			}
+			if next := p.qual.unknown(x.vars, -1); next != nil && next.slot >= firstCapture && x.r.captures[next.slot-firstCapture].enc.name == next.enc.name {
+				if text, ok := l.captureBounds(&x, next.slot); ok {
+					e.Qualifier = append(e.Qualifier, text.common()...)
+				}
+			}
+			if p.byTime && x.vars[p.timeSlot].IsAbsent() {
+				e.MinTime, e.MaxTime = l.timeBounds(&x, p.timeSlot)
+			}
+			add(e)
+			if l.sidecar && !p.byTime {
+				for _, form := range [2]string{"c/", "r/"} {
+					add(Extent{Family: FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
+				}
+			}
+		}
+		if l.sidecar {
+			add(Extent{Family: FamilyTypes, Qualifier: []byte("i/" + x.r.name + "/"), Prefix: true})
+		}
+	}
+	return all
+}
+
+// timeBounds bounds the timestamps of a capture that is one, in microseconds.
+func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) {
+	e := x.r.captures[slot-firstCapture].enc
+	text, ok := l.captureBounds(x, slot)
+	if !ok || e.width == 0 {
+		return 0, 0
+	}
+	if format := timeFormats[e.name]; format.layout != "" {
+		if from, ok := format.from(text.lo); ok {
+			minMicros = from * 1000
+		}
+		if to, ok := format.from(text.hi); ok && text.hi != nil && to < maxTimeMillis-1 {
+			maxMicros = (to + 1) * 1000
+		}
+		return minMicros, maxMicros
+	}
+	least := digitsNear(text.lo, e.width)
+	most := bytes.Repeat([]byte{'9'}, e.width)
+	if text.hi != nil {
+		most = digitsNear(text.hi, e.width)
+	}
+	a, okA := e.decode(least)
+	b, okB := e.decode(most)
+	from, isA := integer(a)
+	to, isB := integer(b)
+	if e.order == reversedOrder {
+		from, to, okA, okB, isA, isB = to, from, okB, okA, isB, isA
+	}
+	if okA && isA && from > 0 && from < maxTimeMillis {
+		minMicros = from * 1000
+	}
+	if okB && isB && to >= 0 && to < maxTimeMillis-1 {
+		maxMicros = (to + 1) * 1000
+	}
+	return minMicros, maxMicros
+}
+
+// digitsNear is a text of w digits with no other such text strictly between it
+// and b; one of the two bounds of b.
+func digitsNear(b []byte, w int) []byte {
+	out := make([]byte, 0, w)
+	for _, c := range b {
+		if len(out) == w || c < '0' {
+			break
+		}
+		if c > '9' {
+			return append(out, bytes.Repeat([]byte{'9'}, w-len(out))...)
+		}
+		out = append(out, c)
+	}
+	return append(out, bytes.Repeat([]byte{'0'}, w-len(out))...)
+}
+
+func (l *rules) planScan() Plan { return Plan{Spans: []Span{{}}} }
+
+func (l *rules) columnFamilies() []Family { return l.families }

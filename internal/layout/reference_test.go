@@ -1,0 +1,373 @@
+package layout
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/mapping.md")
+
+const referenceFile = "../../docs/mapping.md"
+
+// TestReference checks that docs/mapping.md is what the schema and the code
+// say.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	want := reference(t)
+	got, err := os.ReadFile(referenceFile)
+	if err == nil && string(got) == want {
+		return
+	}
+	if !*update {
+		t.Fatal("docs/mapping.md is not current; run: go generate ./facade/mapping")
+	}
+	if err := os.MkdirAll("../../docs", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const referenceIntro = `<!-- Generated from facade/mapping/mapping.schema.json and the code by go generate; do not edit. -->
+
+# Mapping files
+
+A mapping file says how the items of one DynamoDB table lie in the rows of a Bigtable table. Each rule is a pair of inverse functions: what it lays out comes back exactly, or the file is refused with the line that cannot be inverted. The only losses are those that the file accepts.
+
+The file is YAML (JSON is YAML too) and strict: a key that is not here is an error. For help in an editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
+
+` + "```yaml" + `
+apiVersion: migration/v1
+source:
+  table: Products
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {Description: S, Price: N, Tags: SS}
+target:
+  table: products
+  joiner: plain('#')
+  families: {a: {gc: {versions: 1}}, s.Tags: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}
+rules:
+- {name: product, row: ["{PK:s}", "{SK:s}"], put: [{attr: "*", cell: "a:{attr}"}]}
+` + "```" + `
+
+The item ` + "`{PK: hats, SK: fedoras#brandA, Price: 30, Tags: [new]}`" + ` becomes the row ` + "`hats#fedoras#brandA`" + ` with the cells ` + "`a:Price`" + ` and ` + "`s.Tags:new`" + `.
+`
+
+func reference(t *testing.T) string {
+	t.Helper()
+	var root yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions(jsonSchema(t), &root, yaml.UseOrderedMap()); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString(referenceIntro)
+	b.WriteString("\n## Keys\n")
+	section(&b, "The file", root)
+	for _, d := range member(root, "$defs").(yaml.MapSlice) {
+		if s := d.Value.(yaml.MapSlice); len(objectsOf(s)) > 0 {
+			section(&b, "`"+d.Key.(string)+"`", s)
+		}
+	}
+	encoders(t, &b)
+	codecs(t, &b)
+	typeCells(t, &b)
+	b.WriteString("\n## Errors\n\n| code | meaning |\n|---|---|\n")
+	src, err := os.ReadFile("error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`Code = "(E-[A-Z-]+)"\s+// (.*)`).FindAllStringSubmatch(string(src), -1) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", m[1], m[2])
+	}
+	return b.String()
+}
+
+func member(s yaml.MapSlice, key string) any {
+	for _, e := range s {
+		if e.Key == key {
+			return e.Value
+		}
+	}
+	return nil
+}
+
+// objectsOf are the alternatives of a schema that have properties.
+func objectsOf(s yaml.MapSlice) []yaml.MapSlice {
+	if _, ok := member(s, "properties").(yaml.MapSlice); ok {
+		return []yaml.MapSlice{s}
+	}
+	var all []yaml.MapSlice
+	branches, _ := member(s, "oneOf").([]any)
+	for _, branch := range branches {
+		all = append(all, objectsOf(branch.(yaml.MapSlice))...)
+	}
+	return all
+}
+
+func section(b *strings.Builder, title string, s yaml.MapSlice) {
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| key | value | meaning |\n|---|---|---|\n", title, member(s, "description"))
+	for _, o := range objectsOf(s) {
+		properties(b, "", o)
+	}
+}
+
+func properties(b *strings.Builder, prefix string, s yaml.MapSlice) {
+	required, _ := member(s, "required").([]any)
+	for _, p := range member(s, "properties").(yaml.MapSlice) {
+		sub := p.Value.(yaml.MapSlice)
+		name, meaning := prefix+p.Key.(string), member(sub, "description")
+		if meaning == nil {
+			meaning = ""
+		}
+		key := "`" + name + "`"
+		if slices.Contains(required, p.Key) {
+			key += " (required)"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", key, valueOf(sub), cellText(fmt.Sprint(meaning)))
+		for _, o := range objectsOf(sub) {
+			if name != "same" && member(sub, "$ref") == nil {
+				properties(b, name+".", o)
+			}
+		}
+		if items, ok := member(sub, "items").(yaml.MapSlice); ok {
+			for _, o := range objectsOf(items) {
+				properties(b, name+"[].", o)
+			}
+		}
+	}
+}
+
+// valueOf says in words what a schema takes.
+func valueOf(s yaml.MapSlice) string {
+	if ref, ok := member(s, "$ref").(string); ok {
+		return "[" + strings.TrimPrefix(ref, "#/$defs/") + "](#" + strings.ToLower(strings.TrimPrefix(ref, "#/$defs/")) + ")"
+	}
+	if enum, ok := member(s, "enum").([]any); ok {
+		words := make([]string, len(enum))
+		for i, e := range enum {
+			words[i] = "`" + fmt.Sprint(e) + "`"
+		}
+		return strings.Join(words, ", ")
+	}
+	if branches, ok := member(s, "oneOf").([]any); ok {
+		words := make([]string, len(branches))
+		for i, e := range branches {
+			words[i] = valueOf(e.(yaml.MapSlice))
+		}
+		return strings.Join(words, " or ")
+	}
+	switch kind := member(s, "type"); kind {
+	case "array":
+		return "list of " + valueOf(member(s, "items").(yaml.MapSlice))
+	case "object":
+		if values, ok := member(s, "additionalProperties").(yaml.MapSlice); ok {
+			return "name: " + valueOf(values)
+		}
+		return "mapping"
+	case "integer":
+		return fmt.Sprintf("%v to %v", member(s, "minimum"), member(s, "maximum"))
+	case nil:
+		return "any"
+	default:
+		return fmt.Sprint(kind)
+	}
+}
+
+func cellText(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+
+// encoders writes the table of encoders: each as it is, on a sample.
+func encoders(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	b.WriteString("\n## Encoders\n\nIn a template `{name:encoder}` stands for a key attribute, or for a capture, a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
+		"| encoder | takes | example | is written | order | domain |\n|---|---|---|---|---|---|\n")
+	samples := []struct {
+		encoder string
+		v       attr.Value
+	}{
+		{"s", attr.String("hats")},
+		{"n", attr.Int(-7)},
+		{"b", attr.Binary([]byte{0, 0xff})},
+		{"hex", attr.Binary([]byte{0, 0xff})},
+		{"b64u", attr.Binary([]byte{0, 0xff})},
+		{"pad(4)", attr.Int(20)},
+		{"nord", attr.Int(20)},
+		{"i64", attr.Int(20)},
+		{"ocint", attr.Int(20)},
+		{"revmax", attr.Int(1425330757685)},
+		{"revms(13)", attr.Int(1694372475000)},
+		{"iso(s)", attr.String("2023-09-10T15:21:48")},
+		{"iso(ms)", attr.String("2023-09-10T15:21:48.123")},
+		{"iso(s,Z)", attr.String("2023-09-10T15:21:48Z")},
+		{"iso(ms,Z)", attr.String("2023-09-10T15:21:48.123Z")},
+		{"epoch(s)", attr.Int(1694359308)},
+		{"epoch(ms)", attr.Int(1694359308000)},
+		{"ver", attr.Int(3)},
+		{"revdigits", attr.String("12345")},
+		{"revdomain", attr.String("maps.google.com")},
+		{"strip(Invoice-)", attr.String("Invoice-0123")},
+		{"const(Video)", attr.String("Video")},
+		{"salt(fnv1a32,8,1)", attr.String("u1")},
+		{"hash(md5)", attr.String("u1")},
+	}
+	for _, name := range regexp.MustCompile(`[a-z][a-z0-9]*`).FindAllString(regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(strings.ReplaceAll(encoderNames, " or ", " "), ""), -1) {
+		if !slices.ContainsFunc(samples, func(s struct {
+			encoder string
+			v       attr.Value
+		},
+		) bool {
+			return s.encoder == name || strings.HasPrefix(s.encoder, name+"(")
+		}) {
+			t.Errorf("encoder %s is not in the reference", name)
+		}
+	}
+	for _, s := range samples {
+		e, err := parseEncoder(s.encoder, s.v.Type)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, ok := e.encodeKey(nil, s.v)
+		if !ok {
+			t.Fatalf("%s does not take %v", s.encoder, s.v)
+		}
+		sample, written := s.v.Str, "`"+string(out)+"`"
+		if s.v.Type == attr.B {
+			sample = fmt.Sprintf("bytes %x", s.v.Str)
+		}
+		if !e.text {
+			written = fmt.Sprintf("bytes `%x`", out)
+		}
+		order := map[keyOrder]string{noOrder: "none", sameOrder: "kept", reversedOrder: "reversed"}[e.order]
+		domain := e.expected
+		if e.derived {
+			domain = "any; the value itself has to be told elsewhere"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | `%s` | %s | %s | %s |\n", s.encoder, s.v.Type, sample, written, order, domain)
+	}
+	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(digests)), ", "))
+}
+
+// codecs writes the table of codecs, each on a sample.
+func codecs(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	b.WriteString("\n## Codecs\n\nA value outside of a codec's domain is kept in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | example | is written | domain |\n|---|---|---|---|\n")
+	document := attr.MapOf(map[string]attr.Value{"k": attr.Int(1)})
+	documentSchema := Schema{Type: attr.M, Elem: &Schema{Type: attr.N}}
+	seen := map[string]bool{"flatten": true, codecOmit: true}
+	for _, s := range []struct {
+		codec  string
+		v      attr.Value
+		schema Schema
+	}{
+		{"", attr.Int(30), Schema{Type: attr.N}},
+		{"", document, documentSchema},
+		{"s", attr.String("x"), Schema{}},
+		{"n", attr.Int(30), Schema{}},
+		{"b", attr.Binary([]byte{0, 0xff}), Schema{}},
+		{"bool", attr.Boolean(true), Schema{}},
+		{"text", attr.Boolean(true), Schema{Type: attr.BOOL}},
+		{"b64", attr.Binary([]byte{0, 0xff}), Schema{}},
+		{"i64be", attr.Int(30), Schema{}},
+		{"f64be", attr.Value{Type: attr.N, Str: "0.5"}, Schema{}},
+		{"nord", attr.Int(30), Schema{}},
+		{"json", document, documentSchema},
+		{"ddbjson", document, Schema{}},
+	} {
+		c, err := parseCodec(s.codec, &Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[s.codec] = true
+		out, ok := c.encode(s.v, s.schema)
+		if !ok {
+			t.Fatalf("codec %s does not take %v", s.codec, s.v)
+		}
+		name := "`" + s.codec + "`"
+		if s.codec == "" {
+			name = "by type"
+		}
+		domain := c.expected(s.schema)
+		if domain == "" {
+			domain = "any value"
+		}
+		fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", name, attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"), domain)
+	}
+	for name := range codecNames {
+		if !seen[name] {
+			t.Errorf("codec %s is not in the reference", name)
+		}
+	}
+	b.WriteString("\n`flatten` gives a map a cell a leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
+		"`omit` goes by type, and gives a NULL no cell: the attribute is not there when the item comes back, as `accept_loss: [{what: null}]` has to agree. NULLs inside of maps and lists stay.\n\n" +
+		"`proto(file, message)` writes a protobuf. The file is a descriptor set beside the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names of the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
+		"By type, where a row belongs to one item: a set has a cell a member in the family `s.<attribute>`, a map a cell a key in `m.<attribute>`, where those families are declared; a list has a cell an element, in the order of timestamps, where its family has no garbage collection, or keeps two versions or more and no age: there a list of more elements is one cell of JSON, whose type is in `_t`. How members are written, a put of the attribute says: `cell: \"s.Scores:{member:nord}\"` sorts numbers by their value.\n")
+}
+
+// typeCells writes the table of types: each as it is laid out by type, in the row of
+// its own item.
+func typeCells(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for who writes a loader: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. A cell is in microseconds at `default`, which is `timestamps.default`, unless the table says otherwise; values are text in quotes, or bytes in hexadecimal digits.\n\n" +
+		"| schema | families | value | cells |\n|---|---|---|---|\n")
+	const micros = 1600000000000000
+	for _, s := range []struct{ schema, families, value string }{
+		{"S", "a", `{"S":"y"}`},
+		{"N", "a", `{"N":"30"}`},
+		{"B", "a", `{"B":"AP8="}`},
+		{"BOOL", "a", `{"BOOL":true}`},
+		{"BOOL", "a", `{"BOOL":false}`},
+		{"'NULL'", "a", `{"NULL":true}`},
+		{"SS", "a", `{"SS":["p","q"]}`},
+		{"SS", "s.x", `{"SS":["p","q"]}`},
+		{"NS", "s.x", `{"NS":["1","20"]}`},
+		{"BS", "s.x", `{"BS":["AP8="]}`},
+		{"{M: {k: N, l: L}}", "a", `{"M":{"k":{"N":"1"},"l":{"L":[{"S":"y"}]}}}`},
+		{"{M: {k: N, l: L}}", "m.x", `{"M":{"k":{"N":"1"},"l":{"L":[{"S":"y"}]}}}`},
+		{"M", "a", `{"M":{}}`},
+		{"M", "m.x", `{"M":{}}`},
+		{"L", "a", `{"L":[{"S":"y"},{"N":"1"},{"B":"AP8="},{"BOOL":true},{"NULL":true},{"L":[]},{"M":{"k":{"N":"1"}}},{"SS":["p"]},{"NS":["1"]},{"BS":["AP8="]}]}`},
+		{"L", "a", `{"L":[]}`},
+		{"N", "a", `{"S":"thirty"}`},
+		{"S", "a", `{"M":{"k":{"N":"1"}}}`},
+		{"S", "a", `{"L":[{"N":"1"}]}`},
+	} {
+		extra := ""
+		if s.families != "a" {
+			extra = s.families + ": {}, "
+		}
+		m, err := Load("m.yaml", []byte("apiVersion: migration/v1\nsource: {table: T, key: {hash: {name: pk, type: S}}, schema: {x: "+s.schema+"}}\n"+
+			"target: {table: t, families: {a: {}, "+extra+"_t: {}}}\nrules:\n- {name: item, row: ['{pk:s}'], put: [{attr: '*', cell: 'a:{attr}'}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := attr.UnmarshalValue([]byte(s.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed, err := m.Place(attr.Item{"pk": attr.String("k"), "x": v}, micros)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cells []string
+		for _, c := range placed.Cells {
+			at := "default"
+			if c.Timestamp != micros {
+				at = fmt.Sprint(c.Timestamp)
+			}
+			cells = append(cells, fmt.Sprintf("`%s:%s @%s = %s`", c.Family, strings.Trim(ValueText(c.Qualifier), `"`), at, ValueText(c.Value)))
+		}
+		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
+	}
+	b.WriteString("\nThe elements of a list are versions of one column at 2010-01-01T00:00:00Z plus as many milliseconds as their place, from 0, whatever the default timestamp is (`order: newest-first`: minus). Each begins with the letter of its type, then comes the scalar as above, or what canonical DynamoDB JSON has behind the type. What is inside of a document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
+		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type where that is not the schema's, then `j` where the value is one cell of JSON, or `e` where it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
+}

@@ -1,0 +1,147 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// The table that says how to read the tables of an instance, and its family.
+const (
+	SchemaTable  = "_migration_schema"
+	SchemaFamily = "m"
+)
+
+// The columns of the row of a table that have its mapping: its file, the joiner
+// that auto in it has come to, and the descriptor sets that the file names, whose
+// names go on the last.
+const (
+	schemaMapping     = "mapping"
+	schemaJoiner      = "joiner"
+	schemaDescriptors = "descriptors/"
+)
+
+// SchemaRows are the rows of SchemaTable for the mapping's table, sorted: one for
+// the table, with the mapping file itself, the descriptor sets that it names, its
+// hash, and the joiner of the rows, which is what auto in the file has come to
+// (Mapping.Proven); and one for each attribute of key and schema, with its type
+// and what it is, unless its name is too long for a row key. The keys begin with
+// the id of the table and a '#'. Whoever finds a table can so read it:
+// [FromSchemaRows] is the inverse. All cells are at timeMicros. A default layout
+// has none, which is an error.
+func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
+	lock, err := m.Lock()
+	if err != nil {
+		return nil, err
+	}
+	text, err := m.spec.YAML()
+	if err != nil {
+		return nil, err
+	}
+	row := func(key string, cells ...string) Row {
+		r := Row{Key: append(SchemaRowPrefix(m.target), key...)}
+		for i := 0; i < len(cells); i += 2 {
+			r.Cells = append(r.Cells, Cell{SchemaFamily, []byte(cells[i]), timeMicros, []byte(cells[i+1])})
+		}
+		return r
+	}
+	cells := []string{}
+	for _, name := range slices.Sorted(maps.Keys(m.spec.Descriptors)) {
+		cells = append(cells, schemaDescriptors+name, string(m.spec.Descriptors[name]))
+	}
+	rows := []Row{row("", append(cells, "hash", lock.Hash, schemaJoiner, lock.Joiner, schemaMapping, string(text), "source", m.source)...)}
+	names := map[string]bool{}
+	for name := range m.spec.Source.Schema {
+		names[name] = true
+	}
+	for _, a := range m.key.attrs() {
+		names[a.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		schema := m.spec.Source.Schema[name]
+		part := ""
+		for i, a := range m.key.attrs() {
+			if a.Name == name {
+				schema, part = Schema{Type: a.Type}, [...]string{"hash", "range"}[i]
+			}
+		}
+		cells := []string{}
+		if part != "" {
+			cells = append(cells, "key", part)
+		}
+		cells = append(cells, "type", string(schema.text()))
+		if r := row(name, cells...); len(r.Key) <= MaxRowKeyBytes {
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// SchemaRowPrefix is what the keys of the rows of SchemaTable begin with that are
+// of a Bigtable table.
+func SchemaRowPrefix(table string) []byte { return []byte(table + "#") }
+
+// FromSchemaRows is the mapping whose SchemaRows the rows are, however many of
+// the other rows of the table are missing; nil without the row of the table.
+func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
+	i := slices.IndexFunc(rows, func(r Row) bool { return bytes.Equal(r.Key, SchemaRowPrefix(table)) })
+	if i < 0 {
+		return nil, nil
+	}
+	var text []byte
+	joiner := ""
+	descriptors := map[string][]byte{}
+	for _, c := range rows[i].Cells {
+		if c.Family != SchemaFamily {
+			continue
+		}
+		name, isDescriptor := strings.CutPrefix(string(c.Qualifier), schemaDescriptors)
+		switch {
+		case isDescriptor:
+			descriptors[name] = c.Value
+		case name == schemaMapping:
+			text = c.Value
+		case name == schemaJoiner:
+			joiner = string(c.Value)
+		}
+	}
+	spec, err := Parse(SchemaTable, text)
+	if err != nil {
+		return nil, fmt.Errorf("row %s# of %s: %w", table, SchemaTable, err)
+	}
+	if len(descriptors) > 0 {
+		spec.Descriptors = descriptors
+	}
+	m, err := Compile(spec)
+	if err != nil || joiner == "" || joiner == m.Joiner() || m.ProveJoiner() == nil {
+		return m, err
+	}
+	return m.Proven(joiner)
+}
+
+// text is the schema as the mapping file writes it, on one line of JSON.
+func (s Schema) text() []byte {
+	switch {
+	case s.Type == attr.L && s.Elem != nil:
+		return append(append([]byte(`{"L":`), s.Elem.text()...), '}')
+	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
+		dst := []byte(`{"M":{`)
+		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendPlainJSON(dst, attr.String(k)), ':')
+			dst = append(dst, s.Keys[k].text()...)
+		}
+		dst = append(dst, '}')
+		if s.Elem != nil {
+			dst = append(append(dst, `,"else":`...), s.Elem.text()...)
+		}
+		return append(dst, '}')
+	}
+	return appendPlainJSON(nil, attr.String(s.Type.String()))
+}

@@ -1,0 +1,83 @@
+package layout
+
+import (
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Segment is one segment of the row key of a rule.
+type Segment struct {
+	Template string // as the mapping file has it
+	// Attrs are the key attributes whose values it holds, whole or in part.
+	Attrs []string
+	// Encoders are those of its references, as written: "s", "revms(13)".
+	Encoders []string
+	// Time says that a reference is an instant, Reversed that greater values
+	// come first, Unordered that the bytes do not sort as the values do.
+	Time, Reversed, Unordered bool
+}
+
+// Segments are the segments of the row key of a rule, nil where the mapping has
+// no such rule.
+func (m *Mapping) Segments(rule string) []Segment {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return nil
+	}
+	segments := make([]Segment, len(r.row))
+	for i, t := range r.row {
+		s := Segment{Template: t.src}
+		for _, p := range t.parts {
+			if p.lit != nil {
+				continue
+			}
+			s.Encoders = append(s.Encoders, p.enc.name)
+			s.Time = s.Time || p.enc.time || timeFormats[p.enc.name] != (timeFormat{})
+			s.Reversed = s.Reversed || p.enc.order == reversedOrder
+			s.Unordered = s.Unordered || p.enc.order == noOrder
+			for slot, a := range l.key.attrs() {
+				held := p.slot == slot || r.when[slot] != nil && r.when[slot].uses(p.slot)
+				if held && !slices.Contains(s.Attrs, a.Name) {
+					s.Attrs = append(s.Attrs, a.Name)
+				}
+			}
+		}
+		segments[i] = s
+	}
+	return segments
+}
+
+// SplitRowKey takes the row key of a rule apart into its segments, without
+// delimiters and escapes; false where it is none of the rule's.
+func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return nil, false
+	}
+	return l.joiner.split(key, len(r.row), r.widths)
+}
+
+func (m *Mapping) ruleNamed(name string) (*rules, *rule) {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil, nil
+	}
+	i := slices.IndexFunc(l.rules, func(r *rule) bool { return r.name == name })
+	if i < 0 {
+		return l, nil
+	}
+	return l, l.rules[i]
+}
+
+// Lint is what the mapping file says of lint, which package fixtures/lint reads;
+// nil for nothing.
+func (s *Spec) Lint() ast.Node { return s.lint }
+
+// Position is where the mapping file says what a path such as
+// "rules[0].row[1]" leads to; of a path that the file does not have, where the
+// nearest one around it stands. line is 0 for a Spec that no file was read for.
+func (s *Spec) Position(path string) (file string, line, column int) {
+	at := s.positionOf(path)
+	return s.file, at.line, at.column
+}

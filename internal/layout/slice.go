@@ -1,0 +1,431 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// CellRange is the cells of one family of a row whose qualifier is in
+// [From, Before) and whose timestamp is in [MinTime, MaxTime), in microseconds;
+// Before nil and MaxTime 0 have no bound.
+type CellRange struct {
+	Family           string
+	From, Before     []byte
+	MinTime, MaxTime int64
+}
+
+// Slice is the items that one rule has in a row that many items share, to be
+// read some at a time. Each has a position: bytes that sort as the cells of the
+// items lie in the row, by qualifier or by timestamp, so that the items from one
+// position to another are a few ranges of cells.
+type Slice struct {
+	l    *rules
+	r    *rule
+	vars []attr.Value // as the row key tells them
+	// one says that the rule has one item in the row, which has no position.
+	one bool
+	// core is what the qualifiers have after the known beginning of each: its
+	// text is the position. nil: the timestamp is.
+	core  []part
+	width int // of the text; 0: it varies
+	// order is that of the positions against the sort key.
+	order Order
+	// own are the ranges of all items, begins where the positions begin in
+	// their qualifiers. Those of rest are counted neither, nor bounded.
+	own    []CellRange
+	begins [][]byte
+	rest   []CellRange
+	// absences says that the times of the sidecar's cells a/ are those of items.
+	absences bool
+}
+
+// SharesRows reports whether a row can hold several items.
+func (m *Mapping) SharesRows() bool {
+	l, ok := m.layout.(*rules)
+	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return !r.exclusive })
+}
+
+// Slices returns the parts in which the items of a row can be read, one a rule;
+// none where they are to be read all at once: a row of one item, or qualifiers that
+// do not sort as the sort keys do.
+func (m *Mapping) Slices(row []byte) []*Slice {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	var all []*Slice
+	for _, r := range l.rules {
+		if r.exclusive {
+			continue // no other item is in its rows
+		}
+		vars, ok := l.parseRow(r, Row{Key: row})
+		if !ok {
+			continue
+		}
+		s := &Slice{l: l, r: r, vars: vars}
+		if !s.compile() {
+			return nil
+		}
+		all = append(all, s)
+	}
+	if slices.ContainsFunc(all, func(s *Slice) bool {
+		return s.one && slices.ContainsFunc(all, func(o *Slice) bool { return !o.one && s.meets(o) })
+	}) {
+		return nil // the one item would be read with all others
+	}
+	return all
+}
+
+// compile finds out how the items lie; false where they cannot be read in parts.
+func (s *Slice) compile() bool {
+	switch r := s.r; {
+	case r.latest || s.vars[slotHash].IsAbsent():
+		return false
+	case len(r.identity) == 0:
+		s.one = true
+		own, err := s.l.own(r, s.vars, nil)
+		for i, e := range own {
+			if !slices.ContainsFunc(own[:i], e.within) && !slices.ContainsFunc(own[i+1:], func(o Extent) bool { return e.within(o) && !o.within(e) }) {
+				s.own = append(s.own, e.cells())
+			}
+		}
+		return err == nil
+	case r.puts[0].byTime:
+		return s.byTime()
+	}
+	return s.byQualifier()
+}
+
+// cells is the range of an extent.
+func (e Extent) cells() CellRange {
+	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
+	if e.Prefix {
+		r.Before = prefixEnd(e.Qualifier)
+	} else {
+		r.Before = append(bytes.Clone(e.Qualifier), 0)
+	}
+	return r
+}
+
+// within reports whether all cells of e are cells of o, whatever their times.
+func (e Extent) within(o Extent) bool {
+	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
+}
+
+// meets reports whether some cell can be in ranges of both.
+func (s *Slice) meets(o *Slice) bool {
+	return slices.ContainsFunc(s.own, func(a CellRange) bool {
+		return slices.ContainsFunc(o.own, func(b CellRange) bool { return a.meets(b) })
+	})
+}
+
+func (r CellRange) meets(o CellRange) bool {
+	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
+}
+
+// add adds the columns of a family that begin so; false where another's meet
+// them without being the same.
+func (s *Slice) add(family string, begin []byte) bool {
+	r := Extent{Family: family, Qualifier: begin, Prefix: true}.cells()
+	for i, o := range s.own {
+		if o.Family == family && bytes.Equal(s.begins[i], begin) {
+			return true
+		}
+		if o.meets(r) {
+			return false
+		}
+	}
+	s.own, s.begins = append(s.own, r), append(s.begins, begin)
+	return true
+}
+
+// byQualifier is compile of a rule whose items have columns of their own.
+func (s *Slice) byQualifier() bool {
+	for i, p := range s.r.puts {
+		begin, core, fixedTail, ok := s.split(p)
+		if !ok || p.byTime {
+			return false
+		}
+		if i == 0 {
+			s.core = core
+			s.width = (&template{parts: core}).width()
+		}
+		if !slices.EqualFunc(core, s.core, samePart) || !fixedTail && s.width == 0 || !s.add(p.family, begin) {
+			return false
+		}
+		if !s.l.sidecar {
+			continue
+		}
+		for _, form := range [2]string{"c/", "r/"} {
+			if (form == "c/" || s.l.tags) && !s.add(FamilyTypes, append([]byte(form+p.family+":"), begin...)) {
+				return false
+			}
+		}
+	}
+	if s.l.sidecar {
+		begin := []byte("i/" + s.r.name + "/")
+		if s.core[0].writesIdentity(s.r) && len(s.core) == 1 {
+			if !s.add(FamilyTypes, begin) {
+				return false
+			}
+		} else {
+			s.rest = append(s.rest, Extent{Family: FamilyTypes, Qualifier: begin, Prefix: true}.cells())
+		}
+	}
+	_, order := s.texts(KeyCondition{Hash: s.vars[slotHash]})
+	s.order = order
+	return order == SameOrder || order == ReversedOrder
+}
+
+// split takes the qualifier of a put apart: the beginning that the row key tells,
+// what tells the items apart, and whether nothing follows.
+func (s *Slice) split(p *put) (begin []byte, core []part, noTail, ok bool) {
+	parts := p.qual.parts
+	first, last := -1, -1
+	for i := range parts {
+		if q := &parts[i]; q.lit == nil && q.slot >= 0 && s.vars[q.slot].IsAbsent() {
+			if q.enc.derived {
+				return nil, nil, false, false
+			}
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 {
+		return nil, nil, false, false
+	}
+	begin, _, bad := p.qual.renderKnown(nil, s.vars, -1)
+	if bad != nil || slices.ContainsFunc(parts[:first], func(q part) bool { return q.lit == nil && q.slot < 0 }) {
+		return nil, nil, false, false
+	}
+	core = parts[first : last+1]
+	known := map[int]bool{}
+	for slot, v := range s.vars {
+		if !v.IsAbsent() {
+			known[slot] = true
+		}
+	}
+	for _, q := range core {
+		if q.lit == nil {
+			known[q.slot] = true
+		}
+	}
+	return begin, core, last+1 == len(parts), s.r.knowsKey(s.r.closure(known))
+}
+
+func samePart(a, b part) bool {
+	return bytes.Equal(a.lit, b.lit) && (a.lit == nil) == (b.lit == nil) && a.slot == b.slot && (a.lit != nil || a.enc.name == b.enc.name)
+}
+
+// writesIdentity reports whether the part is written as it is in the qualifiers of
+// the sidecar's cells i/.
+func (p *part) writesIdentity(r *rule) bool {
+	return len(r.identity) == 1 && p.slot == r.identity[0] && p.enc.in == attr.S && p.enc.order == sameOrder && p.enc.prefix == "" && r.typeOf(p.slot) == attr.S
+}
+
+// byTime is compile of a rule whose items are versions of the same columns.
+func (s *Slice) byTime() bool {
+	slot := s.r.puts[0].timeSlot
+	for _, p := range s.r.puts {
+		e, err := s.l.extent(s.r, p, s.vars, nil)
+		if err != nil || !p.byTime || p.timeSlot != slot || e.Prefix {
+			return false
+		}
+		s.own = append(s.own, e.cells())
+	}
+	if s.l.sidecar {
+		s.rest = append(s.rest, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + s.r.name + "/"), Prefix: true}.cells())
+		s.absences = len(s.r.versioned) > 0
+	}
+	x := s.candidate(KeyCondition{})
+	if _, ok := s.l.captureBounds(&x, slot); !ok {
+		return false
+	}
+	// The newest cells come first.
+	switch e := s.r.captures[slot-firstCapture].enc; {
+	case e.order == reversedOrder:
+		s.order = SameOrder
+	case e.order == sameOrder, timeFormats[e.name] != timeFormat{}:
+		s.order = ReversedOrder
+	default:
+		return false
+	}
+	return true
+}
+
+// candidate are the items that satisfy a condition.
+func (s *Slice) candidate(c KeyCondition) candidate {
+	x := candidate{r: s.r, vars: s.vars}
+	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {
+		x.text = s.r.sortTexts(c)
+	}
+	return x
+}
+
+// texts bounds the positions of the items that satisfy a condition, and says how
+// positions sort.
+func (s *Slice) texts(c KeyCondition) (interval, Order) {
+	x := s.candidate(c)
+	if len(s.core) == 1 {
+		return s.l.textBounds(&x, c, &s.core[0])
+	}
+	t := s.r.when[slotRange]
+	if t == nil || s.l.key.Range.Type != attr.S {
+		return interval{}, SortOrder
+	}
+	parts, prefix := t.parts, []byte(nil)
+	if parts[0].lit != nil {
+		parts, prefix = parts[1:], parts[0].lit
+	}
+	named := func(p part) part {
+		if p.lit == nil && p.slot >= firstCapture && s.r.captures[p.slot-firstCapture].enc.name != p.enc.name {
+			p.slot = slotNone // written otherwise than in the key
+		}
+		return p
+	}
+	if !slices.EqualFunc(parts, s.core, func(a, b part) bool { return samePart(named(a), named(b)) }) {
+		return interval{}, SortOrder
+	}
+	return x.text.within(prefix), SameOrder
+}
+
+// Hash is the partition key of the items.
+func (s *Slice) Hash() attr.Value { return s.vars[slotHash] }
+
+// Reversed reports whether positions ascend as sort keys descend.
+func (s *Slice) Reversed() bool { return s.order == ReversedOrder }
+
+// Single reports whether there is one item at most.
+func (s *Slice) Single() bool { return s.one }
+
+// Bounds returns positions from and before which the items are that satisfy a
+// condition, and perhaps some others; before nil has no bound. ok is false where
+// there can be none.
+func (s *Slice) Bounds(c KeyCondition) (from, before []byte, ok bool) {
+	if !attr.Equal(c.Hash, s.Hash()) {
+		return nil, nil, false
+	}
+	if s.one {
+		return nil, nil, s.r.keys == 1 || c.Matches(s.vars[slotRange])
+	}
+	x := s.candidate(c)
+	if s.r.keys == 2 && s.l.key.Range.Type == attr.S && x.text.empty() {
+		return nil, nil, false
+	}
+	if s.core != nil {
+		v, _ := s.texts(c)
+		if w := s.width; w > 0 && len(v.hi) > w {
+			v.hi = prefixEnd(v.hi[:w]) // what follows a text in a qualifier is not of its order
+		}
+		return v.lo, v.hi, !v.empty()
+	}
+	least, most := s.l.timeBounds(&x, s.r.puts[0].timeSlot)
+	if most != 0 {
+		from = timePosition(most - 1)
+	}
+	if least != 0 {
+		before = timePosition(least - 1)
+	}
+	return from, before, before == nil || bytes.Compare(from, before) < 0
+}
+
+// timePosition is the position of an item whose cells have a timestamp.
+func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, ^uint64(micros)) }
+
+// positionTime is the inverse.
+func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64(position)) }
+
+// Counted are the ranges of the cells of the items from one position and before
+// another (nil: to the end), in each of which they lie in their order.
+func (s *Slice) Counted(from, before []byte) []CellRange {
+	ranges := slices.Clone(s.own)
+	for i := range ranges {
+		r := &ranges[i]
+		switch {
+		case s.one:
+		case s.core == nil:
+			r.MinTime, r.MaxTime = timesBetween(from, before)
+		default:
+			r.From = append(bytes.Clone(s.begins[i]), from...)
+			if before != nil {
+				r.Before = append(bytes.Clone(s.begins[i]), before...)
+			}
+		}
+	}
+	return ranges
+}
+
+// timesBetween are the timestamps of the items from one position and before
+// another.
+func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
+	if from != nil {
+		maxMicros = positionTime(from) + 1
+	}
+	if before != nil {
+		minMicros = positionTime(before) + 1
+	}
+	return minMicros, maxMicros
+}
+
+// Uncounted are ranges of further cells of these items, and perhaps of others.
+func (s *Slice) Uncounted(from, before []byte) []CellRange {
+	if !s.absences {
+		return s.rest
+	}
+	marks := Extent{Family: FamilyTypes, Qualifier: []byte("a/"), Prefix: true}.cells()
+	marks.MinTime, marks.MaxTime = timesBetween(from, before)
+	return append(slices.Clone(s.rest), marks)
+}
+
+// At returns the position of the item of a counted cell; false for cells of
+// other ranges.
+func (s *Slice) At(c Cell) ([]byte, bool) {
+	if s.core == nil {
+		return timePosition(c.Timestamp), true
+	}
+	for i, begin := range s.begins {
+		text, ok := bytes.CutPrefix(c.Qualifier, begin)
+		if !ok || c.Family != s.own[i].Family {
+			continue
+		}
+		if s.width > 0 && len(text) > s.width {
+			text = text[:s.width]
+		}
+		return text, true
+	}
+	return nil, false
+}
+
+// Items returns the items of the slice that are in a part of its row, and whose
+// position is in [from, before), by sort key. Errors are those of Mapping.Items.
+func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
+	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: sidecarOf(row), items: map[string]*partial{}}
+	if err := d.run(); err != nil {
+		return nil, err
+	}
+	items := make([]attr.Item, 0, len(d.items))
+	for _, p := range d.items {
+		if at, ok := s.position(p.vars); ok && bytes.Compare(at, from) >= 0 && (before == nil || bytes.Compare(at, before) < 0) {
+			items = append(items, p.item)
+		}
+	}
+	sortByKey(s.l.key, items)
+	return items, nil
+}
+
+// position is that of the item with these variables.
+func (s *Slice) position(vars []attr.Value) ([]byte, bool) {
+	switch {
+	case s.one:
+		return nil, true
+	case s.core == nil:
+		millis, ok := integer(vars[s.r.puts[0].timeSlot])
+		return timePosition(millis * 1000), ok
+	}
+	text, bad := (&template{parts: s.core}).render(nil, vars, "")
+	return text, bad == nil
+}

@@ -1,0 +1,262 @@
+package layout
+
+import (
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// APIVersion is the version of the mapping file that this package reads.
+const APIVersion = "migration/v1"
+
+// Spec is a mapping file. Build one by hand or by Parse, write it by YAML.
+type Spec struct {
+	Source   Source
+	Target   Target
+	Fidelity string // FidelityTyped (default), FidelityIdiomatic, FidelityBlob
+	// DefaultTime is the timestamp of imported cells that have none of their
+	// own; zero means the time of the export.
+	DefaultTime time.Time
+	// UnknownAttribute is UnknownError (default) or UnknownSidecar.
+	UnknownAttribute string
+	// Collision is CollisionError (default) or CollisionQualifier.
+	Collision string
+	// Compat is "", or CompatGoogleUtility for the layout of another tool, which
+	// needs no rules.
+	Compat     string
+	AcceptLoss []AcceptedLoss
+	Rules      []Rule   // the first whose When matches takes the item
+	Patterns   []string // files or folders of access patterns, beside the file
+
+	// Descriptors are the serialized FileDescriptorSets that codec proto names,
+	// by file name.
+	Descriptors map[string][]byte
+
+	file string
+	pos  map[string]position // by path
+	// proven is the joiner that auto has come to, "" while it is open.
+	proven string
+	lint   ast.Node
+}
+
+// The fidelity profiles.
+const (
+	FidelityTyped     = "typed"     // values by the schema, exceptions in `_t`
+	FidelityIdiomatic = "idiomatic" // values by the schema, no sidecar
+	FidelityBlob      = "blob"      // one cell an item: its JSON
+)
+
+// What happens to an attribute that the schema does not name.
+const (
+	UnknownError   = "error"
+	UnknownSidecar = "sidecar" // kept, its type in `_t`
+)
+
+// What happens to a rule whose items could meet on one cell, since neither row
+// nor qualifier nor timestamp tells them apart.
+const (
+	CollisionError     = "error"
+	CollisionQualifier = "qualifier" // what tells them apart is added to the qualifier
+)
+
+// CompatGoogleUtility lays items out as Google's DynamoDB to Bigtable migration
+// utility does, losses included.
+const CompatGoogleUtility = "google-utility"
+
+// Source describes the DynamoDB table.
+type Source struct {
+	Table  string
+	Key    KeySchema
+	Schema map[string]Schema // type of each non-key attribute
+	TTL    *TTL              // nil: items do not expire
+	GSIs   []GSI
+}
+
+// TTL is the time to live of a table: the attribute that holds the second,
+// since 1970, in which an item expires.
+type TTL struct {
+	Attribute string
+	// Mode is TTLAttribute (default), TTLOneSecond, or shift(age) with a
+	// duration, `shift(720h)`.
+	Mode string
+}
+
+// The modes of a TTL.
+const (
+	// TTLAttribute keeps the attribute; whoever reads it deletes the item.
+	TTLAttribute = "attribute"
+	// TTLOneSecond makes the expiry the timestamp of all cells of the item, in
+	// families that garbage collection empties of what is a second old.
+	TTLOneSecond = "one-second"
+	// TTLShift, as shift(age), makes the expiry less an age the timestamp, in
+	// families that garbage collection empties of what is that old.
+	TTLShift = "shift"
+)
+
+// Schema is the type of an attribute, or of something inside of one.
+type Schema struct {
+	Type attr.Type
+	// Elem is the type of the elements of a list, or of the values of a map
+	// whose key is not in Keys; nil where nothing is said.
+	Elem *Schema
+	Keys map[string]Schema // of a map, by key
+}
+
+// GSI is a secondary index in a mapping file. The name stands for local
+// indexes too.
+type GSI struct {
+	Name string
+	Key  KeySchema
+	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
+	Projection string
+	Include    []string
+	As         string // IndexAsTable, IndexAsView or IndexAsNone
+	// Shard spreads the entries over ranges of rows; nil: it does not.
+	Shard *Shard
+	// Row names the attributes that the row key is made of, after the shard.
+	// Default: the index's key and the table's, without a hash key whose place
+	// the shard takes. An author who leaves out a key attribute of the table
+	// says that the others tell the entries apart.
+	Row []string
+	// Joiner puts them together: plain('#') by default where there is a shard,
+	// else oc. Under plain the first attribute alone may have the delimiter.
+	Joiner string
+	// Lag is how long a write takes to reach the index, at most: a door that keeps
+	// it lets reads of the index be as much behind. 0 leaves that to the door.
+	Lag time.Duration
+}
+
+// Shard says where an index entry's shard comes from.
+type Shard struct {
+	N int // shards
+	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute
+	// that is the shard's number itself.
+	By string
+}
+
+// The projections of a secondary index.
+const (
+	ProjectAll      = "ALL"
+	ProjectKeysOnly = "KEYS_ONLY"
+)
+
+// How a secondary index is laid out.
+const (
+	IndexAsTable = "table" // an own table, `<t>__<gsi>`
+	IndexAsView  = "view"  // a continuous materialized view, whose SQL Mapping.Views gives
+	IndexAsNone  = "none"  // not at all
+)
+
+// Target describes the Bigtable table.
+type Target struct {
+	Table    string
+	Families []Family
+	Joiner   string            // plain('#'), escaped('#'), oc, fixed, auto (default)
+	Names    map[string]string // attribute to the name its family has after the prefix
+	// SetPrefix and MapPrefix begin the names of the families of sets and
+	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
+	SetPrefix, MapPrefix string
+	// Shared is the family of the sets and maps of the schema that have no
+	// family of their own, under qualifiers that begin with the attribute's name
+	// and a zero byte; "" keeps them as one cell.
+	Shared string
+	// MaxFamilies is how many families sets and maps may have of their own; 0 is
+	// DefaultMaxFamilies.
+	MaxFamilies int
+}
+
+// DefaultMaxFamilies leaves room below the hundred families that a table should
+// have at most. https://cloud.google.com/bigtable/docs/schema-design
+const DefaultMaxFamilies = 90
+
+// NoPrefix as Target.SetPrefix or MapPrefix asks for bare attribute names.
+const NoPrefix = "-"
+
+// Family is a column family with its GC rule.
+type Family struct {
+	Name string
+	GC   GC
+}
+
+// GC is what a family's garbage collection removes: cells beyond Versions of
+// a column, and cells older than MaxAge; zero means no such rule. With both,
+// either is enough.
+type GC struct {
+	Versions int
+	MaxAge   time.Duration
+}
+
+// AcceptedLoss is a loss that the mapping's author agrees to.
+type AcceptedLoss struct {
+	Rule string // "" for all rules
+	What string // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
+	Why  string
+}
+
+// The losses that can be accepted.
+const (
+	LossTypes = "types" // a value whose type differs from the schema's comes back with the schema's
+	LossEmpty = "empty" // empty maps and lists vanish
+	// LossRetention: garbage collection removes cells that hold items, since a
+	// column gets more of them than its family's versions, or they are older
+	// than its maxAge. Without it, verification counts such cells as differences.
+	LossRetention = "retention"
+	// LossAbsent: a read of the newest cell of each column shows a value of an
+	// older version where the newest has none, since there is no sidecar to
+	// say so. Items come back all the same.
+	LossAbsent = "absent"
+	// LossPrecision: codec f64be rounds numbers that it does not hold exactly.
+	LossPrecision = "precision"
+	// LossNull: codec omit gives a NULL no cell, so that the attribute is absent.
+	LossNull = "null"
+)
+
+var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull}
+
+// Rule sends items to rows and cells.
+type Rule struct {
+	Name string
+	// When is the templates that the key attributes must match.
+	When map[string]string
+	Same []string // `same` in `when`: key attributes that must be equal
+	Row  []string // row key segments
+	Put  []Put
+	// Latest is the start of the sort key of copies of the highest version, as
+	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
+	// they come back as copies of it.
+	Latest string
+	// Tag makes the rule write `_t:r/<cell>`, for rules that share a column.
+	Tag bool
+}
+
+// Put places an attribute.
+type Put struct {
+	// Attr is the attribute's name; "*" stands for all others; Presence for
+	// a cell without attribute that says that the item is there.
+	Attr  string
+	Cell  string // family:qualifier template
+	Codec string // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(file, message)
+	Time  PutTime
+	// Order is which element of a list is its newest cell: OrderAppend
+	// (default) the last, OrderNewestFirst the first.
+	Order string
+}
+
+// The orders of a list's cells.
+const (
+	OrderAppend      = "append"
+	OrderNewestFirst = "newest-first"
+)
+
+// Presence is the Put.Attr of a cell that stands for the item itself (`attr:
+// null` in YAML).
+const Presence = ""
+
+// PutTime says where a cell's timestamp comes from; zero is the default time.
+type PutTime struct {
+	Capture string // name of a capture that is a time
+	Attr    string // name of an attribute, which is then not stored
+	As      string // iso(s), iso(ms), epoch(s), epoch(ms): the text of Attr
+}

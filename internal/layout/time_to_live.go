@@ -1,0 +1,162 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+const ttlModes = "attribute, one-second or shift(720h)"
+
+// neverMicros is the timestamp of the cells of an item that does not expire,
+// where others have their expiry: 9999-12-31T23:59:59Z.
+const neverMicros = 253402300799 * 1e6
+
+// maxOverdue: an item whose expiry is longer ago does not expire.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
+const maxOverdue = 5 * 365 * 24 * time.Hour
+
+// timeToLive lets garbage collection delete the items that expire: the expiry
+// is the timestamp of their cells.
+type timeToLive struct {
+	name  string
+	shift int64 // the timestamp is so much before the expiry, in microseconds
+	age   int64 // of the cells that are collected
+}
+
+// timeToLive compiles source.ttl; nil where the attribute is kept as it is.
+func (c *compiler) timeToLive() *timeToLive {
+	ttl := c.spec.Source.TTL
+	if ttl == nil {
+		return nil
+	}
+	const path = "source.ttl"
+	if ttl.Attribute == "" {
+		c.fail(path+".attribute", CodeSyntax, "no attribute", "the attribute that holds the expiry")
+	}
+	if s, ok := c.l.schema[ttl.Attribute]; ok && s.Type != attr.N {
+		c.fail(path+".attribute", CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
+	}
+	var age, shift time.Duration
+	arg, shifts := strings.CutPrefix(ttl.Mode, TTLShift+"(")
+	switch {
+	case ttl.Mode == "" || ttl.Mode == TTLAttribute:
+		return nil
+	case ttl.Mode == TTLOneSecond:
+		age = time.Second
+	case shifts && strings.HasSuffix(arg, ")"):
+		var err error
+		if age, err = time.ParseDuration(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
+			c.fail(path+".mode", CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
+		}
+		shift = age
+	default:
+		c.fail(path+".mode", CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
+	}
+	if c.l.key.isKey(ttl.Attribute) {
+		c.fail(path+".attribute", CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
+	}
+	for _, f := range c.l.families {
+		if f.GC.MaxAge != age || f.GC.Versions > 1 {
+			c.fail(joinPath("target.families", f.Name), CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
+		}
+	}
+	for i, g := range c.spec.Source.GSIs {
+		if g.As == IndexAsTable {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), CodeFamily, "the index entries would outlive the items that ttl "+ttl.Mode+" deletes", "as: view or none, or ttl mode attribute")
+		}
+	}
+	return &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds()}
+}
+
+// checkRule refuses a rule whose cells have times of their own.
+func (t *timeToLive) checkRule(c *compiler, r *rule) {
+	for _, p := range r.puts {
+		if p.timeSlot != slotNone || p.timeAttr != "" {
+			c.fail(p.path+".ts", CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
+		}
+	}
+	if r.byAttr[t.name] != nil {
+		c.fail(r.byAttr[t.name].path+".attr", CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
+	}
+}
+
+// timestamp is that of an item's cells, in microseconds. told says that it
+// tells the attribute, or that there is none: what else the attribute holds, a
+// time long past or no time at all, does not let the item expire.
+func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
+	v := item[t.name]
+	seconds, ok := integer(v)
+	if v.IsAbsent() || !ok || seconds >= neverMicros/1e6 || seconds < 0 || seconds*1e6 < t.shift || seconds*1e6 < importMicros-maxOverdue.Microseconds() {
+		return neverMicros, v.IsAbsent()
+	}
+	return seconds*1e6 - t.shift, true
+}
+
+// attribute is the inverse of timestamp; false where it tells nothing.
+func (t *timeToLive) attribute(micros int64) (attr.Value, bool) {
+	micros += t.shift
+	return attr.Int(micros / 1e6), micros-t.shift != neverMicros && micros%1e6 == 0
+}
+
+// expiry takes the expiry of an item from the timestamp of one of its cells.
+func (d *decoder) expiry(p *partial, micros int64) {
+	if t := d.l.ttl; t != nil {
+		if v, ok := t.attribute(micros); ok {
+			p.item[t.name] = v
+		}
+	}
+}
+
+// TTL returns the time to live that the mapping file declares, its mode not
+// empty; nil without one.
+func (m *Mapping) TTL() *TTL {
+	if m.spec == nil || m.spec.Source.TTL == nil {
+		return nil
+	}
+	return &TTL{Attribute: m.spec.Source.TTL.Attribute, Mode: cmp.Or(m.spec.Source.TTL.Mode, TTLAttribute)}
+}
+
+// Live returns the row without the cells of items that have expired and that
+// garbage collection, which takes its time, has left. Where the mapping does
+// not let garbage collection delete items it is the row itself.
+func (m *Mapping) Live(row Row, nowMicros int64) Row {
+	l, ok := m.layout.(*rules)
+	if !ok || l.ttl == nil {
+		return row
+	}
+	expired := func(c Cell) bool { return c.Family != FamilyState && c.Timestamp <= nowMicros-l.ttl.age }
+	if slices.ContainsFunc(row.Cells, expired) {
+		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), expired)
+	}
+	return row
+}
+
+// timedOut keeps the attribute that the timestamps do not tell.
+func (p *placer) timedOut(told bool) *Error {
+	t := p.l.ttl
+	if told {
+		return nil
+	}
+	if !p.l.sidecar {
+		return p.l.fault(CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
+	}
+	p.extras[t.name] = p.item[t.name]
+	return nil
+}
+
+// without returns the schema without the attribute that is the timestamp.
+func (t *timeToLive) without(schema map[string]Schema) map[string]Schema {
+	if _, ok := schema[t.name]; !ok {
+		return schema
+	}
+	schema = maps.Clone(schema)
+	delete(schema, t.name)
+	return schema
+}

@@ -1,0 +1,174 @@
+package layout
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// isCopy reports whether the variables are those of a copy of the highest
+// version.
+func (r *rule) isCopy(vars []attr.Value) bool {
+	return r.latest && vars[r.version].Type == attr.N && vars[r.version].Str == "0"
+}
+
+// family appends what the versions of one item have in common, and no other
+// item of the rule has.
+func (r *rule) family(dst []byte, vars []attr.Value) []byte {
+	for slot, v := range vars {
+		if slot == r.version || slot < firstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].uses(r.version)) {
+			continue
+		}
+		dst = append(binary.AppendUvarint(dst, uint64(len(v.Str))), v.Str...)
+	}
+	return dst
+}
+
+// number is which version the variables are of.
+func (r *rule) number(vars []attr.Value) int64 {
+	n, _ := integer(vars[r.version])
+	return n
+}
+
+// renumbered are the variables of another version, with its key; nil where the
+// rule takes no such version.
+func (l *rules) renumbered(r *rule, vars []attr.Value, version int64) ([]attr.Value, attr.Item) {
+	vars = slices.Clone(vars)
+	vars[r.version] = attr.Int(version)
+	for slot := range r.keys {
+		if r.when[slot] != nil && r.when[slot].uses(r.version) {
+			vars[slot] = attr.Value{}
+		}
+	}
+	if !r.derive(vars) {
+		return nil, nil
+	}
+	key, ok := l.keyItem(r, vars)
+	if !ok {
+		return nil, nil
+	}
+	return vars, key
+}
+
+// copies adds the copies of the highest versions.
+func (d *decoder) copies() {
+	if !d.r.latest {
+		return
+	}
+	highest := map[string]*partial{}
+	for _, p := range d.items {
+		id := string(d.r.family(nil, p.vars))
+		if top := highest[id]; top == nil || d.r.number(p.vars) > d.r.number(top.vars) {
+			highest[id] = p
+		}
+	}
+	for _, p := range highest {
+		vars, key := d.l.renumbered(d.r, p.vars, 0)
+		if key == nil {
+			continue
+		}
+		item := maps.Clone(p.item)
+		maps.Copy(item, key)
+		d.items[string(attr.AppendItemJSON(nil, key))] = &partial{item: item, vars: vars}
+	}
+}
+
+// VersionProof finds out, over a stream of items, whether every copy of a
+// highest version is one, and every item with versions has one: what is not
+// stored could not come back otherwise. It holds some hundred bytes for each
+// item with versions.
+type VersionProof struct {
+	l     *rules
+	items map[[16]byte]*versions
+}
+
+// versions is what is known of the versions of one item.
+type versions struct {
+	rule    *rule
+	key     attr.Item // of one of them, of the copy where there is one
+	highest int64
+	newest  [16]byte // digest of the highest version
+	copied  [16]byte // digest of the copy
+	copies  bool
+}
+
+// ProveVersions begins a proof; nil where no rule has copies (Rule.Latest).
+func (m *Mapping) ProveVersions() *VersionProof {
+	l, ok := m.layout.(*rules)
+	if !ok || !slices.ContainsFunc(l.rules, func(r *rule) bool { return r.latest }) {
+		return nil
+	}
+	return &VersionProof{l: l, items: map[[16]byte]*versions{}}
+}
+
+// Add looks at one item. Errors are *Error: no rule matches.
+func (p *VersionProof) Add(item attr.Item) error {
+	r, vars, bad := p.l.bind(item)
+	if bad != nil {
+		return bad
+	}
+	if !r.latest {
+		return nil
+	}
+	id := digest(r.family([]byte(r.name+"\x00"), vars))
+	v := p.items[id]
+	if v == nil {
+		v = &versions{rule: r, key: p.l.key.keyOf(item)}
+		p.items[id] = v
+	}
+	content := maps.Clone(item)
+	for _, a := range p.l.key.attrs() {
+		delete(content, a.Name)
+	}
+	sum := digest(attr.AppendItemJSON(nil, content))
+	if n := r.number(vars); n == 0 {
+		v.copies, v.copied, v.key = true, sum, p.l.key.keyOf(item)
+	} else if n > v.highest {
+		v.highest, v.newest = n, sum
+	}
+	return nil
+}
+
+func digest(b []byte) [16]byte {
+	sum := sha256.Sum256(b)
+	return [16]byte(sum[:16])
+}
+
+// Finish returns the first fault in the order of keys, or nil. It is an *Error:
+// E-VERSION.
+func (p *VersionProof) Finish() error {
+	var first *Error
+	for _, v := range p.items {
+		what := ""
+		switch {
+		case v.highest == 0:
+			what = "it is a copy of the highest version, and there is no version"
+		case !v.copies:
+			what = "its versions have no copy of the highest"
+		case v.copied != v.newest:
+			what = "it is not a copy of version " + attr.Int(v.highest).Str
+		default:
+			continue
+		}
+		e := p.l.fault(CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest leaves it out")
+		if first == nil || compareKeys(p.l.key, e.Key, first.Key) < 0 {
+			first = e
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
+}
+
+func compareKeys(key KeySchema, a, b attr.Item) int {
+	var c [2]int
+	for i, k := range key.attrs() {
+		c[i], _ = attr.Compare(a[k.Name], b[k.Name])
+	}
+	return cmp.Or(c[0], c[1])
+}

@@ -1,0 +1,147 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// View is a continuous materialized view that serves as an asynchronous
+// secondary index: the query to create it with. Bigtable keeps it up to date;
+// nothing writes to it.
+type View struct {
+	Name  string // id of the view, `<table>__<index>`
+	Index string
+	SQL   string
+}
+
+// sourceKeyColumn is the column of a view that holds the row key of the table.
+const sourceKeyColumn = "_source_key"
+
+// Views are the indexes that the mapping file declares `as: view`, in its order.
+func (m *Mapping) Views() []View { return m.views }
+
+// view writes the query of an index. Its rules are those of continuous
+// materialized views: ordered by columns of the query, ascending, the unmodified
+// row key among them.
+// https://docs.cloud.google.com/bigtable/docs/continuous-materialized-view-queries
+func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
+	var selected, present, order []string
+	taken := map[string]bool{}
+	add := func(name, expr string) {
+		taken[name] = true
+		selected = append(selected, "  "+expr+" AS "+quoteName(name))
+	}
+	for _, a := range key.attrs() {
+		expr := c.viewColumn(l, a.Name, path)
+		if c.err == nil && !c.sortsByValue(l, a) {
+			c.fail(path, CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
+		}
+		add(a.Name, expr)
+		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
+		for _, mark := range l.markColumns(a.Name) { // of another type, the item is not in the index
+			present = append(present, FamilyTypes+"["+quoteText(mark)+"] IS NULL")
+		}
+	}
+	add(sourceKeyColumn, "_key")
+	order = append(order, quoteName(sourceKeyColumn))
+	names := g.Include
+	if g.Projection == ProjectAll {
+		names = slices.Sorted(maps.Keys(l.schema))
+	}
+	for _, name := range names {
+		if !taken[name] && !l.key.isKey(name) { // the row key tells those
+			add(name, c.viewColumn(l, name, path))
+		}
+	}
+	return View{
+		Name: c.spec.Target.Table + "__" + g.Name, Index: g.Name,
+		SQL: "SELECT\n" + strings.Join(selected, ",\n") + "\nFROM " + quoteName(c.spec.Target.Table) +
+			"\nWHERE " + strings.Join(present, " AND ") + "\nORDER BY " + strings.Join(order, ", ") + "\n",
+	}
+}
+
+// viewColumn is the expression for an attribute: the one column that has it.
+func (c *compiler) viewColumn(l *rules, name, path string) string {
+	expr := ""
+	for _, r := range l.rules {
+		p := l.putOf(r, name)
+		if p == nil {
+			continue
+		}
+		special := ""
+		if p.star {
+			special = name
+		}
+		single := !p.byTime && !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
+			(l.schema[name].Type != attr.L || !r.listCells(p))
+		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
+		column := p.family + "[" + quoteText(string(qual)) + "]"
+		if !single || bad != nil || expr != "" && expr != column {
+			c.fail(path, CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
+			return ""
+		}
+		expr = column
+	}
+	if expr == "" {
+		c.fail(path, CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
+	}
+	return expr
+}
+
+// markColumns are the columns of the sidecar that say that an attribute, which
+// has one column, is of another type than the schema's; nil without a sidecar.
+func (l *rules) markColumns(name string) []string {
+	if !l.sidecar {
+		return nil
+	}
+	var marks []string
+	for _, r := range l.rules {
+		p := l.putOf(r, name)
+		if p == nil {
+			continue
+		}
+		mark := "a/" + name
+		if !r.exclusive {
+			qual, _ := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), name)
+			mark = "c/" + p.family + ":" + string(qual)
+		}
+		if !slices.Contains(marks, mark) {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
+}
+
+// sortsByValue reports whether the cells of an attribute sort as its values do.
+func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
+	sorted := map[attr.Type][]codecKind{
+		attr.S: {codecByType, codecString, codecText}, attr.N: {codecOrdered}, attr.B: {codecByType, codecBinary},
+	}
+	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
+		p := l.putOf(r, a.Name)
+		return p != nil && !slices.Contains(sorted[a.Type], p.codec.kind)
+	})
+}
+
+// putOf is the put that takes an attribute under a rule, or nil.
+func (l *rules) putOf(r *rule, name string) *put {
+	if l.key.isKey(name) || r.timeAttrs[name] {
+		return nil
+	}
+	if p := r.byAttr[name]; p != nil {
+		return p
+	}
+	return r.star
+}
+
+func quoteName(name string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+}
+
+func quoteText(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`).Replace(text) + "'"
+}
