@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/fixtures/lint"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
 type lintCommand struct {

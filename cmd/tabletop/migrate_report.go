@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/fixtures/lint"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
 // reportFlags say where a report goes besides the terminal.
