@@ -29,7 +29,7 @@ import (
 // fails t at once, with the fixtures that are below it.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
-	at, err := fixtures.FixtureClock(os.DirFS(dir))
+	at, err := fixtures.Clock(os.DirFS(dir))
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}

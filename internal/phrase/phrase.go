@@ -3,6 +3,7 @@ package phrase
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Clip shortens a text to what a line of a report quotes.
@@ -40,4 +41,26 @@ func Counted(n int64, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Fault is what is wrong in a file, with its cause: "FILE:LINE:COLUMN: detail: cause";
+// what is not known ("", 0, nil) is left out.
+func Fault(file string, line, column int, detail string, cause error) string {
+	var b strings.Builder
+	b.WriteString(file)
+	if line > 0 {
+		fmt.Fprintf(&b, ":%d", line)
+	}
+	if column > 0 {
+		fmt.Fprintf(&b, ":%d", column)
+	}
+	if file != "" {
+		b.WriteString(": ")
+	}
+	b.WriteString(detail)
+	if cause != nil {
+		b.WriteString(": ")
+		b.WriteString(cause.Error())
+	}
+	return b.String()
 }
