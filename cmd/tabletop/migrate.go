@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 // inputFlags say what is read.
@@ -79,7 +79,7 @@ type csvFlags struct {
 }
 
 // open reads the mappings and recognizes the source.
-func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, error) {
+func (f *inputFlags) open(m mappingFlags) (*migrate.Source, []*layout.Mapping, error) {
 	var mappings []*layout.Mapping
 	var err error
 	if !m.auto() {
@@ -90,9 +90,9 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, 
 			return nil, nil, err
 		}
 	}
-	o := fixtures.SourceOptions{
+	o := migrate.SourceOptions{
 		Key: f.Key, Table: f.Table, TableSchemaFile: f.TableSchema,
-		CSV: fixtures.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
+		CSV: migrate.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
 	}
 	if f.TableSchema != "" {
 		if o.TableSchema, err = os.ReadFile(f.TableSchema); err != nil {
@@ -100,7 +100,7 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, 
 		}
 	}
 	if isFixture(f.Source) {
-		src, own, err := fixtures.OpenFixture(os.DirFS(f.Source), o)
+		src, own, err := migrate.OpenFixture(os.DirFS(f.Source), o)
 		if err != nil {
 			return nil, nil, asInputError(inFixture(f.Source, err))
 		}
@@ -109,7 +109,7 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, 
 		}
 		return src, mappings, nil
 	}
-	src, err := fixtures.Open(f.Source, o)
+	src, err := migrate.Open(f.Source, o)
 	if err != nil {
 		return nil, nil, asInputError(err)
 	}
@@ -136,7 +136,7 @@ func isFixture(dir string) bool {
 
 // inFixture names the files of a fixture folder as they are from here.
 func inFixture(dir string, err error) error {
-	if input, ok := errors.AsType[*fixtures.InputError](err); ok {
+	if input, ok := errors.AsType[*migrate.InputError](err); ok {
 		named := *input
 		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
 		return &named
@@ -149,7 +149,7 @@ func asInputError(err error) error {
 	if err == nil {
 		return nil
 	}
-	_, input := errors.AsType[*fixtures.InputError](err)
+	_, input := errors.AsType[*migrate.InputError](err)
 	_, spec := errors.AsType[*layout.SpecError](err)
 	_, layout := errors.AsType[*layout.Error](err)
 	if input || spec || layout {
@@ -167,13 +167,13 @@ const (
 
 // options are the options of all commands that work on a source: the clocks
 // of this machine, and its memory.
-func options(mappings []*layout.Mapping) fixtures.Options {
+func options(mappings []*layout.Mapping) migrate.Options {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
 		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often
 	}
 	start := time.Now()
-	return fixtures.Options{
+	return migrate.Options{
 		Mappings: mappings, Now: time.Now, Sleep: sleep,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type diffCommand struct {
@@ -62,7 +62,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		}
 		m = mappings[0]
 	}
-	var sides [2]fixtures.Side
+	var sides [2]migrate.Side
 	for i, text := range c.Sides {
 		side, done, err := c.side(ctx, text, m)
 		if err != nil {
@@ -74,7 +74,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 	o := options(nil)
 	o.MaxDifferences = c.MaxDiffs
 	done := p.showProgress(&o)
-	r, err := fixtures.Diff(ctx, sides[0], sides[1], o)
+	r, err := migrate.Diff(ctx, sides[0], sides[1], o)
 	done()
 	if err != nil {
 		return asInputError(err)
@@ -83,8 +83,8 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // side opens one side.
-func (c *diffCommand) side(ctx context.Context, text string, m *layout.Mapping) (fixtures.Side, func() error, error) {
-	side := fixtures.Side{Name: text, Mapping: m}
+func (c *diffCommand) side(ctx context.Context, text string, m *layout.Mapping) (migrate.Side, func() error, error) {
+	side := migrate.Side{Name: text, Mapping: m}
 	where, table, found := bigtableSide(text)
 	switch {
 	case found && table == "" && m == nil:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
@@ -47,12 +47,12 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	return c.finish(p, r)
 }
 
-func (c *lintCommand) judge(ctx context.Context, o fixtures.Options) (*fixtures.Report, error) {
+func (c *lintCommand) judge(ctx context.Context, o migrate.Options) (*migrate.Report, error) {
 	if isFixture(c.Source) {
 		if err := c.ownFixture(); err != nil {
 			return nil, err
 		}
-		r, err := fixtures.Lint(ctx, os.DirFS(c.Source), o)
+		r, err := migrate.Lint(ctx, os.DirFS(c.Source), o)
 		return r, inFixture(c.Source, err)
 	}
 	src, mappings, err := c.open(c.mappingFlags)
@@ -60,5 +60,5 @@ func (c *lintCommand) judge(ctx context.Context, o fixtures.Options) (*fixtures.
 		return nil, err
 	}
 	o.Mappings = mappings
-	return fixtures.LintSource(ctx, src, o)
+	return migrate.LintSource(ctx, src, o)
 }

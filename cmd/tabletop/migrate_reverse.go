@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type reverseCommand struct {
@@ -58,7 +58,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*layout.Mapping) (err error) {
-	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
+	o := migrate.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {
@@ -66,7 +66,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	}
 	o.Project, o.Instance = t.project, t.instance
 	if len(mappings) == 0 {
-		if mappings, err = fixtures.StoredMappings(ctx, t.conn, o.Options); err != nil {
+		if mappings, err = migrate.StoredMappings(ctx, t.conn, o.Options); err != nil {
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {
@@ -81,7 +81,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	}
 	for _, m := range mappings {
 		done := p.showProgress(&o.Options)
-		r, err := fixtures.Reverse(ctx, t.conn, m, c.Output, o)
+		r, err := migrate.Reverse(ctx, t.conn, m, c.Output, o)
 		done()
 		if err != nil {
 			return asInputError(err)

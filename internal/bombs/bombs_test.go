@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -333,7 +333,7 @@ func TestExports(t *testing.T) {
 				if strings.Contains(name, "CSV") {
 					file = "in.csv"
 				}
-				src, err := fixtures.OpenFS(fstest.MapFS{file: {Data: data}}, file, fixtures.SourceOptions{})
+				src, err := migrate.OpenFS(fstest.MapFS{file: {Data: data}}, file, migrate.SourceOptions{})
 				if err == nil {
 					for _, err = range src.Tables[0].Entries() {
 						if err != nil {
@@ -341,7 +341,7 @@ func TestExports(t *testing.T) {
 						}
 					}
 				}
-				var input *fixtures.InputError
+				var input *migrate.InputError
 				if !errors.As(err, &input) {
 					t.Errorf("got %v, want an InputError", err)
 				}

@@ -1,0 +1,356 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/race"
+)
+
+// The time of the export that exported builds.
+var fullExportTime = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
+
+// addIncremental adds an incremental export of the given lines, its data in the
+// shared folder.
+func addIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...string) {
+	dir := path.Join(path.Dir(exportDir), id)
+	data := pack([]byte(strings.Join(lines, "\n") + "\n"))
+	if len(lines) == 0 {
+		data = pack(nil)
+	}
+	name := path.Join(path.Dir(exportDir), "data", id+"-0.json.gz")
+	fsys[name] = &fstest.MapFile{Data: data}
+	put := func(file, text string) {
+		fsys[path.Join(dir, file)] = &fstest.MapFile{Data: []byte(text)}
+		fsys[path.Join(dir, strings.TrimSuffix(file, ".json")+".checksum")] = &fstest.MapFile{Data: []byte(sum64([]byte(text)))}
+	}
+	put("manifest-files.json", fmt.Sprintf(`{"itemCount":%d,"md5Checksum":"%s","dataFileS3Key":"%s"}`+"\n", len(lines), sum64(data), strings.TrimPrefix(name, "bucket/")))
+	put("manifest-summary.json", fmt.Sprintf(`{"version":"2023-08-01","tableArn":"arn:aws:dynamodb:eu-central-1:123456789012:table/T",
+		"exportFromTime":"%s","exportToTime":"%s","manifestFilesS3Key":"pre/AWSDynamoDB/%s/manifest-files.json","itemCount":%d,
+		"outputFormat":"DYNAMODB_JSON","outputView":"NEW_AND_OLD_IMAGES","exportType":"INCREMENTAL_EXPORT"}`, stamp(from), stamp(to), id, len(lines)))
+}
+
+// changeLine is one line of an incremental export; an image of "" is left out.
+func changeLine(written time.Time, keys, old, new string) string {
+	line := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%s`, written.UnixMicro(), keys)
+	if old != "" {
+		line += `,"OldImage":` + old
+	}
+	if new != "" {
+		line += `,"NewImage":` + new
+	}
+	return line + "}"
+}
+
+func idKey(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
+
+func idItem(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
+
+func TestOpen_IncrementalExport(t *testing.T) {
+	t.Parallel()
+	t1, t2 := fullExportTime.Add(time.Hour), fullExportTime.Add(2*time.Hour)
+	fsys := newExport() // a 1, b 2, c 3
+	addIncremental(fsys, "02", t1, t2, changeLine(t1.Add(1), idKey("d"), idItem("d", 4), idItem("d", 5)), changeLine(t2, idKey("c"), idItem("c", 3), ""))
+	addIncremental(fsys, "01", fullExportTime, t1,
+		changeLine(t1.Add(-1), idKey("b"), idItem("b", 2), idItem("b", 20)), changeLine(t1.Add(-2), idKey("d"), "", idItem("d", 4)),
+		changeLine(t1.Add(-3), idKey("e"), "", "")) // came and went
+	want := idItem("a", 1) + "\n" + idItem("b", 20) + "\n" + idItem("d", 5) + "\n"
+	src, err := OpenFS(fsys, "bucket", SourceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if src.Format != "s3-incremental-export" || !src.Tables[0].ExportTime.Equal(t2) {
+		t.Errorf("format %s of %s, want s3-incremental-export of %s", src.Format, src.Tables[0].ExportTime, t2)
+	}
+	if got := readAllItems(t, fsys, "bucket", SourceOptions{Key: "id"}); got != want {
+		t.Errorf("items:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestOpen_DamagedIncrementalExport(t *testing.T) {
+	t.Parallel()
+	t0, t1, t2 := fullExportTime, fullExportTime.Add(time.Hour), fullExportTime.Add(2*time.Hour)
+	for _, c := range []struct {
+		name   string
+		add    func(fsys fstest.MapFS)
+		damage Damage
+		text   string
+	}{
+		{"a gap behind the full export", func(f fstest.MapFS) { addIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export is of"},
+		{"a gap between two", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1)
+			addIncremental(f, "02", t1.Add(1e6), t2)
+		}, ReplayGap, "AWSDynamoDB/02: the incremental export is of"},
+		{"an overlap", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1)
+			addIncremental(f, "02", t0, t2)
+		}, ReplayOrder, "it can only follow what ends where it begins"},
+		{"before the full export", func(f fstest.MapFS) { addIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it can only follow"},
+		{"no full export", func(f fstest.MapFS) {
+			for name := range f {
+				if strings.HasPrefix(name, exportDir) {
+					delete(f, name)
+				}
+			}
+			addIncremental(f, "01", t0, t1)
+		}, ReplayGap, "holds changes alone"},
+		{"written at another time", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, changeLine(t2, idKey("d"), "", idItem("d", 1))) }, ReplayOrder, "was written at"},
+		{"another old image than the full export's", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 7), ""))
+		}, ReplayOrder, "the full export, at"},
+		{"an old image of an item that is not there", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("z"), idItem("z", 7), ""))
+		}, ReplayOrder, "the full export has no such item"},
+		{"another old image than the change before left", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 2), idItem("b", 3)))
+			addIncremental(f, "02", t1, t2, changeLine(t2, idKey("b"), idItem("b", 2), ""))
+		}, ReplayOrder, "the change before it, at"},
+		{"keys of other attributes", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", idItem("d", 1)),
+				changeLine(t1, `{"QQ":{"S":"c"}}`, "", ""), changeLine(t1, `{"QQ":{"S":"d"}}`, "", ""))
+		}, ReplayOrder, `01-0.json.gz:2: the Keys of the change are "QQ" (S), those of the change at bucket/pre/AWSDynamoDB/data/01-0.json.gz:1 are "id" (S)`},
+		{"keys of one attribute more", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", ""))
+			addIncremental(f, "02", t1, t2, changeLine(t2, `{"id":{"S":"d"},"r":{"N":"1"}}`, "", ""))
+		}, ReplayOrder, `02-0.json.gz:1: the Keys of the change are "id" (S) and "r" (N)`},
+		{"keys of another type", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", ""), changeLine(t1, `{"id":{"N":"1"}}`, "", ""))
+		}, ReplayOrder, `the Keys of the change are "id" (N)`},
+		{"an item changed twice in one export", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 2), idItem("b", 3)), changeLine(t1, idKey("b"), idItem("b", 3), idItem("b", 4)))
+		}, ReplayOrder, `01-0.json.gz:2: item {"id":{"S":"b"}} is changed here and at`},
+		{"no keys", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"NewImage":{"id":{"S":"a"}}}`)
+		}, NotAnItem, "the change has no Keys"},
+		{"no time", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
+		{"an image of another key", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), "", idItem("c", 2)))
+		}, ValueInvalid, `attribute "id" of an image is not that of Keys`},
+		{"half a line", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, `{"Keys":{"id"`) }, NotJSON, "01-0.json.gz:1: not JSON"},
+		{"an unlisted file in the shared folder", func(f fstest.MapFS) {
+			addIncremental(f, "01", t0, t1)
+			f[path.Join(path.Dir(exportDir), "data/zz.json.gz")] = &fstest.MapFile{Data: pack(nil)}
+		}, DataFileExtra, "AWSDynamoDB/data/zz.json.gz"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fsys := newExport()
+			c.add(fsys)
+			_, err := drain(fsys, "bucket", SourceOptions{Key: "id"})
+			wantDamage(t, err, c.damage, c.text)
+		})
+	}
+}
+
+// What is held of the changes stays within its bound, whatever they would take as
+// items. The test is not parallel: bytes are counted in the whole process.
+func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector takes memory too")
+	}
+	t1 := fullExportTime.Add(time.Hour)
+	for _, elems := range []int{0, 40} {
+		var lines []string
+		list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, elems), ",")
+		for i := range 12_000 {
+			lines = append(lines, changeLine(t1, idKey(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
+		}
+		fsys := newExport()
+		addIncremental(fsys, "01", fullExportTime, t1, lines...)
+		r := replayOfOne(t, fsys)
+		r.maxBytes = 2 << 20
+		heap := func() int {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		before, most, n := heap(), 0, 0
+		r.entries(func(_ Entry, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n%500 == 1 {
+				most = max(most, heap()-before)
+			}
+			return true
+		})
+		if n != len(lines)+3 {
+			t.Errorf("%d items, want %d", n, len(lines)+3)
+		}
+		if bound := r.maxBytes * 5 / 4; most > bound { // the parts are not of one size, and a file is being read
+			t.Errorf("lists of %d: %d bytes are held in %d parts, want at most %d", elems, most, r.parts, bound)
+		}
+		runtime.KeepAlive(fsys)
+	}
+}
+
+// TestReplay_Property: a table changes at random; what its full export and its
+// incremental exports give is what a full export at the end gives, however many
+// passes it takes.
+func TestReplay_Property(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		state := map[string]int{}
+		id := rapid.StringMatching(`[a-f]`)
+		for range rapid.IntRange(1, 6).Draw(t, "items") {
+			state[id.Draw(t, "id")] = rapid.IntRange(0, 9).Draw(t, "n")
+		}
+		items := func() []string {
+			var lines []string
+			for id, n := range state {
+				lines = append(lines, idItem(id, n))
+			}
+			slices.Sort(lines)
+			return lines
+		}
+		var wrapped []string
+		for _, line := range items() {
+			wrapped = append(wrapped, `{"Item":`+line+`}`)
+		}
+		fsys := exported(wrapped)
+		from := fullExportTime
+		for export := range rapid.IntRange(1, 3).Draw(t, "exports") {
+			to := from.Add(time.Hour)
+			before := map[string]string{}
+			for range rapid.IntRange(0, 5).Draw(t, "changes") {
+				id := id.Draw(t, "id")
+				old := ""
+				if n, ok := state[id]; ok {
+					old = idItem(id, n)
+				}
+				if _, ok := before[id]; !ok {
+					before[id] = old
+				}
+				if n := rapid.IntRange(-3, 9).Draw(t, "n"); n < 0 {
+					delete(state, id)
+				} else {
+					state[id] = n
+				}
+			}
+			var lines []string
+			for id, old := range before {
+				now := ""
+				if n, ok := state[id]; ok {
+					now = idItem(id, n)
+				}
+				lines = append(lines, changeLine(to, idKey(id), old, now))
+			}
+			slices.Sort(lines)
+			addIncremental(fsys, fmt.Sprint("0", export), from, to, lines...)
+			from = to
+		}
+		full, err := openOneExport(tree{FS: fsys}, exportDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := findExports(tree{FS: fsys}, "bucket", maxExportDepth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var after []exportPart
+		for _, dir := range found {
+			part, err := openOneExport(tree{FS: fsys}, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if part.incremental {
+				after = append(after, part)
+			}
+		}
+		r, err := replay(tree{FS: fsys}, full, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.maxBytes = rapid.IntRange(40, 4000).Draw(t, "maxBytes")
+		var got []string
+		r.entries(func(e Entry, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(attr.AppendItemJSON(nil, e.Item)))
+			return true
+		})
+		slices.Sort(got)
+		if !slices.Equal(got, items()) {
+			t.Fatalf("items %v, want %v", got, items())
+		}
+	})
+}
+
+// However many passes the changes take, an item of the full export that is at fault
+// is told once.
+func TestReplay_BadItemOnce(t *testing.T) {
+	t.Parallel()
+	t1 := fullExportTime.Add(time.Hour)
+	fsys := exported([]string{`{"Item":{"id":{"S":"a"}}}`, `{"Item":{"id":{"X":"b"}}}`})
+	var lines []string
+	for i := range 20 {
+		lines = append(lines, changeLine(t1, idKey(fmt.Sprint("x", i)), "", idItem(fmt.Sprint("x", i), i)))
+	}
+	addIncremental(fsys, "01", fullExportTime, t1, lines...)
+	r := replayOfOne(t, fsys)
+	r.maxBytes = 1000
+	bad, good := 0, 0
+	r.entries(func(_ Entry, err error) bool {
+		if err == nil {
+			good++
+			return true
+		}
+		wantDamage(t, err, TypeUnknown, "file0.json.gz:2")
+		bad++
+		return true
+	})
+	if r.parts < 2 || bad != 1 || good != 21 {
+		t.Errorf("%d items and %d bad ones in %d parts, want 21 and 1 in several", good, bad, r.parts)
+	}
+}
+
+// Without one change nobody knows what the table is: that is no dead letter, which
+// would stand for all of it.
+func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	t1 := fullExportTime.Add(time.Hour)
+	for _, line := range []string{`{"Keys":{"id"`, changeLine(t1, idKey("b"), "", idItem("c", 2)), changeLine(t1, idKey("b"), "", `{"id":{"X":"b"}}`)} {
+		fsys := newExport()
+		addIncremental(fsys, "01", fullExportTime, t1, line)
+		src, err := OpenFS(fsys, "bucket", SourceOptions{Key: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := newBigtableServer(t)
+		var dead strings.Builder
+		r, err := Load(t.Context(), conn, src, Options{DeadLetter: &dead})
+		if ids := tableIDs(t, conn); err == nil || !strings.Contains(err.Error(), "01-0.json.gz:1: ") || dead.Len() > 0 || len(ids) > 0 {
+			t.Errorf("%s: error %v, dead letters %s, tables %v, report %+v; want the line refused", line, err, dead.String(), ids, r)
+		}
+	}
+}
+
+// replayOfOne is a full export with the incremental one that is called 01.
+func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
+	tb.Helper()
+	full, err := openOneExport(tree{FS: fsys}, exportDir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exportDir), "01"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := replay(tree{FS: fsys}, full, []exportPart{part})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
