@@ -83,7 +83,7 @@ func isTest(t *testing.T, name string) bool {
 
 func testDistinctDamages(t *testing.T) {
 	t.Parallel()
-	found := map[Damage]string{}
+	found := map[string]string{}
 	for _, c := range damages {
 		if !slices.Contains([]string{"corrupt gzip", "wrong count of a file", "missing data file", "extra data file"}, c.name) {
 			continue

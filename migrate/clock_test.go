@@ -1,10 +1,11 @@
 package migrate
 
 import (
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // agingFixture is a fixture of one item, of 2024-05-01, whose cells may be two

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -33,5 +34,26 @@ func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // see above
 	const few, times = 2000, 8
 	if one, many := cost(few), cost(times*few); many > times*3/2*one {
 		t.Errorf("%d dead letters allocate %d bytes, %d of them %d: want in proportion", few, one, times*few, many)
+	}
+}
+
+// Without one change nobody knows what the table is: that is no dead letter, which
+// would stand for all of it.
+func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	t1 := fullExportTime.Add(time.Hour)
+	for _, line := range []string{`{"Keys":{"id"`, changeLine(t1, idKey("b"), "", idItem("c", 2)), changeLine(t1, idKey("b"), "", `{"id":{"X":"b"}}`)} {
+		fsys := newExport()
+		addIncremental(fsys, "01", fullExportTime, t1, line)
+		src, err := OpenFS(fsys, "bucket", SourceOptions{Key: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := newBigtableServer(t)
+		var dead strings.Builder
+		r, err := Load(t.Context(), conn, src, Options{DeadLetter: &dead})
+		if ids := tableIDs(t, conn); err == nil || !strings.Contains(err.Error(), "01-0.json.gz:1: ") || dead.Len() > 0 || len(ids) > 0 {
+			t.Errorf("%s: error %v, dead letters %s, tables %v, report %+v; want the line refused", line, err, dead.String(), ids, r)
+		}
 	}
 }

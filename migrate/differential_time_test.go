@@ -10,6 +10,7 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 

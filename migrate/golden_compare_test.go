@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 

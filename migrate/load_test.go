@@ -15,10 +15,11 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // manyItems is a source of n items of one key attribute, in order.

@@ -217,7 +217,7 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 			if err == nil {
 				_, err = Load(t.Context(), conn, src, Options{})
 			}
-			wantDamage(t, err, c.damage, c.text)
+			wantDamage(t, err, Damage(c.damage), c.text)
 			if ids := tableIDs(t, conn); len(ids) > 0 {
 				t.Errorf("tables %v after a refused load, want none", ids)
 			}
