@@ -17,6 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // acceptance is what the package must show, line by line, and the tests that show
@@ -84,14 +86,14 @@ func isTest(t *testing.T, name string) bool {
 func testDistinctDamages(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}
-	for _, c := range damages {
-		if !slices.Contains([]string{"corrupt gzip", "wrong count of a file", "missing data file", "extra data file"}, c.name) {
+	for _, c := range exporttest.Damages {
+		if !slices.Contains([]string{"corrupt gzip", "wrong count of a file", "missing data file", "extra data file"}, c.Name) {
 			continue
 		}
-		if other := found[c.damage]; other != "" {
-			t.Errorf("%s is told as %s is: %s", c.name, other, c.damage)
+		if other := found[c.Damage]; other != "" {
+			t.Errorf("%s is told as %s is: %s", c.Name, other, c.Damage)
 		}
-		found[c.damage] = c.name
+		found[c.Damage] = c.Name
 	}
 	if len(found) != 4 {
 		t.Errorf("kinds of damage %v, want 4", found)
@@ -381,7 +383,7 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 		t.Fatal(err)
 	}
 	files := fstest.MapFS{"source/workbench.json": {Data: text}}
-	src, err := OpenFS(files, "source/workbench.json", SourceOptions{})
+	src, err := source.OpenFS(files, "source/workbench.json", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

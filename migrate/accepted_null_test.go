@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 const nullsMapping = `apiVersion: migration/v1
@@ -78,7 +79,7 @@ func TestVerify_NullsNotAccepted(t *testing.T) {
 		"source/items.jsonl": {Data: []byte(nullItems)},
 	}
 	_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
-	wantDamage(t, err, MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
+	WantDamage(t, err, source.MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
 }
 
 // Copies of the highest version lose what it loses.

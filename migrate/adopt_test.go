@@ -6,6 +6,8 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // An input that says the name of its table, and another than the mapping does, may
@@ -33,19 +35,19 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 	for name, c := range map[string]struct {
 		files fstest.MapFS
 		open  string
-		o     SourceOptions
+		o     source.Options
 		want  string // "": no warning
 	}{
-		"export of the table's ARN": {exported([]string{`{"Item":` + item + `}`}), "bucket", SourceOptions{}, "bucket " + said},
-		"batch write":               {fstest.MapFS{"b.json": {Data: []byte(`{"T":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", SourceOptions{}, "b.json " + said},
-		"batch write of the table":  {fstest.MapFS{"b.json": {Data: []byte(`{"Videos":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", SourceOptions{}, ""},
-		"lines":                     {fstest.MapFS{"T.jsonl": {Data: []byte(item)}}, "T.jsonl", SourceOptions{}, ""},
-		"lines with a description":  {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", SourceOptions{TableSchema: schema("T")}, "x.jsonl " + said},
-		"lines with its own":        {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", SourceOptions{TableSchema: schema("Videos")}, ""},
+		"export of the table's ARN": {exporttest.New([]string{`{"Item":` + item + `}`}), "bucket", source.Options{}, "bucket " + said},
+		"batch write":               {fstest.MapFS{"b.json": {Data: []byte(`{"T":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", source.Options{}, "b.json " + said},
+		"batch write of the table":  {fstest.MapFS{"b.json": {Data: []byte(`{"Videos":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", source.Options{}, ""},
+		"lines":                     {fstest.MapFS{"T.jsonl": {Data: []byte(item)}}, "T.jsonl", source.Options{}, ""},
+		"lines with a description":  {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", source.Options{TableSchema: schema("T")}, "x.jsonl " + said},
+		"lines with its own":        {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", source.Options{TableSchema: schema("Videos")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			src, err := OpenFS(c.files, c.open, c.o)
+			src, err := source.OpenFS(c.files, c.open, c.o)
 			if err != nil {
 				t.Fatal(err)
 			}

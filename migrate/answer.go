@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // mismatch is how an answer differs from what is expected.
@@ -71,7 +72,7 @@ func refusedAnswer(err error) *mismatch {
 // expected is the list of items that the pattern asks for.
 func (d *doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, error) {
 	invalid := func(err error, format string, args ...any) error {
-		return damaged(FixtureInvalid, Position{File: p.File}, err, format, args...)
+		return source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, err, format, args...)
 	}
 	var want []attr.Item
 	for i, raw := range p.Expect.Items {

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/synthetic"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // benchItems is the length of the table that is migrated.
@@ -28,10 +29,10 @@ func BenchmarkVerifySource(b *testing.B) {
 	if err := os.WriteFile(file, lines.Bytes(), 0o666); err != nil {
 		b.Fatal(err)
 	}
-	for name, held := range map[string]int{"small": maxHeldBytes, "large": 1} {
+	for name, held := range map[string]int{"small": source.MaxHeldBytes, "large": 1} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
-				src, err := Open(file, SourceOptions{})
+				src, err := source.Open(file, source.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

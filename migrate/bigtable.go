@@ -25,6 +25,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // bigtable is a connection with the instance that the tables are in.
@@ -103,8 +104,8 @@ func (b *bigtable) ensureTable(ctx context.Context, id string, families []layout
 		f := want[name]
 		switch have, ok := t.GetColumnFamilies()[name]; {
 		case ok && name != layout.FamilyState && !sameRule(have.GetGcRule(), f.GetGcRule()):
-			return false, &InputError{
-				Damage: MappingRefused,
+			return false, &source.Error{
+				Damage: source.MappingRefused,
 				Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, the mapping's is {%v}: change one of them, or load into another table",
 					name, id, have.GetGcRule(), f.GetGcRule()),
 			}

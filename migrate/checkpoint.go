@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // checkpointEvery is after how many bytes written a load notes how far it is.
@@ -58,10 +59,10 @@ func openCheckpoint(jobs []*job) (*checkpoint, error) {
 	}
 	var found checkpointState
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, damaged(CheckpointInvalid, Position{File: path}, jsonCause(err), "the file is no checkpoint of a load: name another, or remove it")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JsonCause(err), "the file is no checkpoint of a load: name another, or remove it")
 	}
 	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
-		return nil, damaged(CheckpointInvalid, Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")
 	}
 	c.state = found
 	return c, nil

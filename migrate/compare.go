@@ -14,12 +14,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Compare checks that the tables hold what Load would write there: nothing
 // less, nothing else, and that the rows give back exactly the items of the
 // source. It writes nothing, so it also judges the work of another loader.
-func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *Source, o Options) (*Report, error) {
+func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
 	o.judges = true
 	r, jobs, err := prepare(ctx, src, o)
 	if err != nil {
@@ -44,7 +45,7 @@ func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *Source, o 
 // Compare, then a scan of all items through a DynamoDB door on the tables,
 // which must not hold other rows, and what Verify does with Options.RunGC and
 // Options.Restart.
-func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *Source, o Options) (*Report, error) {
+func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
 	o.judges = true
 	r, jobs, err := prepare(ctx, src, o)
 	if err != nil {

@@ -2,13 +2,14 @@ package migrate
 
 import (
 	"errors"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 	"strings"
 	"testing"
 )
 
-func wantDamage(t *testing.T, err error, damage Damage, text string) {
+func WantDamage(t *testing.T, err error, damage source.Damage, text string) {
 	t.Helper()
-	var input *InputError
+	var input *source.Error
 	if !errors.As(err, &input) {
 		t.Fatalf("error %v, want an InputError", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // What a dead letter costs does not grow with those before it. The test is not
@@ -41,11 +43,11 @@ func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // see above
 // would stand for all of it.
 func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
 	t.Parallel()
-	t1 := fullExportTime.Add(time.Hour)
-	for _, line := range []string{`{"Keys":{"id"`, changeLine(t1, idKey("b"), "", idItem("c", 2)), changeLine(t1, idKey("b"), "", `{"id":{"X":"b"}}`)} {
-		fsys := newExport()
-		addIncremental(fsys, "01", fullExportTime, t1, line)
-		src, err := OpenFS(fsys, "bucket", SourceOptions{Key: "id"})
+	t1 := exporttest.Time.Add(time.Hour)
+	for _, line := range []string{`{"Keys":{"id"`, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)), exporttest.Change(t1, exporttest.Key("b"), "", `{"id":{"X":"b"}}`)} {
+		fsys := exporttest.Sample()
+		exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, line)
+		src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Side is one of two things that Diff compares: the items of a source, or the
@@ -21,7 +22,7 @@ import (
 type Side struct {
 	// Name stands for the side in the report.
 	Name   string
-	Source *Source
+	Source *source.Source
 	// Conn, Project, Instance and Table are the rows of a side without a Source.
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
@@ -34,7 +35,7 @@ type Side struct {
 // Diff compares two sides, in bounded memory: items by their keys, or rows by
 // theirs. What the second has not is missing, what it has besides is extra. Of items
 // of one key on one side, which is a difference too, the first is compared. The
-// differences are in the report; an error is an [InputError] where a side is at
+// differences are in the report; an error is an [source.Error] where a side is at
 // fault.
 func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 	o = o.normalized()
@@ -64,7 +65,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 type sideTable struct {
 	side  Side
 	name  string
-	table *Table // of a source
+	table *source.Table // of a source
 	key   layout.KeySchema
 }
 
@@ -72,7 +73,7 @@ type sideTable struct {
 func (s Side) tables() ([]sideTable, error) {
 	if s.Source == nil {
 		if s.Mapping == nil {
-			return nil, damaged(MappingRefused, Position{File: s.Name}, nil, "rows can be compared with items by a mapping only: give it")
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: s.Name}, nil, "rows can be compared with items by a mapping only: give it")
 		}
 		return []sideTable{{side: s, name: s.Mapping.SourceTable(), key: s.Mapping.Key()}}, nil
 	}
@@ -106,7 +107,7 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 		}
 	}
 	if len(pairs) != len(a) || len(a) != len(b) {
-		return nil, damaged(Unrecognized, Position{File: second.Name}, nil, "the two sides have other tables (%d and %d, %d of one name): take one by name", len(a), len(b), len(pairs))
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: second.Name}, nil, "the two sides have other tables (%d and %d, %d of one name): take one by name", len(a), len(b), len(pairs))
 	}
 	return pairs, nil
 }
@@ -143,7 +144,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 			for _, name := range names {
 				v, ok := item.Item[name]
 				if !ok {
-					return "", damaged(KeyMissing, Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", name)
+					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", name)
 				}
 				keyed[name] = v
 			}
@@ -277,7 +278,7 @@ func (r *Report) diffTexts(at Failure, first, second []byte) error {
 // sideItem is an item of a side, and where it stands: in a file or a row.
 type sideItem struct {
 	attr.Item
-	at  Position
+	at  source.Position
 	row []byte
 }
 
@@ -313,7 +314,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 			var found []attr.Item
 			if err == nil {
 				if found, err = t.side.Mapping.Items(row.Row); err != nil {
-					err = damaged(MappingRefused, Position{File: t.side.Name}, err, "row %q cannot be read by the mapping", row.Key)
+					err = source.Damaged(source.MappingRefused, source.Position{File: t.side.Name}, err, "row %q cannot be read by the mapping", row.Key)
 				}
 			}
 			if err != nil {

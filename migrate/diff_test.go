@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Items of one key on one side are a difference that names both, whatever the other
@@ -13,7 +14,7 @@ import (
 func TestDiff_Duplicates(t *testing.T) {
 	t.Parallel()
 	side := func(name, lines string) Side {
-		src, err := OpenFS(fstest.MapFS{name: {Data: []byte(lines)}}, name, SourceOptions{Key: "id"})
+		src, err := source.OpenFS(fstest.MapFS{name: {Data: []byte(lines)}}, name, source.Options{Key: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}

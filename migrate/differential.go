@@ -24,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // differentialTable is the name, on both sides, of the table that differential
@@ -251,17 +252,8 @@ func (d *trial) run(ctx context.Context, items []attr.Item) (r *Report, err erro
 
 // job is the job of loading items into the trial's table.
 func (d *trial) job(ctx context.Context, items []attr.Item) (*job, error) {
-	src := &Source{Format: "differential", Path: "differential", Tables: []*Table{{
-		Name: differentialTable, Key: d.mapping.Key(), Declared: int64(len(items)),
-		ExportTime: time.UnixMicro(d.micros),
-		entries: func(yield func(Entry, error) bool) {
-			for i, item := range items {
-				if !yield(Entry{Item: item, Position: Position{File: "differential", Line: i + 1}, text: attr.AppendItemJSON(nil, item)}, nil) {
-					return
-				}
-			}
-		},
-	}}}
+	table := source.Of(differentialTable, d.mapping.Key(), time.UnixMicro(d.micros), items)
+	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{table}}
 	_, jobs, err := prepare(ctx, src, d.options)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // The shape of a differential run of requests.
@@ -389,7 +390,7 @@ func (d *trial) compareRows(ctx context.Context, r *Report, all fixtures.Exchang
 		for _, text := range slices.Concat(all.Groups...) {
 			item, err := attr.UnmarshalItem([]byte(text))
 			if err != nil {
-				return damaged(FixtureInvalid, Position{File: fixtures.RequestsFile}, err, "the %s answers with what is no item", all.Op)
+				return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "the %s answers with what is no item", all.Op)
 			}
 			items = append(items, item)
 		}

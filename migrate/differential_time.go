@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // tickOp is the Op of an exchange in which time passes: items expire, garbage is
@@ -206,7 +207,7 @@ func clockOf(exchanges []fixtures.Exchange) (*trialClock, error) {
 
 func tickOf(x fixtures.Exchange) (t tickRequest, err error) {
 	if err := json.Unmarshal(x.Request, &t); err != nil {
-		return t, damaged(FixtureInvalid, Position{File: fixtures.RequestsFile}, err, "a %s has no request {\"From\": TIME, \"Seconds\": N}", tickOp)
+		return t, source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "a %s has no request {\"From\": TIME, \"Seconds\": N}", tickOp)
 	}
 	return t, nil
 }

@@ -8,7 +8,7 @@
 // mapping where none is given, [Diff] compares two sides, [Reverse] writes rows as
 // an export.
 //
-// What it promises: a damaged input is refused with an [InputError] before
+// What it promises: a damaged input is refused with an [source.Error] before
 // anything is written; nothing is dropped silently; memory is bounded by the
 // largest item, row and batch, and by a fixed allowance (sources of up to 20 MiB
 // of JSON are decoded once and held), never by the table; the same input gives

@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // doors runs access patterns.
@@ -252,7 +253,7 @@ func (d *doors) compareScan(ctx context.Context) (string, error) {
 
 // unserved says why the DynamoDB door cannot have the job's table; "" if it can.
 func (j *job) unserved() string {
-	if !tableName().MatchString(j.report.Name) {
+	if !source.TableName().MatchString(j.report.Name) {
 		return fmt.Sprintf("%q cannot name a DynamoDB table", j.report.Name)
 	}
 	return unserved(j.mapping)

@@ -12,12 +12,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // placed is one item with its layout.
 type placed struct {
 	n     int64 // of the item in its table, from 0
-	entry Entry
+	entry source.Entry
 	base  layout.Placed
 	index []layout.Placed // one for each of job.indexes; Row is nil where the item is not in it
 	// back is the item as it comes back: without the losses that the mapping
@@ -46,7 +47,7 @@ func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 	n := int64(-1)
 	p := placed{n: -1, index: make([]layout.Placed, len(j.indexes))}
 	var failed error
-	j.source.all(func(e Entry, err error) bool {
+	j.source.All(func(e source.Entry, err error) bool {
 		n++
 		if len(refused) > 0 && refused[0] == n {
 			refused, left = refused[1:], append(left, n)
@@ -102,7 +103,7 @@ type itemRefused struct {
 func (e *itemRefused) Error() string { return e.err.Error() }
 
 // place lays out one item.
-func (j *job) place(e Entry, p *placed) (err error) {
+func (j *job) place(e source.Entry, p *placed) (err error) {
 	p.n = -1
 	if p.base, err = j.mapping.Place(e.Item, j.micros); err != nil {
 		return rowLayout{j: j}.refuses(e, err, "the mapping cannot hold the item")
@@ -125,15 +126,15 @@ func (j *job) place(e Entry, p *placed) (err error) {
 }
 
 // refuses is the error of an item that has no place in a table.
-func (l rowLayout) refuses(e Entry, err error, format string, args ...any) *itemRefused {
-	return &itemRefused{err: mappingRefused(e.Position, err, format, args...), at: l.unplaced(e, err)}
+func (l rowLayout) refuses(e source.Entry, err error, format string, args ...any) *itemRefused {
+	return &itemRefused{err: source.Refused(e.Position, err, format, args...), at: l.unplaced(e, err)}
 }
 
 // refuse makes a dead letter of an item, or a failure, if there are any: the error is
 // then nil.
-func (j *job) refuse(e Entry, item *itemRefused) error {
+func (j *job) refuse(e source.Entry, item *itemRefused) error {
 	switch {
-	case j.letters != nil && ofItem(item.err):
+	case j.letters != nil && source.OfItem(item.err):
 		return j.letters.add(j, e, item.err)
 	case j.failures != nil && itemKind(item.err) != "":
 		j.failItem(e, item.err, item.at, item.other)
@@ -246,7 +247,7 @@ func (j *job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	}
 	if versions != nil {
 		if err := versions.Finish(); err != nil {
-			return false, mappingRefused(Position{}, err, "the mapping cannot hold the items")
+			return false, source.Refused(source.Position{}, err, "the mapping cannot hold the items")
 		}
 	}
 	var shared []extsort.Hash
@@ -384,7 +385,7 @@ func (j *job) meetings(ctx context.Context) (again bool, err error) {
 	first := newMeeting(sameKey, sameCell)
 	err = j.each(ctx, "checking", func(p placed) error {
 		if len(sameKey) > 0 {
-			return first.meet(j.meets(p, j.keyHash(p.entry.Item), ""), KeyDuplicate, "the item has the same key as the item at %s: %s")
+			return first.meet(j.meets(p, j.keyHash(p.entry.Item), ""), source.KeyDuplicate, "the item has the same key as the item at %s: %s")
 		}
 		onCell := func(c layout.Cell) met {
 			m := j.meets(p, extsort.CellHash(p.base.Row, c), cellText(c))
@@ -394,14 +395,14 @@ func (j *job) meetings(ctx context.Context) (again bool, err error) {
 		}
 		for _, c := range p.base.Cells { // first all, then none: an item that is taken out holds no cell
 			if first.there(extsort.CellHash(p.base.Row, c)) {
-				return first.meet(onCell(c), CellCollision, "the mapping lays out the item on a cell of the item at %s: %s")
+				return first.meet(onCell(c), source.CellCollision, "the mapping lays out the item on a cell of the item at %s: %s")
 			}
 		}
 		for _, c := range p.base.Cells {
 			if !first.awaited(extsort.CellHash(p.base.Row, c)) {
 				continue
 			}
-			if err := first.meet(onCell(c), CellCollision, "the mapping lays out the item twice on one cell, at %s: %s"); err != nil {
+			if err := first.meet(onCell(c), source.CellCollision, "the mapping lays out the item twice on one cell, at %s: %s"); err != nil {
 				return err
 			}
 		}
@@ -450,7 +451,7 @@ func (j *job) entriesOnRow(ctx context.Context, index int) (again bool, err erro
 		}
 		m := j.meets(p, row, "the row of "+phrase.Clip(j.keyJSON(p.entry.Item)))
 		m.at = rowLayout{j, x}.owned(inRow(x.TargetTable(), p.index[index].Row), owner{p.base.Rule, m.key})
-		return first.meet(m, CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
+		return first.meet(m, source.CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
 	})
 }
 
@@ -460,10 +461,10 @@ type meeting map[extsort.Hash]met
 // met is an item at such a place.
 type met struct {
 	place    extsort.Hash
-	position Position // in the source; none where nobody was there yet
-	key      string   // of the item
-	text     string   // of what it has there
-	at       Failure  // its place
+	position source.Position // in the source; none where nobody was there yet
+	key      string          // of the item
+	text     string          // of what it has there
+	at       Failure         // its place
 }
 
 func newMeeting(places ...[]extsort.Hash) meeting {
@@ -481,7 +482,7 @@ func (m meeting) awaited(place extsort.Hash) bool {
 }
 
 // there reports whether an item was at the place.
-func (m meeting) there(place extsort.Hash) bool { return m[place].position != Position{} }
+func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
 
 // meets is an item at a place, of which text says what it has there.
 func (j *job) meets(p placed, place extsort.Hash, text string) met {
@@ -489,17 +490,17 @@ func (j *job) meets(p placed, place extsort.Hash, text string) met {
 }
 
 // meet refuses an item at a place where another one was before.
-func (m meeting) meet(item met, d Damage, format string) error {
+func (m meeting) meet(item met, d source.Damage, format string) error {
 	first, ok := m[item.place]
 	switch {
 	case !ok:
 		return nil
-	case first.position == Position{}:
+	case first.position == source.Position{}:
 		item.at = Failure{} // only who comes later needs it
 		m[item.place] = item
 		return nil
 	}
-	err := damaged(d, item.position, nil, format, first.position, item.key)
+	err := source.Damaged(d, item.position, nil, format, first.position, item.key)
 	item.at.Want, item.at.Got, item.at.Detail = first.text, item.text, err.Detail
 	return &itemRefused{err, item.at, first.key}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // A source is loaded through an inferred mapping and read back through both
@@ -29,7 +30,7 @@ func ExampleVerifySource() {
 {"Item":{"PK":{"S":"user#1"},"SK":{"S":"profile"},"name":{"S":"Ada"},"langs":{"SS":["en","fr"]}}}
 {"Item":{"PK":{"S":"user#1"},"SK":{"S":"order#7"},"total":{"N":"12.50"}}}
 `)}}
-	source, err := migrate.OpenFS(export, "users.json", migrate.SourceOptions{})
+	source, err := source.OpenFS(export, "users.json", source.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

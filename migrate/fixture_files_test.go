@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // A file of a name that no part of a fixture takes would be passed over: it is
@@ -28,11 +29,11 @@ func TestFixture_NamesNotTaken(t *testing.T) {
 		files := patternFixture()
 		files[c.file] = &fstest.MapFile{}
 		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
-		wantDamage(t, err, FixtureInvalid, c.want)
+		WantDamage(t, err, source.FixtureInvalid, c.want)
 		_, err = Lint(t.Context(), files, Options{})
-		wantDamage(t, err, FixtureInvalid, c.want)
-		_, _, err = OpenFixture(files, SourceOptions{})
-		wantDamage(t, err, FixtureInvalid, c.want)
+		WantDamage(t, err, source.FixtureInvalid, c.want)
+		_, _, err = OpenFixture(files, source.Options{})
+		WantDamage(t, err, source.FixtureInvalid, c.want)
 	}
 }
 
@@ -48,7 +49,7 @@ func TestFixture_NamesTaken(t *testing.T) {
 	}
 	files["data/items.jsonl"] = files["source/items.jsonl"]
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("source: data/items.jsonl\n")}
-	if _, _, err := OpenFixture(files, SourceOptions{}); err != nil {
+	if _, _, err := OpenFixture(files, source.Options{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -71,7 +72,7 @@ func TestVerify_NothingCompared(t *testing.T) {
 		for _, verify := range []func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error){Verify, VerifyAgainst} {
 			_, err := verify(t.Context(), newBigtableServer(t), files, Options{Lint: LintOptions{FailOn: c.failOn}})
 			if c.want != "" {
-				wantDamage(t, err, FixtureInvalid, c.want)
+				WantDamage(t, err, source.FixtureInvalid, c.want)
 			} else if err != nil {
 				t.Error(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // wants reports whether a check is to run, and else notes that it is not.
@@ -21,7 +22,7 @@ func (r *Report) wants(name string, choice *bool) bool {
 // OpenFixture opens a fixture directory, the root of fsys, as an input: its data
 // and its own mapping, nil if it has none. What o says goes before what the
 // fixture says. Errors are those of [Verify].
-func OpenFixture(fsys fs.FS, o SourceOptions) (*Source, *layout.Mapping, error) {
+func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *layout.Mapping, error) {
 	f, err := readFixture(fsys, o)
 	if err == nil && f.Refused != nil {
 		err = ofFixtures(f.Refused)
@@ -35,12 +36,12 @@ func OpenFixture(fsys fs.FS, o SourceOptions) (*Source, *layout.Mapping, error) 
 // fixture is a fixture directory with its data.
 type fixture struct {
 	*fixtures.Fixture
-	source *Source
+	source *source.Source
 }
 
 // openFixture opens a fixture directory, the root of fsys.
 func openFixture(fsys fs.FS) (*fixture, error) {
-	f, err := readFixture(fsys, SourceOptions{})
+	f, err := readFixture(fsys, source.Options{})
 	if err == nil && f.Refused != nil {
 		return nil, ofFixtures(f.Refused)
 	}
@@ -49,7 +50,7 @@ func openFixture(fsys fs.FS) (*fixture, error) {
 
 // readFixture is openFixture that takes a mapping file which does not compile,
 // and what a caller knows better than the fixture.
-func readFixture(fsys fs.FS, o SourceOptions) (*fixture, error) {
+func readFixture(fsys fs.FS, o source.Options) (*fixture, error) {
 	folder, err := fixtures.Open(fsys)
 	if err != nil {
 		return nil, ofFixtures(err)
@@ -60,9 +61,9 @@ func readFixture(fsys fs.FS, o SourceOptions) (*fixture, error) {
 		o.TableSchema, o.TableSchemaFile = f.Schema, fixtures.SchemaFile
 	}
 	if o.CSV.Delimiter == "" && o.CSV.Header == nil && o.CSV.QuotedEmpty == "" {
-		o.CSV = CSVOptions(f.CSV)
+		o.CSV = source.CSVOptions(f.CSV)
 	}
-	f.source, err = OpenFS(fsys, f.Source, o)
+	f.source, err = source.OpenFS(fsys, f.Source, o)
 	return f, err
 }
 
@@ -78,5 +79,5 @@ func ofFixtures(err error) error {
 	if !ok {
 		return err
 	}
-	return &InputError{Damage: FixtureInvalid, File: bad.File, Line: bad.Line, Column: bad.Column, Detail: bad.Detail, Err: bad.Err}
+	return &source.Error{Damage: source.FixtureInvalid, File: bad.File, Line: bad.Line, Column: bad.Column, Detail: bad.Detail, Err: bad.Err}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // namedPatterns is patternFixture whose mapping says where its access patterns
@@ -78,7 +79,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would hold the items of two access patterns, of y/1.yaml too"},
 	} {
 		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), Options{})
-		wantDamage(t, err, FixtureInvalid, c.want)
+		WantDamage(t, err, source.FixtureInvalid, c.want)
 	}
 	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), Options{})
 	if err != nil {

@@ -17,12 +17,13 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // goldenAt is the place of a failure in a row of a table that a golden file has.
 func goldenAt(t fixtures.GoldenTable, key []byte) Failure {
 	f := inRow(t.ID, key)
-	f.File = Position{t.File, t.Lines[string(key)]}.String()
+	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
 	return f
 }
 
@@ -39,7 +40,7 @@ func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtur
 		for row, err := range b.readAll(ctx, t.ID, nil) {
 			if status.Code(err) == codes.NotFound { // it has no rows
 				if len(t.Rows) == 0 {
-					r.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: Position{t.File, t.Line}.String()})
+					r.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
 				}
 				break
 			}
@@ -60,7 +61,7 @@ func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtur
 		}
 		if got := digester.Digest(); t.All != nil && *t.All != got && r.Differences == before && len(r.failed.items) == 0 { // else the rows, or the items, say more
 			r.fail(Failure{
-				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: Position{t.File, t.Line}.String(),
+				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
 				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",
 			})
 		}

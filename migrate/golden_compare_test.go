@@ -12,6 +12,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // The golden file of large values tells one byte.
@@ -111,10 +112,10 @@ func TestGoldenSample(t *testing.T) {
 	}
 	writeTo(t, dir, fixtures.GoldenFile, "")
 	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
-	wantDamage(t, err, FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
+	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := fixtures.ParseGolden(file, "a", []byte(text))
-		wantDamage(t, ofFixtures(err), FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
+		WantDamage(t, ofFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // UpdateMode is whether golden files are written, as a flag: -update, and
@@ -252,7 +253,7 @@ func (d *doors) golden(ctx context.Context, p fixtures.Pattern) (items []attr.It
 	}
 	items, unreadable, err := d.native(ctx, p, &PatternReport{})
 	if err == nil && len(unreadable) > 0 {
-		err = damaged(FixtureInvalid, Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
+		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
 	}
 	return items, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // The bounds of what inference keeps in memory.
@@ -76,9 +77,9 @@ type Inferred struct {
 // deviate that they may be errors. Sets and maps get families. The joiner of the row key is
 // plain('#') if no key of the data speaks against it, else escaped('#').
 //
-// Of Options, Progress and TempDir count. Errors: an [InputError] where the data is
+// Of Options, Progress and TempDir count. Errors: an [source.Error] where the data is
 // damaged or has no key; ctx's.
-func Infer(ctx context.Context, t *Table, o Options) (*Inferred, error) {
+func Infer(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	o = o.normalized()
 	in, err := infer(ctx, t, o)
 	if err != nil {
@@ -89,8 +90,8 @@ func Infer(ctx context.Context, t *Table, o Options) (*Inferred, error) {
 
 // inferring is Entries for a pass of the inference: it ends with ctx, and says how
 // far it is.
-func inferring(ctx context.Context, t *Table, o Options) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+func inferring(ctx context.Context, t *source.Table, o Options) iter.Seq2[source.Entry, error] {
+	return func(yield func(source.Entry, error) bool) {
 		n := int64(0)
 		for e, err := range t.Entries() {
 			if err == nil {
@@ -107,7 +108,7 @@ func inferring(ctx context.Context, t *Table, o Options) iter.Seq2[Entry, error]
 }
 
 // infer is Infer with the joiner left open.
-func infer(ctx context.Context, t *Table, o Options) (*Inferred, error) {
+func infer(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	p, err := profileOf(ctx, t, o)
 	defer p.close()
 	if err != nil {
@@ -159,10 +160,10 @@ type typeCounts []typeCount
 type typeCount struct {
 	typ   attr.Type
 	n     int64
-	first Position // of a value of that type
+	first source.Position // of a value of that type
 }
 
-func (c *typeCounts) add(typ attr.Type, at Position) {
+func (c *typeCounts) add(typ attr.Type, at source.Position) {
 	i := slices.IndexFunc(*c, func(t typeCount) bool { return t.typ == typ })
 	if i < 0 {
 		i = len(*c)
@@ -181,7 +182,7 @@ func (c typeCounts) majority() (best typeCount) {
 	return best
 }
 
-func profileOf(ctx context.Context, t *Table, o Options) (*profile, error) {
+func profileOf(ctx context.Context, t *source.Table, o Options) (*profile, error) {
 	p := &profile{attrs: map[string]*attrProfile{}}
 	for e, err := range inferring(ctx, t, o) {
 		if err != nil {
@@ -255,7 +256,7 @@ func (p *profile) candidates(tempDir string) {
 }
 
 // pair hashes what an item has under the named attributes.
-func (p *profile) pair(e Entry) extsort.Hash {
+func (p *profile) pair(e source.Entry) extsort.Hash {
 	return extsort.HashOf([]byte(e.Item[p.named[0]].Str), []byte(e.Item[p.named[1]].Str))
 }
 
@@ -270,7 +271,7 @@ func (p *profile) close() {
 	}
 }
 
-func (p *profile) add(name string, v attr.Value, at Position) {
+func (p *profile) add(name string, v attr.Value, at source.Position) {
 	a := p.attrs[name]
 	if a == nil {
 		if len(p.attrs) >= maxSchemaNames {
@@ -318,7 +319,7 @@ func (p *profile) keyType(name string) attr.Type {
 }
 
 // key decides on the key.
-func (in *Inferred) key(ctx context.Context, t *Table, p *profile, o Options) (layout.KeySchema, error) {
+func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (layout.KeySchema, error) {
 	key := t.Key
 	if key.Hash.Name != "" {
 		why := t.KeyFrom
@@ -334,11 +335,11 @@ func (in *Inferred) key(ctx context.Context, t *Table, p *profile, o Options) (l
 				}
 			}
 		}
-		in.chose("key", keyText(key), "%s", why)
+		in.chose("key", source.KeyText(key), "%s", why)
 		return key, nil
 	}
 	if p.items == 0 {
-		return key, damaged(KeyUnknown, Position{File: t.file}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
+		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
 	}
 	if hash, sort := p.named[0], p.named[1]; p.pairs != nil && p.keyType(hash) != attr.Absent && p.keyType(sort) != attr.Absent {
 		key.Hash, key.Range = layout.KeyAttr{Name: hash, Type: p.keyType(hash)}, layout.KeyAttr{Name: sort, Type: p.keyType(sort)}
@@ -370,10 +371,10 @@ func (in *Inferred) key(ctx context.Context, t *Table, p *profile, o Options) (l
 }
 
 // guessed chooses a key that the input does not declare.
-func (in *Inferred) guessed(t *Table, key layout.KeySchema, why string) {
-	in.chose("key", keyText(key), "a guess: the input declares no key; %s", why)
+func (in *Inferred) guessed(t *source.Table, key layout.KeySchema, why string) {
+	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
 	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are",
-		t.Name, keyText(key)))
+		t.Name, source.KeyText(key)))
 }
 
 func eachHas(items int64) string {
@@ -392,8 +393,8 @@ func bothOf(items int64) string {
 
 // sharedPair names two items whose attributes, by their names the key, have the
 // same values.
-func sharedPair(t *Table, p *profile) error {
-	var first *Entry
+func sharedPair(t *source.Table, p *profile) error {
+	var first *source.Entry
 	for e, err := range t.Entries() {
 		switch {
 		case err != nil:
@@ -402,17 +403,17 @@ func sharedPair(t *Table, p *profile) error {
 		case first == nil:
 			first = &e
 		default:
-			return damaged(KeyUnknown, e.Position, nil, "the input declares no key, and %s and %s, by their names the key, have the same values here as at %s, %s and %s: name the key (--key PK[,SK]), or take one of the items out",
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the input declares no key, and %s and %s, by their names the key, have the same values here as at %s, %s and %s: name the key (--key PK[,SK]), or take one of the items out",
 				p.named[0], p.named[1], first.Position, phrase.Clip(e.Item[p.named[0]].Str), phrase.Clip(e.Item[p.named[1]].Str))
 		}
 	}
-	return damaged(KeyUnknown, Position{File: t.file}, nil, "the input declares no key, and %s and %s, by their names the key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
+	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, by their names the key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
 }
 
 // mixedKey names the first item whose key attribute is of another type than
 // that of the items before it.
-func mixedKey(t *Table, name string) error {
-	var first *Entry
+func mixedKey(t *source.Table, name string) error {
+	var first *source.Entry
 	for e, err := range t.Entries() {
 		if err != nil {
 			return err
@@ -422,27 +423,27 @@ func mixedKey(t *Table, name string) error {
 			continue
 		}
 		if v := e.Item[name]; v.Type != first.Item[name].Type {
-			return damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, at %s it is of type %s: a key has one type",
+			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, at %s it is of type %s: a key has one type",
 				name, v.Type, first.Position, first.Item[name].Type)
 		}
 	}
-	return damaged(KeyTypeMismatch, Position{File: t.file}, nil, "key attribute %q has not the same type, S, N or B, in every item", name)
+	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "key attribute %q has not the same type, S, N or B, in every item", name)
 }
 
 // noKey says of each attribute that could have been the key what speaks against
 // it, with the lines.
-func noKey(t *Table, p *profile) error {
-	var at Position
+func noKey(t *source.Table, p *profile) error {
+	var at source.Position
 	var reasons []string
 	told := map[string]bool{}
-	seen := map[string]map[extsort.Hash]Position{} // of values that come twice, by attribute; zero until the first is met
+	seen := map[string]map[extsort.Hash]source.Position{} // of values that come twice, by attribute; zero until the first is met
 	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
-		seen[name] = map[extsort.Hash]Position{}
+		seen[name] = map[extsort.Hash]source.Position{}
 		for _, h := range p.attrs[name].repeats {
-			seen[name][h] = Position{}
+			seen[name][h] = source.Position{}
 		}
 	}
-	tell := func(e Entry, name, format string, args ...any) {
+	tell := func(e source.Entry, name, format string, args ...any) {
 		if told[name] = true; len(reasons) == 0 {
 			at = e.Position
 		}
@@ -453,7 +454,7 @@ func noKey(t *Table, p *profile) error {
 			return err
 		}
 		if len(e.Item) == 0 {
-			return damaged(KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or take the item out")
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or take the item out")
 		}
 		for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 			v, ok := e.Item[name]
@@ -473,7 +474,7 @@ func noKey(t *Table, p *profile) error {
 				first, repeated := seen[name][h]
 				switch {
 				case !repeated:
-				case first == (Position{}):
+				case first == (source.Position{}):
 					seen[name][h] = e.Position
 				default:
 					tell(e, name, "has one value at %s and %s", first, e.Position)
@@ -482,13 +483,13 @@ func noKey(t *Table, p *profile) error {
 		}
 	}
 	if len(reasons) == 0 {
-		return damaged(KeyUnknown, Position{File: t.file}, nil, "the input declares no key, and no S, N or B attribute has a value of its own in every item: name the key (--key PK[,SK])")
+		return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and no S, N or B attribute has a value of its own in every item: name the key (--key PK[,SK])")
 	}
-	return damaged(KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name it (--key PK[,SK])", strings.Join(reasons, "; "))
+	return source.Damaged(source.KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name it (--key PK[,SK])", strings.Join(reasons, "; "))
 }
 
 // isUnique reports whether no two items have the same value of an attribute.
-func isUnique(ctx context.Context, t *Table, name string, o Options) (bool, error) {
+func isUnique(ctx context.Context, t *source.Table, name string, o Options) (bool, error) {
 	seen := extsort.NewSet(o.TempDir)
 	defer seen.Close()
 	for e, err := range inferring(ctx, t, o) {
@@ -504,7 +505,7 @@ func isUnique(ctx context.Context, t *Table, name string, o Options) (bool, erro
 }
 
 // spec is the mapping, its joiner left open.
-func (in *Inferred) spec(t *Table, key layout.KeySchema, p *profile) *layout.Spec {
+func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *layout.Spec {
 	target := bigtableName(t.Name, 50)
 	spec := &layout.Spec{
 		Source:           layout.Source{Table: t.Name, Key: key, Schema: map[string]layout.Schema{}},
@@ -606,7 +607,7 @@ func (in *Inferred) spec(t *Table, key layout.KeySchema, p *profile) *layout.Spe
 
 // types tells of the types of attributes and, one by one, of those whose values
 // are of several.
-func (in *Inferred) types(t *Table, spec *layout.Spec, p *profile) {
+func (in *Inferred) types(t *source.Table, spec *layout.Spec, p *profile) {
 	mixed := map[string]typeCounts{}
 	for name := range spec.Source.Schema {
 		a := p.attrs[name]
@@ -631,7 +632,7 @@ func (in *Inferred) types(t *Table, spec *layout.Spec, p *profile) {
 }
 
 // mixed tells of one attribute, or map key, whose values are of several types.
-func (in *Inferred) mixed(t *Table, name string, types typeCounts) {
+func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 	own, total := types.majority(), int64(0)
 	for _, other := range types {
 		total += other.n
@@ -670,7 +671,7 @@ func (a *attrProfile) mapSchema(s *layout.Schema) {
 	}
 }
 
-func (in *Inferred) indexes(t *Table, spec *layout.Spec) {
+func (in *Inferred) indexes(t *source.Table, spec *layout.Spec) {
 	for _, x := range t.Indexes {
 		gsi := layout.GSI{Name: x.Name, Key: x.Key, Projection: x.Projection, Include: x.Include, As: layout.IndexAsTable}
 		if x.Projection == "INCLUDE" {
@@ -687,7 +688,7 @@ func (in *Inferred) indexes(t *Table, spec *layout.Spec) {
 
 // joiner lets all keys of the data decide between the plain joiner and the
 // escaped one.
-func (in *Inferred) joiner(ctx context.Context, t *Table, o Options) error {
+func (in *Inferred) joiner(ctx context.Context, t *source.Table, o Options) error {
 	proof := in.Mapping.ProveJoiner()
 	n := int64(0)
 	for e, err := range inferring(ctx, t, o) {
@@ -695,7 +696,7 @@ func (in *Inferred) joiner(ctx context.Context, t *Table, o Options) error {
 			return err
 		}
 		if err := proof.Add(e.Item); err != nil {
-			return mappingRefused(e.Position, err, "the mapping cannot hold the item")
+			return source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
 		n++
 	}

@@ -18,11 +18,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-func inferred(t *testing.T, text string, o SourceOptions) (*Inferred, error) {
+func inferred(t *testing.T, text string, o source.Options) (*Inferred, error) {
 	t.Helper()
-	src, err := OpenFS(fstest.MapFS{"in.json": {Data: []byte(text)}}, "in.json", o)
+	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(text)}}, "in.json", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +44,12 @@ func TestInfer_Key(t *testing.T) {
 			`{"a":{"S":"x"},"b":{"S":"x"},"c":{"S":"x"},"d":{"S":"x"},"e":{"S":"2"}}`, "", "e (S)"},
 		{"not an odd type", `{"a":{"BOOL":true},"l":{"L":[]},"b":{"S":"x"}}`, "", "b (S)"},
 	} {
-		in, err := inferred(t, c.text, SourceOptions{Key: c.key})
+		in, err := inferred(t, c.text, source.Options{Key: c.key})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got := keyText(in.Mapping.Key()); got != c.want {
+		if got := source.KeyText(in.Mapping.Key()); got != c.want {
 			t.Errorf("%s: key %s, want %s", c.name, got, c.want)
 		}
 		if len(in.Choices) < 4 || in.Choices[0].What != "key" || in.Choices[0].Why == "" {
@@ -63,10 +64,10 @@ func TestInfer_Key(t *testing.T) {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
 		}
 	}
-	_, err := inferred(t, `{"a":{"S":"1"}}`+"\n"+`{"a":{"N":"1"}}`, SourceOptions{Key: "a"})
-	var input *InputError
-	if !errors.As(err, &input) || input.Damage != KeyTypeMismatch {
-		t.Errorf("key of two types: error %v, want %s", err, KeyTypeMismatch)
+	_, err := inferred(t, `{"a":{"S":"1"}}`+"\n"+`{"a":{"N":"1"}}`, source.Options{Key: "a"})
+	var input *source.Error
+	if !errors.As(err, &input) || input.Damage != source.KeyTypeMismatch {
+		t.Errorf("key of two types: error %v, want %s", err, source.KeyTypeMismatch)
 	}
 }
 
@@ -77,16 +78,16 @@ func TestInfer_KeyNotUnique(t *testing.T) {
 	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"b"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" +
 		`{"PK":{"S":"a"},"SK":{"S":"c"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
 	const want = "in.json:4: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])"
-	_, err := inferred(t, items, SourceOptions{})
-	wantDamage(t, err, KeyUnknown, want)
-	src, err := OpenFS(fstest.MapFS{"in.json": {Data: []byte(items)}}, "in.json", SourceOptions{})
+	_, err := inferred(t, items, source.Options{})
+	WantDamage(t, err, source.KeyUnknown, want)
+	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(items)}}, "in.json", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = MakePlan(t.Context(), src, Options{})
-	wantDamage(t, err, KeyUnknown, want)
+	WantDamage(t, err, source.KeyUnknown, want)
 
-	in, err := inferred(t, strings.Replace(items, `"SK":{"S":"b"},"n":{"N":"2"}`, `"SK":{"S":"d"},"n":{"N":"2"}`, 1), SourceOptions{})
+	in, err := inferred(t, strings.Replace(items, `"SK":{"S":"b"},"n":{"N":"2"}`, `"SK":{"S":"d"},"n":{"N":"2"}`, 1), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestInfer_Joiner(t *testing.T) {
 		`{"PK":{"S":"a b"},"SK":{"S":"c"}}`:  "escaped('#')",
 		`{"PK":{"N":"-12"},"SK":{"S":"c#"}}`: "plain('#')",
 	} {
-		in, err := inferred(t, text, SourceOptions{})
+		in, err := inferred(t, text, source.Options{})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -121,7 +122,7 @@ func TestInfer_KeyNames(t *testing.T) {
 		"user id": `{"N":"7"}`, "é-1": `{"B":"AA=="}`, "a:b": `{"N":"7"}`, "{x}": `{"S":"x"}`,
 	} {
 		text := fmt.Sprintf(`{%q:%s,"v":{"S":"x"}}`, name, value)
-		in, err := inferred(t, text, SourceOptions{Key: name})
+		in, err := inferred(t, text, source.Options{Key: name})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -146,7 +147,7 @@ func TestInfer_ManyAttributes(t *testing.T) {
 	}
 	var before string
 	for range 3 {
-		in, err := inferred(t, b.String(), SourceOptions{})
+		in, err := inferred(t, b.String(), source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestInfer_TypesAndFamilies(t *testing.T) {
 	t.Parallel()
 	in, err := inferred(t, `{"id":{"S":"1"},"v":{"N":"1"},"m":{"M":{"a":{"S":"x"},"b":{"S":"y"},"n":{"N":"1"}}},"a b":{"SS":["x"]},"l":{"L":[]}}
 {"id":{"S":"2"},"v":{"N":"2"},"m":{"M":{"a":{"S":"x"},"n":{"N":"1"}}}}
-{"id":{"S":"3"},"v":{"S":"3"}}`, SourceOptions{Table: "My-Table"})
+{"id":{"S":"3"},"v":{"S":"3"}}`, source.Options{Table: "My-Table"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestInfer_MixedTypes(t *testing.T) {
 		}
 		fmt.Fprintf(&b, `{"id":{"N":"%d"},"price":%s%s}`+"\n", i, price, more)
 	}
-	in, err := inferred(t, b.String(), SourceOptions{Key: "id"})
+	in, err := inferred(t, b.String(), source.Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestInfer_MixedTypes(t *testing.T) {
 		fmt.Fprintf(&b, `,"a%02d":{"L":[]}`, i)
 	}
 	text := b.String() + "}\n" + strings.ReplaceAll(strings.Replace(b.String(), `"1"`, `"2"`, 1), `{"L":[]}`, `{"S":""}`) + "}"
-	if in, err = inferred(t, text, SourceOptions{Key: "id"}); err != nil {
+	if in, err = inferred(t, text, source.Options{Key: "id"}); err != nil {
 		t.Fatal(err)
 	}
 	if i := slices.IndexFunc(in.Choices, func(c Choice) bool { return c.Chosen == "10 more" }); i < 0 || in.Choices[i-1].Chosen != "a19: S" {
@@ -261,7 +262,7 @@ func TestInfer_FamilyBudget(t *testing.T) {
 		fmt.Fprintf(&b, `,"set%03d":{"NS":["1","2"]}`, i)
 	}
 	b.WriteString("}")
-	src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(b.String())}}, "in", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(b.String())}}, "in", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +351,7 @@ func realInputs(t *testing.T) []string {
 		switch {
 		case err != nil:
 			return err
-		case d.Name() == exportFolder:
+		case d.Name() == source.ExportFolder:
 			found = append(found, path.Dir(name))
 			return fs.SkipDir
 		case d.IsDir(), d.Name() == "README.md", d.Name() == "sample_bigtable_row.json": // what Google's utility made of an item
@@ -376,7 +377,7 @@ func TestInfer_RealInputs(t *testing.T) {
 	for _, name := range realInputs(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			src, err := Open(sharedData(t, name), SourceOptions{})
+			src, err := source.Open(sharedData(t, name), source.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

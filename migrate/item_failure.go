@@ -6,17 +6,18 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // itemKind is the kind of the failure that an item is in a verification, where the
 // mapping cannot lay it out for this reason; "" for what makes a whole input bad.
 func itemKind(err error) Kind {
-	switch damageOf(err) { //nolint:exhaustive // the other kinds are no failures
-	case ItemUnmatched:
+	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
+	case source.ItemUnmatched:
 		return Unmatched
-	case CellCollision:
+	case source.CellCollision:
 		return KeyCollision
-	case ItemBeyondLimit:
+	case source.ItemBeyondLimit:
 		return LimitExceeded
 	}
 	return ""
@@ -25,7 +26,7 @@ func itemKind(err error) Kind {
 // failItem makes a failure of an item that cannot be laid out, and of which f says
 // the place; other is the key of the item that it meets, if it meets one. What is
 // said of either afterwards is the same fault, and is not told again.
-func (j *job) failItem(e Entry, err error, f Failure, other string) {
+func (j *job) failItem(e source.Entry, err error, f Failure, other string) {
 	f.Kind, f.File = itemKind(err), e.Position.String()
 	j.report.LeftOut++
 	j.failures.fail(f)
@@ -43,7 +44,7 @@ func (j *job) failItem(e Entry, err error, f Failure, other string) {
 
 // unplaced is the failure of an item that has no place in a table, for what the
 // mapping says of it.
-func (l rowLayout) unplaced(e Entry, err error) Failure {
+func (l rowLayout) unplaced(e source.Entry, err error) Failure {
 	table := l.j.report.Target
 	f := Failure{Table: table}
 	if l.index != nil {
@@ -65,7 +66,7 @@ func (l rowLayout) unplaced(e Entry, err error) Failure {
 	f = l.owned(f, of)
 	if spec := l.j.mapping.Spec(); spec != nil && of.rule == "" && l.index == nil {
 		if file, line, _ := spec.Position("rules"); file != "" {
-			f.Mapping = Position{file, line}.String()
+			f.Mapping = source.Position{File: file, Line: line}.String()
 		}
 	}
 	return f

@@ -15,6 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // badItems are items that a mapping cannot lay out beside those of its source, by
@@ -40,7 +42,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
 		placed, err := j.mapping.Place(item, j.micros)
 		kind := Kind("")
 		if err != nil {
-			kind = itemKind(mappingRefused(Position{}, err, ""))
+			kind = itemKind(source.Refused(source.Position{}, err, ""))
 		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
 			other, taken := cells[extsort.CellHash(placed.Row, c)]
 			return taken && other != j.keyJSON(item)
@@ -107,7 +109,7 @@ func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 		line = fmt.Appendf(nil, "{\"Item\":%s}\n", bytes.TrimSpace(line))
 	}
 	if packed {
-		line = pack(line)
+		line = exporttest.Pack(line)
 	} else {
 		out[name].Data = append(slices.Clone(out[name].Data), '\n')
 	}
@@ -170,7 +172,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 							t.Fatal(err)
 						}
 						wantItemFailure(t, r, before.Differences, kind, jobs[0])
-						src, m, err := OpenFixture(files, SourceOptions{})
+						src, m, err := OpenFixture(files, source.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}

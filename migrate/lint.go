@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // LintOptions say how the rules of package lint are applied.
@@ -43,11 +44,11 @@ const lintCheck = "lint"
 // mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
 // A mapping file that does not compile is judged as far as it can be read.
 //
-// An error is an [InputError] where the fixture is at fault; findings are in
+// An error is an [source.Error] where the fixture is at fault; findings are in
 // Report.Lint. They are differences where Options.Lint.FailOn says so, or where
 // expect/lint.golden.json expects others.
 func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
-	f, err := readFixture(fsys, SourceOptions{})
+	f, err := readFixture(fsys, source.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
 
 // LintSource applies the rules to a source with its mappings. A table without
 // one gets an inferred mapping. Errors are those of [Lint].
-func LintSource(ctx context.Context, src *Source, o Options) (*Report, error) {
+func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, error) {
 	o = o.normalized()
 	r := newLintReport(src, o)
 	jobs, err := lintJobs(ctx, src, o)
@@ -91,14 +92,14 @@ func LintSource(ctx context.Context, src *Source, o Options) (*Report, error) {
 }
 
 // newLintReport is the report of a run that only lints.
-func newLintReport(src *Source, o Options) *Report {
+func newLintReport(src *source.Source, o Options) *Report {
 	return &Report{
 		Source: src.Path, Format: src.Format, most: o.MaxDifferences, onlyLint: true,
 		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
 	}
 }
 
-func lintJobs(ctx context.Context, src *Source, o Options) ([]*job, error) {
+func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
 	var jobs []*job
 	for _, t := range src.Tables {
 		j, err := newJob(ctx, src, t, o)
@@ -133,14 +134,14 @@ func (f *fixture) lintConfig(fsys fs.FS) (*lint.Config, error) {
 	}
 	config, err := lint.ReadConfig(fixtures.FixtureFile, f.LintNode)
 	if err != nil {
-		return nil, damaged(FixtureInvalid, Position{}, err, "the lint configuration cannot be used")
+		return nil, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
 	}
 	if len(text) == 0 {
 		return config, nil
 	}
 	over, err := lint.ParseConfig(fixtures.LintFile, text)
 	if err != nil {
-		return nil, damaged(FixtureInvalid, Position{}, err, "the lint configuration cannot be used")
+		return nil, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
 	}
 	return config.Over(over), nil
 }
@@ -291,7 +292,7 @@ func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
 		case j.letters != nil:
 			continue // a dead letter
 		default:
-			return mappingRefused(e.Position, err, "the mapping cannot hold the item")
+			return source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
 		if j.lintedItems++; j.lintedItems%256 == 0 {
 			j.options.Progress(Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
@@ -322,7 +323,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 
 // lintTable is a table as the rules see it. Ages are judged by Options.Now or,
 // so that the same input gives the same findings, by the time of the data.
-func lintTable(t *Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
+func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
 	table := lint.Table{Name: t.Name, Spec: spec, Mapping: m, Key: t.Key, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
@@ -334,7 +335,7 @@ func lintTable(t *Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o O
 		file, _, _ := spec.Position("lint")
 		config, err := lint.ReadConfig(file, spec.Lint())
 		if err != nil {
-			return table, damaged(FixtureInvalid, Position{}, err, "the lint configuration cannot be used")
+			return table, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
@@ -453,7 +454,7 @@ func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 		return nil
 	}
 	if err != nil {
-		return damaged(FixtureInvalid, Position{File: fixtures.TraceDir}, err, "the folder cannot be read")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.TraceDir}, err, "the folder cannot be read")
 	}
 	for _, e := range entries {
 		if name := path.Join(fixtures.TraceDir, e.Name()); !e.IsDir() && path.Ext(name) == ".jsonl" {
@@ -470,34 +471,34 @@ func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (time.Time, error) {
 	file, err := fsys.Open(name)
 	if err != nil {
-		return last, damaged(FixtureInvalid, Position{File: name}, err, "the trace cannot be read")
+		return last, source.Damaged(source.FixtureInvalid, source.Position{File: name}, err, "the trace cannot be read")
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	scan := bufio.NewScanner(file)
-	scan.Buffer(nil, maxItemBytes)
+	scan.Buffer(nil, source.MaxItemBytes)
 	for line := 1; scan.Scan(); line++ {
 		text := scan.Bytes()
 		if strings.TrimSpace(string(text)) == "" {
 			continue
 		}
-		at := Position{name, line}
+		at := source.Position{File: name, Line: line}
 		var q tracedRequest
 		if err := json.Unmarshal(text, &q, json.RejectUnknownMembers(true)); err != nil {
-			return last, damaged(FixtureInvalid, at, err, `this is no request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
+			return last, source.Damaged(source.FixtureInvalid, at, err, `this is no request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
 		}
 		if q.At.IsZero() || q.Op == "" || q.Count < 0 {
-			return last, damaged(FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")
 		}
 		if q.At.Before(last) {
-			return last, damaged(FixtureInvalid, at, nil, "the request is of %s, before the one ahead of it (%s); a trace is in order of time, file by file", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is of %s, before the one ahead of it (%s); a trace is in order of time, file by file", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
 		}
 		last = q.At
 		if err := p.Request(lint.Request{At: q.At, Op: q.Op, Body: q.Request, Count: q.Count, Bytes: q.Bytes}); err != nil {
-			return last, damaged(FixtureInvalid, at, err, "the request cannot be understood")
+			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be understood")
 		}
 	}
 	if err := scan.Err(); err != nil {
-		return last, damaged(FixtureInvalid, Position{File: name}, err, "the trace cannot be read")
+		return last, source.Damaged(source.FixtureInvalid, source.Position{File: name}, err, "the trace cannot be read")
 	}
 	return last, nil
 }
@@ -533,7 +534,7 @@ func (r *Report) compareLintGolden(fsys fs.FS) error {
 	}
 	var want []goldenFinding
 	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
-		return damaged(FixtureInvalid, Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
 	}
 	return r.check("golden findings", "", func() (string, error) {
 		detail := phrase.Counted(int64(len(want)), "finding")

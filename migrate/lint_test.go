@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 var updateLint = flag.Bool("update.lint", false, "rewrite what the lint fixtures expect")
@@ -312,7 +313,7 @@ func TestLint_Golden(t *testing.T) {
 	if len(r.Failures) != 2 || r.Failures[0].Kind != GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
 		t.Errorf("failures: %+v", r.Failures)
 	}
-	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), Options{}); damageOf(err) != FixtureInvalid {
+	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), Options{}); source.DamageOf(err) != source.FixtureInvalid {
 		t.Errorf("golden findings that are none: %v", err)
 	}
 }
@@ -330,7 +331,7 @@ func TestLint_Refused(t *testing.T) {
 		"mapping":    {fixtures.MappingFile, "apiVersion: migration/v1\n", "mapping.yaml: the mapping cannot be used"},
 	} {
 		_, err := Lint(context.Background(), lintFiles(map[string]string{c.file: c.text}), Options{})
-		if err == nil || damageOf(err) == "" || !strings.Contains(err.Error(), c.want) {
+		if err == nil || source.DamageOf(err) == "" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -339,7 +340,7 @@ func TestLint_Refused(t *testing.T) {
 // TestLint_Inferred lints a source without a mapping, and while it is verified.
 func TestLint_Inferred(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(lintFiles(nil), "source/items.jsonl", SourceOptions{Key: "PK"})
+	src, err := source.OpenFS(lintFiles(nil), "source/items.jsonl", source.Options{Key: "PK"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +364,7 @@ func TestLint_Inferred(t *testing.T) {
 func TestCompare_LintsStoredRows(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 120)
-	src, err := OpenFS(fstest.MapFS{"in": {Data: fmt.Appendf(nil, "{\"id\":{\"S\":\"a\"},\"tags\":{\"SS\":[\"x\"]}}\n{\"id\":{\"S\":%q},\"n\":{\"N\":\"1\"}}\n", long)}}, "in", SourceOptions{Key: "id", Table: "things"})
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: fmt.Appendf(nil, "{\"id\":{\"S\":\"a\"},\"tags\":{\"SS\":[\"x\"]}}\n{\"id\":{\"S\":%q},\"n\":{\"N\":\"1\"}}\n", long)}}, "in", source.Options{Key: "id", Table: "things"})
 	if err != nil {
 		t.Fatal(err)
 	}

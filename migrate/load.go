@@ -12,12 +12,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // job is one table on its way: its source, its mapping and what the checking
 // pass found.
 type job struct {
-	source  *Table
+	source  *source.Table
 	mapping *layout.Mapping
 	micros  int64 // timestamp of cells without one of their own
 	report  TableReport
@@ -50,10 +51,10 @@ type job struct {
 // Load writes a source into Bigtable as its mappings say, and the rows of the
 // indexes that they lay out: [Prepare], then [Prepared.Load]. At last it notes in
 // mapping.SchemaTable how the tables are to be read. It reads the whole
-// source first: an error that is an [InputError] or a [mapping.SpecError] says
+// source first: an error that is an [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
 // compared: see [VerifySource] and [Compare].
-func Load(ctx context.Context, conn grpc.ClientConnInterface, src *Source, o Options) (*Report, error) {
+func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ type Prepared struct {
 // Prepare does all of Load that needs no Bigtable: whatever is wrong with the
 // source, its mappings or the checkpoint is found before a connection, or a store,
 // is opened.
-func Prepare(ctx context.Context, src *Source, o Options) (*Prepared, error) {
+func Prepare(ctx context.Context, src *source.Source, o Options) (*Prepared, error) {
 	o.warn = true
 	r, jobs, err := prepare(ctx, src, o)
 	if err != nil {
@@ -136,10 +137,10 @@ func (j *job) loadAfresh(ctx context.Context, b *bigtable) error {
 }
 
 // prepare finds the mapping of each table and checks all of the source.
-func prepare(ctx context.Context, src *Source, o Options) (*Report, []*job, error) {
+func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*job, error) {
 	o = o.normalized()
 	if len(src.Tables) == 0 {
-		return nil, nil, damaged(Unrecognized, Position{File: src.Path}, nil, "the source has no table")
+		return nil, nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
 	}
 	r := &Report{
 		Fixture: o.fixture, Source: src.Path, Format: src.Format, most: o.MaxDifferences,
@@ -149,8 +150,8 @@ func prepare(ctx context.Context, src *Source, o Options) (*Report, []*job, erro
 	var jobs []*job
 	budget := o.held
 	for _, t := range src.Tables {
-		t = t.held(&budget)
-		t.lenient = o.DeadLetter != nil
+		t = t.Held(&budget)
+		t.Lenient = o.DeadLetter != nil
 		j, err := newJob(ctx, src, t, o)
 		if err != nil {
 			return nil, nil, err
@@ -164,7 +165,7 @@ func prepare(ctx context.Context, src *Source, o Options) (*Report, []*job, erro
 		for _, other := range jobs {
 			for _, target := range other.targets() {
 				if slices.Contains(j.targets(), target) {
-					return nil, nil, damaged(MappingRefused, Position{File: src.Path}, nil,
+					return nil, nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
 						"tables %s and %s would both be written to Bigtable table %s", other.source.Name, t.Name, target)
 				}
 			}
@@ -208,12 +209,12 @@ func prepare(ctx context.Context, src *Source, o Options) (*Report, []*job, erro
 		return nil, nil, err
 	}
 	if !o.warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *job) bool { return j.report.Items > 0 || len(j.refused) > 0 }) {
-		return nil, nil, damaged(SourceEmpty, Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
+		return nil, nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
 	return r, jobs, nil
 }
 
-func newJob(ctx context.Context, src *Source, t *Table, o Options) (*job, error) {
+func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*job, error) {
 	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
@@ -222,7 +223,7 @@ func newJob(ctx context.Context, src *Source, t *Table, o Options) (*job, error)
 	}
 	switch {
 	case j.mapping == nil && len(o.Mappings) > 0:
-		return nil, damaged(MappingRefused, Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
+		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
 	case j.mapping == nil:
 		o.Progress(Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
 		done := j.timed("inferring")
@@ -244,16 +245,16 @@ func newJob(ctx context.Context, src *Source, t *Table, o Options) (*job, error)
 }
 
 // adopt checks a given mapping against the table.
-func (j *job) adopt(src *Source) error {
+func (j *job) adopt(src *source.Source) error {
 	m, t := j.mapping, j.source
-	at := Position{File: src.Path}
+	at := source.Position{File: src.Path}
 	if declared := t.Key; declared.Hash.Name != "" {
 		if !keyMatches(declared.Hash, m.Key().Hash) || !keyMatches(declared.Range, m.Key().Range) {
-			return damaged(MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, keyText(declared), t.KeyFrom, keyText(m.Key()))
+			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
 		}
 	}
-	if m.SourceTable() != "" && src.asked != "" && src.asked != m.SourceTable() {
-		return damaged(MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.asked, m.SourceTable())
+	if m.SourceTable() != "" && src.Asked != "" && src.Asked != m.SourceTable() {
+		return source.Damaged(source.MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.Asked, m.SourceTable())
 	}
 	// From here on the mapping's key is the declared one.
 	keyed := *t
@@ -261,12 +262,12 @@ func (j *job) adopt(src *Source) error {
 	if m.SourceTable() != "" {
 		keyed.Name = m.SourceTable()
 	}
-	if t.named && t.Name != keyed.Name {
+	if t.Named && t.Name != keyed.Name {
 		j.warnings = append(j.warnings, otherTable(src, t, m))
 	}
-	if spec := m.Spec(); spec != nil && t.types != nil {
+	if spec := m.Spec(); spec != nil && t.Types != nil {
 		for name, schema := range spec.Source.Schema {
-			t.types[name] = schema.Type
+			t.Types[name] = schema.Type
 		}
 	}
 	j.source, j.report.Name = &keyed, keyed.Name
@@ -275,7 +276,7 @@ func (j *job) adopt(src *Source) error {
 
 // otherTable warns of items that the mapping, by its name, is not for: an export
 // of the staging table beside the mapping of the production one, say.
-func otherTable(src *Source, t *Table, m *layout.Mapping) string {
+func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""
 	if spec := m.Spec(); spec != nil {
 		if file, line, column := spec.Position("source.table"); line > 0 {

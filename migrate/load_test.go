@@ -20,10 +20,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // manyItems is a source of n items of one key attribute, in order.
-func manyItems(t *testing.T, n int) *Source {
+func manyItems(t *testing.T, n int) *source.Source {
 	t.Helper()
 	var b strings.Builder
 	for i := range n {
@@ -32,9 +33,9 @@ func manyItems(t *testing.T, n int) *Source {
 	return open(t, b.String())
 }
 
-func open(t *testing.T, lines string) *Source {
+func open(t *testing.T, lines string) *source.Source {
 	t.Helper()
-	src, err := OpenFS(fstest.MapFS{"items.jsonl": {Data: []byte(lines)}}, "items.jsonl", SourceOptions{Key: "id"})
+	src, err := source.OpenFS(fstest.MapFS{"items.jsonl": {Data: []byte(lines)}}, "items.jsonl", source.Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Fatalf("error %v, want the load to be killed", err)
 	}
 	_, err := Load(t.Context(), conn, manyItems(t, n+1), o)
-	wantDamage(t, err, CheckpointInvalid, "the checkpoint is of another load")
+	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint is of another load")
 
 	calls := conn.calls
 	r, err := Load(t.Context(), conn, manyItems(t, n), o)
@@ -152,7 +153,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(t.Context(), conn, manyItems(t, n), o)
-	wantDamage(t, err, CheckpointInvalid, "the file is no checkpoint")
+	WantDamage(t, err, source.CheckpointInvalid, "the file is no checkpoint")
 }
 
 // Items that Bigtable refuses are tried again by each load that goes on, also by one
@@ -215,7 +216,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 	elsewhere := o
 	elsewhere.Target = "there:1"
 	_, err = Prepare(t.Context(), manyItems(t, n), elsewhere)
-	wantDamage(t, err, CheckpointInvalid, "the checkpoint is of another load")
+	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint is of another load")
 
 	want := ""
 	for _, empty := range []string{"no table", "a table without rows"} {
@@ -321,7 +322,7 @@ func TestLoad_Retries(t *testing.T) {
 	conn.fail = nil
 	conn.entry = func(*btpb.MutateRowsRequest_Entry) codes.Code { return codes.InvalidArgument }
 	_, err = Load(t.Context(), conn, manyItems(t, 21), o)
-	wantDamage(t, err, WriteRefused, `items.jsonl:11: Bigtable refuses row "00010" of table items`)
+	WantDamage(t, err, source.WriteRefused, `items.jsonl:11: Bigtable refuses row "00010" of table items`)
 }
 
 func TestLoad_DeadLetters(t *testing.T) {
@@ -337,8 +338,8 @@ func TestLoad_DeadLetters(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n") + "\n"
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	if _, err := Load(t.Context(), conn, open(t, text), Options{}); damageOf(err) != NumberInvalid {
-		t.Errorf("error %v without dead letters, want %s", err, NumberInvalid)
+	if _, err := Load(t.Context(), conn, open(t, text), Options{}); source.DamageOf(err) != source.NumberInvalid {
+		t.Errorf("error %v without dead letters, want %s", err, source.NumberInvalid)
 	}
 	conn.entry = func(e *btpb.MutateRowsRequest_Entry) codes.Code {
 		if string(e.GetRowKey()) == "e" {
@@ -352,11 +353,11 @@ func TestLoad_DeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []DeadLetter{
-		{File: "items.jsonl", Line: 2, Damage: NumberInvalid, Text: lines[1]},
-		{File: "items.jsonl", Line: 3, Damage: NotJSON, Text: lines[2]},
-		{File: "items.jsonl", Line: 4, Damage: KeyMissing, Item: []byte(lines[3])},
-		{File: "items.jsonl", Line: 5, Damage: KeyDuplicate, Item: []byte(lines[4])},
-		{File: "items.jsonl", Line: 6, Damage: WriteRefused, Item: []byte(lines[5])},
+		{File: "items.jsonl", Line: 2, Damage: source.NumberInvalid, Text: lines[1]},
+		{File: "items.jsonl", Line: 3, Damage: source.NotJSON, Text: lines[2]},
+		{File: "items.jsonl", Line: 4, Damage: source.KeyMissing, Item: []byte(lines[3])},
+		{File: "items.jsonl", Line: 5, Damage: source.KeyDuplicate, Item: []byte(lines[4])},
+		{File: "items.jsonl", Line: 6, Damage: source.WriteRefused, Item: []byte(lines[5])},
 	}
 	got := strings.Split(strings.TrimSpace(dead.String()), "\n")
 	if len(got) != len(want) {
@@ -415,7 +416,7 @@ func TestLoad_DeadLettersOfMapping(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"PK":{"S":"0123"},"SK":{"S":%q},"Content":{"S":"x"}}`, sk))
 	}
 	lines[0] = `{"PK":{"S":"0123"},"SK":{"S":"Video"},"Formats":{"M":{"480":{"S":"u"}}},"UploadDate":{"S":"2023-09-10T15:21:48"}}`
-	in, err := OpenFS(fstest.MapFS{"in": {Data: []byte(strings.Join(lines, "\n"))}}, "in", SourceOptions{})
+	in, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(strings.Join(lines, "\n"))}}, "in", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +425,7 @@ func TestLoad_DeadLettersOfMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return f.Kind != NotLoaded || f.Damage != ItemUnmatched })
+	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return f.Kind != NotLoaded || f.Damage != source.ItemUnmatched })
 	if r.Items != 2 || r.Differences != 2 || len(unmatched) != 2 || strings.Count(dead.String(), `"damage":"unmatched"`) != 2 {
 		t.Errorf("%d items, %d differences; want 2, 2\n%s\n%s", r.Items, r.Differences, r.Text(), dead.String())
 	}

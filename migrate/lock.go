@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // lockText is the lock file of a fixture that has a mapping of its own, or nil.
@@ -28,7 +29,7 @@ func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
 	}
 	was, err := layout.ParseLock(text)
 	if err != nil {
-		return damaged(FixtureInvalid, Position{File: layout.LockFile}, err, "the lock cannot be understood")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: layout.LockFile}, err, "the lock cannot be understood")
 	}
 	now, err := j.mapping.Lock()
 	if err != nil {

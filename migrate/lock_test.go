@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // A lock that an update wrote agrees, says what a change of the mapping
@@ -68,6 +69,6 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 }
 
 func isInvalidFixture(err error) bool {
-	var input *InputError
-	return errors.As(err, &input) && input.Damage == FixtureInvalid
+	var input *source.Error
+	return errors.As(err, &input) && input.Damage == source.FixtureInvalid
 }

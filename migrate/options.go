@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // fallbackTime is the timestamp of imported cells where neither the mapping
@@ -40,7 +41,7 @@ type Options struct {
 	MaxDifferences int
 
 	// AllowEmpty lets Verify, VerifySource and Compare take a source without items,
-	// of which they can show nothing. Default: it is an [InputError] (SourceEmpty),
+	// of which they can show nothing. Default: it is an [source.Error] (SourceEmpty),
 	// so that an export that came out empty does not pass.
 	AllowEmpty bool
 
@@ -70,7 +71,7 @@ type Options struct {
 
 	// Remap lets Load write to a table in which another mapping, that of an earlier
 	// load, left cells of the same items that this one does not write: they stay, and
-	// the report warns of them. Default: that is an [InputError] (MappingRefused), and
+	// the report warns of them. Default: that is an [source.Error] (MappingRefused), and
 	// nothing is written.
 	Remap bool
 
@@ -180,7 +181,7 @@ func (o Options) normalized() Options {
 		o.Instance = "tabletop"
 	}
 	if o.held == 0 {
-		o.held = maxHeldBytes
+		o.held = source.MaxHeldBytes
 	}
 	if o.window == 0 {
 		o.window = maxWindowBytes

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 func TestOpen_Contradictions(t *testing.T) {
@@ -29,11 +31,11 @@ func TestOpen_Contradictions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := SourceOptions{Key: c.key, Table: c.table}
+			o := source.Options{Key: c.key, Table: c.table}
 			if c.schema {
 				o.TableSchema, o.TableSchemaFile = []byte(schema), "schema.json"
 			}
-			_, err := OpenFS(files, c.file, o)
+			_, err := source.OpenFS(files, c.file, o)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
@@ -46,18 +48,18 @@ func TestPrepare_MappingOfAnother(t *testing.T) {
 	_, o := subject(t, "s2-video")
 	files := fstest.MapFS{"in": {Data: []byte(`{"PK":{"S":"0123"},"SK":{"S":"Video"}}`)}}
 	for _, c := range []struct {
-		o    SourceOptions
+		o    source.Options
 		want string
 	}{
-		{SourceOptions{Key: "PK"}, "in: the key of table in_ is PK (given by the caller), its mapping says PK (S), SK (S)"},
-		{SourceOptions{Table: "Films"}, "in: table Films was asked for, the mapping is for table Videos"},
+		{source.Options{Key: "PK"}, "in: the key of table in_ is PK (given by the caller), its mapping says PK (S), SK (S)"},
+		{source.Options{Table: "Films"}, "in: table Films was asked for, the mapping is for table Videos"},
 	} {
-		src, err := OpenFS(files, "in", c.o)
+		src, err := source.OpenFS(files, "in", c.o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Prepare(t.Context(), src, o)
-		wantDamage(t, err, MappingRefused, c.want)
+		WantDamage(t, err, source.MappingRefused, c.want)
 	}
 }
 
@@ -65,32 +67,32 @@ func TestInfer_KeyRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text, key, want string
-		damage                Damage
+		damage                source.Damage
 	}{
-		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, at in.json:1 it is of type S`, KeyTypeMismatch},
-		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK])", KeyUnknown},
+		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, at in.json:1 it is of type S`, source.KeyTypeMismatch},
+		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK])", source.KeyUnknown},
 		{
 			"nothing is a key", `{"a":{"S":"1"},"b":{"N":"1"},"c":{"BOOL":true},"d":{"S":"x"}}` + "\n" + `{"a":{"S":"2"},"b":{"S":"1"},"c":{"S":""}}` + "\n" + `{"a":{"S":"2"},"b":{"N":"2"},"d":{"S":"y"}}`, "",
-			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has one value at in.json:2 and in.json:3): name it (--key PK[,SK])`, KeyUnknown,
+			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has one value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
 		},
-		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", KeyUnknown},
+		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", source.KeyUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := inferred(t, c.text, SourceOptions{Key: c.key})
-			wantDamage(t, err, c.damage, c.want)
+			_, err := inferred(t, c.text, source.Options{Key: c.key})
+			WantDamage(t, err, c.damage, c.want)
 		})
 	}
 }
 
 func TestVerifySource_NoItems(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(exported(nil), "bucket", SourceOptions{Key: "id"})
+	src, err := source.OpenFS(exporttest.New(nil), "bucket", source.Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = VerifySource(t.Context(), newBigtableServer(t), src, Options{})
-	wantDamage(t, err, SourceEmpty, "nothing would be verified")
+	WantDamage(t, err, source.SourceEmpty, "nothing would be verified")
 	if _, err := Load(t.Context(), newBigtableServer(t), src, Options{}); err != nil {
 		t.Errorf("an empty table cannot be loaded: %v", err)
 	}
@@ -106,11 +108,11 @@ func TestVerifySource_NoItems(t *testing.T) {
 
 func TestReport_ExplainsExceptions(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(`{"id":{"S":"a"},"v":{"N":"1"}}
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(`{"id":{"S":"a"},"v":{"N":"1"}}
 {"id":{"S":"b"},"v":{"N":"1"}}
 {"id":{"S":"c"},"v":{"S":"1"}}
 {"id":{"S":"d"}}
-{"id":{"S":"e"}}`)}}, "in", SourceOptions{Key: "id"})
+{"id":{"S":"e"}}`)}}, "in", source.Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // oracle is what DynamoDB itself would answer: a DynamoDB door on the items of a
@@ -40,7 +41,7 @@ const (
 // none.
 func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, j *job) (o *oracle, why string, err error) {
 	switch {
-	case !tableName().MatchString(j.report.Name):
+	case !source.TableName().MatchString(j.report.Name):
 		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.report.Name), nil
 	case j.report.Items > maxOracleItems:
 		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.report.Items, "item"), maxOracleItems), nil

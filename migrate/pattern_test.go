@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // patternFixture is a fixture of three items and the given access patterns.
@@ -125,7 +126,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
 	} {
 		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), Options{})
-		wantDamage(t, err, FixtureInvalid, want)
+		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
 
@@ -133,7 +134,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
 	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), Options{})
-	wantDamage(t, err, FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
+	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
 }
 
 // A read whose filter drops nearly all that its range reads is warned of.
@@ -379,7 +380,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 		files := patternFixture()
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
 		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, Options{})
-		wantDamage(t, err, FixtureInvalid, "fixture.yaml: the tolerances cannot be used: "+want)
+		WantDamage(t, err, source.FixtureInvalid, "fixture.yaml: the tolerances cannot be used: "+want)
 	}
 }
 

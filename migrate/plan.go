@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Plan is what a load would make of a source: the tables it would create, and
@@ -68,7 +69,7 @@ type ViewPlan struct {
 
 // MakePlan reads a source, lays it out, and writes nothing. Errors are those of
 // Prepare.
-func MakePlan(ctx context.Context, src *Source, o Options) (*Plan, error) {
+func MakePlan(ctx context.Context, src *source.Source, o Options) (*Plan, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // A plan shows all that a load would create, a row key of each rule and index,
@@ -34,9 +35,9 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := OpenFS(fstest.MapFS{"Mail": {Data: []byte(`{"Item":{"user":{"S":"ann"},"sk":{"S":"in-1"},"n":{"N":"2"},"to":{"S":"bob"}}}
+	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(`{"Item":{"user":{"S":"ann"},"sk":{"S":"in-1"},"n":{"N":"2"},"to":{"S":"bob"}}}
 {"Item":{"user":{"S":"ann"},"sk":{"S":"in-2"},"n":{"N":"2"}}}
-`)}}, "Mail", SourceOptions{})
+`)}}, "Mail", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	for i, at := range []int64{now.Unix(), now.Unix() - 1, now.Unix() + 1, 1} { // the last one is too old to be meant
 		fmt.Fprintf(&lines, `{"Item":{"user":{"S":"%d"},"at":{"N":"%d"}}}`+"\n", i, at)
 	}
-	src, err := OpenFS(fstest.MapFS{"Mail": {Data: []byte(lines.String())}}, "Mail", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(lines.String())}}, "Mail", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,13 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // remaps compares the mapping with the one by which its table was loaded before,
 // if a load noted one in mapping.SchemaTable. Where that one left cells of items of
 // the source in columns, or at times, at which this one has none, a load would mix
-// the two layouts, and no later one would take the old cells away: an [InputError],
+// the two layouts, and no later one would take the old cells away: an [source.Error],
 // unless Options.Remap lets it. What else differs is a warning; "" for none.
 func (j *job) remaps(ctx context.Context, b *bigtable) (warning string, err error) {
 	noted, err := b.schemaOf(ctx, j.report.Target)
@@ -46,7 +47,7 @@ func (j *job) remaps(ctx context.Context, b *bigtable) (warning string, err erro
 	}
 	stay := fmt.Sprintf("%s; %s of items of this source would stay beside those of this one, e.g. %s", by, phrase.Counted(l.cells, "cell"), l.example)
 	if !j.options.Remap {
-		return "", damaged(MappingRefused, Position{}, nil, "%s: load into another table, delete this one first, or let them stay (--remap)", stay)
+		return "", source.Damaged(source.MappingRefused, source.Position{}, nil, "%s: load into another table, delete this one first, or let them stay (--remap)", stay)
 	}
 	return stay, nil
 }

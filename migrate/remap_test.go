@@ -10,6 +10,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 const remappedMapping = `apiVersion: migration/v1
@@ -59,7 +60,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 			}
 			r, err := load(text, false)
 			if c.left != "" {
-				wantDamage(t, err, MappingRefused, c.left)
+				WantDamage(t, err, source.MappingRefused, c.left)
 				if conn.calls != calls || tableText(t, conn, "t") != before {
 					t.Errorf("a refused load wrote: %s", tableText(t, conn, "t"))
 				}
@@ -120,7 +121,7 @@ func TestLoad_OtherIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := load("at", false)
-	wantDamage(t, err, MappingRefused, ` of table t__G, of item {"id":{"S":"1"}}`)
+	WantDamage(t, err, source.MappingRefused, ` of table t__G, of item {"id":{"S":"1"}}`)
 	if r, err := load("at", true); err != nil || !strings.Contains(strings.Join(r.Warnings, "\n"), "would stay") {
 		t.Errorf("with Remap: %v, %+v", err, r)
 	}
@@ -154,5 +155,5 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 		t.Fatalf("error %v, want the load to be killed", err)
 	}
 	conn.fail = nil
-	wantDamage(t, load(strings.Replace(remappedMapping, "a:n", "a:count", 1)), MappingRefused, `column a:n of row "1"`)
+	WantDamage(t, load(strings.Replace(remappedMapping, "a:n", "a:count", 1)), source.MappingRefused, `column a:n of row "1"`)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Kind is what a failure is, one name a kind.
@@ -65,9 +66,9 @@ type Failure struct {
 	Got     string `json:"got,omitempty"`
 	// Decoded is what the difference of a cell does to the items of its row, as
 	// the inverse of the mapping tells: `n: want {"N":"3"}, got {"N":"4"}`.
-	Decoded string `json:"decoded,omitempty"`
-	Detail  string `json:"detail,omitempty"`
-	Damage  Damage `json:"damage,omitempty"` // of a NotLoaded
+	Decoded string        `json:"decoded,omitempty"`
+	Detail  string        `json:"detail,omitempty"`
+	Damage  source.Damage `json:"damage,omitempty"` // of a NotLoaded
 	// File is FILE or FILE:LINE of the fixture's file that expects something else.
 	File string `json:"file,omitempty"`
 	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.

@@ -362,6 +362,9 @@ func columnHash(row []byte, c layout.Cell) extsort.Hash {
 	return extsort.HashOf(row, []byte(c.Family), c.Qualifier)
 }
 
+// errFound ends a pass over the source that has found what it looked for.
+var errFound = errors.New("found")
+
 // surplusWarnings goes over the source for them.
 func (j *job) surplusWarnings(ctx context.Context) ([]string, error) {
 	s := j.newSurplus()
@@ -427,9 +430,9 @@ func (s *surplus) warnings(ctx context.Context, j *job) ([]string, error) {
 				return nil
 			}
 			rule, key = p.base.Rule, j.keyJSON(p.entry.Item)
-			return errStopped
+			return errFound
 		})
-		if !errors.Is(err, errStopped) {
+		if !errors.Is(err, errFound) {
 			return nil, err
 		}
 		say(versionsText(f.GC), f.Name, beyond, rule, key)

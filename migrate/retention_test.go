@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // newCollected is a Bigtable with garbage collection by a clock that stands at
@@ -48,7 +49,7 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Option
 // video, one of another, each a day older than the one before.
 var commentsEpoch = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
-func comments(t *testing.T, gc, accept string) (*Source, *layout.Mapping) {
+func comments(t *testing.T, gc, accept string) (*source.Source, *layout.Mapping) {
 	t.Helper()
 	m, err := layout.Load("m.yaml", fmt.Appendf(nil, `
 apiVersion: migration/v1
@@ -69,7 +70,7 @@ rules: [{name: comment, when: {SK: "C#{t:revms(13)}"}, row: ["{PK}"], put: [{att
 		}
 		fmt.Fprintf(&text, `{"PK":{"S":%q},"SK":{"S":"C#%013d"},"Text":{"S":"no %d"}}`+"\n", pk, 9999999999999-at.UnixMilli(), i)
 	}
-	src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(text.String())}}, "in", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(text.String())}}, "in", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // The size of a data file that Reverse writes, as text: imports read files side
@@ -75,22 +76,22 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, m *layout.Mappi
 	}
 	if o.ExportTime.IsZero() {
 		if o.ExportTime = loadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
-			return nil, damaged(FixtureInvalid, Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
+			return nil, source.Damaged(source.FixtureInvalid, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
 		}
 	}
 	sum := extsort.HashOf([]byte(m.SourceTable()), []byte(m.TargetTable()))
 	id := fmt.Sprintf("%014d-%08x", o.ExportTime.UnixMilli(), uint32(sum.Hi))
 	w := &exportWriter{
-		dir: filepath.Join(dir, exportFolder, "."+id), key: path.Join(exportFolder, id), table: m.SourceTable(), id: id, at: o.ExportTime, most: o.fileBytes,
+		dir: filepath.Join(dir, source.ExportFolder, "."+id), key: path.Join(source.ExportFolder, id), table: m.SourceTable(), id: id, at: o.ExportTime, most: o.fileBytes,
 	}
-	whole := filepath.Join(dir, exportFolder, id)
+	whole := filepath.Join(dir, source.ExportFolder, id)
 	if _, err := os.Stat(whole); err == nil {
-		return nil, damaged(FixtureInvalid, Position{File: whole}, nil, "an export of this table and time is there already: give another folder or another time")
+		return nil, source.Damaged(source.FixtureInvalid, source.Position{File: whole}, nil, "an export of this table and time is there already: give another folder or another time")
 	}
 	if err := os.RemoveAll(w.dir); err != nil { // of a run that was killed
 		return nil, fmt.Errorf("making the folder of an export: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(w.dir, dataFolder), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.dir, source.DataFolder), 0o777); err != nil {
 		return nil, fmt.Errorf("making the folder of an export: %w", err)
 	}
 	defer w.abandon()
@@ -107,7 +108,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, m *layout.Mappi
 		}
 		items, err := m.Items(row.Row)
 		if err != nil {
-			return nil, damaged(MappingRefused, Position{File: m.TargetTable()}, err, "row %q cannot be read by the mapping", row.Key)
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: m.TargetTable()}, err, "row %q cannot be read by the mapping", row.Key)
 		}
 		for _, item := range items {
 			if err := w.add(item); err != nil {
@@ -177,7 +178,7 @@ func (w *exportWriter) add(item attr.Item) error {
 func (w *exportWriter) begin() (err error) {
 	h := extsort.HashOf([]byte(w.id), fmt.Append(nil, len(w.files)))
 	w.name = fmt.Sprintf("%05d-%016x.json.gz", len(w.files), h.Hi)
-	if w.file, err = os.Create(filepath.Join(w.dir, dataFolder, w.name)); err != nil {
+	if w.file, err = os.Create(filepath.Join(w.dir, source.DataFolder, w.name)); err != nil {
 		return err
 	}
 	w.sum = md5.New() //nolint:gosec // see the import
@@ -197,7 +198,7 @@ func (w *exportWriter) end() error {
 	}
 	w.file = nil
 	sum := w.sum.Sum(nil)
-	w.files = append(w.files, writtenFile{w.count, base64.StdEncoding.EncodeToString(sum), hex.EncodeToString(sum), path.Join(w.key, dataFolder, w.name)})
+	w.files = append(w.files, writtenFile{w.count, base64.StdEncoding.EncodeToString(sum), hex.EncodeToString(sum), path.Join(w.key, source.DataFolder, w.name)})
 	w.items += w.count
 	return err
 }
@@ -220,7 +221,7 @@ func (w *exportWriter) finish() error {
 		}
 		list.Write(append(line, '\n'))
 	}
-	moment := stamp(w.at)
+	moment := source.Stamp(w.at)
 	summary, err := json.Marshal(struct {
 		Version            string `json:"version"`
 		ExportArn          string `json:"exportArn"`
@@ -236,18 +237,18 @@ func (w *exportWriter) finish() error {
 		ExportType         string `json:"exportType"`
 	}{
 		"2020-06-30", reverseAccount + w.table + "/export/" + w.id, moment, moment, reverseAccount + w.table, moment,
-		nil, path.Join(w.key, filesName), w.bytes, w.items, "DYNAMODB_JSON", "FULL_EXPORT",
+		nil, path.Join(w.key, source.FilesName), w.bytes, w.items, "DYNAMODB_JSON", "FULL_EXPORT",
 	})
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(filepath.Join(w.dir, startedName), nil); err != nil {
+	if err := writeWhole(filepath.Join(w.dir, source.StartedName), nil); err != nil {
 		return err
 	}
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{filesName, list.Bytes()}, {summaryName, append(summary, '\n')}} {
+	}{{source.FilesName, list.Bytes()}, {source.SummaryName, append(summary, '\n')}} {
 		sum := md5.Sum(f.text) //nolint:gosec // see the import
 		checksum := f.name[:len(f.name)-len(".json")] + ".md5"
 		if err := writeWhole(filepath.Join(w.dir, checksum), []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Export, rows, export, rows: the loop is closed. The second export, opened by
@@ -44,7 +45,7 @@ func TestReverse_ClosedLoop(t *testing.T) {
 	})
 }
 
-func testReverse(t *testing.T, src *Source, o Options) {
+func testReverse(t *testing.T, src *source.Source, o Options) {
 	t.Helper()
 	first, second := newBigtableServer(t), newBigtableServer(t)
 	p, err := Prepare(t.Context(), src, o)
@@ -69,7 +70,7 @@ func testReverse(t *testing.T, src *Source, o Options) {
 	if back.Items != r.Items || back.Rows != r.Rows || back.Files < 2 {
 		t.Errorf("%d items of %d rows in %d files; want %d, %d, at least 2", back.Items, back.Rows, back.Files, r.Items, r.Rows)
 	}
-	again, err := Open(dir, SourceOptions{})
+	again, err := source.Open(dir, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func testReverse(t *testing.T, src *Source, o Options) {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
 	_, err = Reverse(t.Context(), first, j.mapping, dir, ReverseOptions{Options: o, ExportTime: at})
-	wantDamage(t, err, FixtureInvalid, "is there already")
+	WantDamage(t, err, source.FixtureInvalid, "is there already")
 
 	// The rows alone tell the mapping and the time: the export is the same file by
 	// file.
@@ -155,7 +156,7 @@ func TestStoredMappings(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err = Reverse(t.Context(), newBigtableServer(t), all[0], dir, ReverseOptions{})
-	wantDamage(t, err, FixtureInvalid, "_migration_schema does not tell when table t was loaded")
+	WantDamage(t, err, source.FixtureInvalid, "_migration_schema does not tell when table t was loaded")
 
 	for _, c := range []struct{ row, column, value, text string }{
 		{"t#", "mapping", "rules: 1", "_migration_schema: the mapping that is noted of table t cannot be read: row t# of _migration_schema"},
@@ -164,7 +165,7 @@ func TestStoredMappings(t *testing.T) {
 	} {
 		change(t, conn, layout.SchemaTable, c.row, deleteRow(), setCell(layout.SchemaFamily, c.column, 1000, c.value))
 		_, err := stored()
-		wantDamage(t, err, MappingRefused, c.text)
+		WantDamage(t, err, source.MappingRefused, c.text)
 		change(t, conn, layout.SchemaTable, c.row, deleteRow())
 	}
 }
@@ -198,7 +199,7 @@ func TestReverse_UnreadableRow(t *testing.T) {
 	change(t, conn, "videos", "0123", setCell("a", "Likes", 1715685260608000, "no counter"))
 	dir := t.TempDir()
 	_, err := Reverse(t.Context(), conn, o.Mappings[0], dir, ReverseOptions{ExportTime: time.UnixMilli(1)})
-	wantDamage(t, err, MappingRefused, `videos: row "0123" cannot be read by the mapping`)
+	WantDamage(t, err, source.MappingRefused, `videos: row "0123" cannot be read by the mapping`)
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left behind (error %v)", left, err)

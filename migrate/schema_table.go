@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // schemaFamilies are the families of mapping.SchemaTable.
@@ -21,7 +22,7 @@ var schemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{V
 
 // StoredMappings are the mappings by which the tables of an instance were loaded,
 // as the rows of mapping.SchemaTable tell, sorted by Bigtable table; none where no
-// load noted one. Options say which instance. An error is an [InputError] where
+// load noted one. Options say which instance. An error is an [source.Error] where
 // what is noted cannot be read; others are Bigtable's.
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]*layout.Mapping, error) {
 	o = o.normalized()
@@ -41,10 +42,10 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Option
 		}
 		m, err := layout.FromSchemaRows(table, []layout.Row{row})
 		if err != nil {
-			return nil, damaged(MappingRefused, Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
 		}
 		if m == nil || m.TargetTable() != table {
-			return nil, damaged(MappingRefused, Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)
 		}
 		all = append(all, m)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 const notedMapping = `apiVersion: migration/v1
@@ -20,13 +21,13 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 `
 
 // noted is a source of one item, and the options to load it by a mapping.
-func noted(t *testing.T, text string) (*Source, Options) {
+func noted(t *testing.T, text string) (*source.Source, Options) {
 	t.Helper()
 	m, err := layout.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := OpenFS(fstest.MapFS{"T": {Data: []byte(`{"Item":{"id":{"S":"1"},"n":{"N":"2"}}}` + "\n")}}, "T", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"T": {Data: []byte(`{"Item":{"id":{"S":"1"},"n":{"N":"2"}}}` + "\n")}}, "T", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 type subjectCount struct {
@@ -235,7 +236,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 		t.Parallel()
 		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
 		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
-		wantDamage(t, err, FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
+		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
 	})
 }
 

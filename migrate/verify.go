@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Verify runs a fixture directory, the root of fsys: it loads the data through
@@ -32,7 +33,7 @@ import (
 // The tables that the fixture names must not hold other rows; patterns that
 // write empty and reload them. Access patterns are also asked in the instance
 // called Options.Instance with "-oracle" behind it, which must be empty and is
-// left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is an [InputError] where the fixture
+// left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is an [source.Error] where the fixture
 // is at fault, which one that compares nothing is too; differences are in the
 // report.
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
@@ -164,7 +165,7 @@ func (r *Report) compared(begun int, o Options) error {
 			return nil
 		}
 	}
-	return damaged(FixtureInvalid, Position{File: fixtures.FixtureFile}, nil, "nothing was compared, so nothing is verified; turn on a check (checks). Skipped: %s", strings.Join(skipped, ", "))
+	return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.FixtureFile}, nil, "nothing was compared, so nothing is verified; turn on a check (checks). Skipped: %s", strings.Join(skipped, ", "))
 }
 
 // nativePatterns runs the native reads of the access patterns that leave the rows

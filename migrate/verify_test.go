@@ -25,6 +25,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // newBigtableServer is a Bigtable in this process's memory.
@@ -88,7 +90,7 @@ func TestVerifySource_RealInputs(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			src, err := Open(sharedData(t, path), SourceOptions{})
+			src, err := source.Open(sharedData(t, path), source.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +114,7 @@ func TestVerifySource_RealInputs(t *testing.T) {
 // The item of all ten types as rows: the types reference row.
 func TestVerifySource_TypesReferenceRow(t *testing.T) {
 	t.Parallel()
-	src, err := Open(sharedData(t, "s3-export"), SourceOptions{})
+	src, err := source.Open(sharedData(t, "s3-export"), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) str
 
 func TestVerifySource_SocialNetwork(t *testing.T) {
 	t.Parallel()
-	src, err := Open(sharedData(t, "workbench/SocialNetworkSchema.json"), SourceOptions{})
+	src, err := source.Open(sharedData(t, "workbench/SocialNetworkSchema.json"), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,17 +209,17 @@ func TestVerifySource_SocialNetwork(t *testing.T) {
 
 func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 	t.Parallel()
-	for _, c := range damages {
-		t.Run(c.name, func(t *testing.T) {
+	for _, c := range exporttest.Damages {
+		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			fsys := newExport()
-			c.spoil(fsys)
+			fsys := exporttest.Sample()
+			c.Spoil(fsys)
 			conn := newBigtableServer(t)
-			src, err := OpenFS(fsys, "bucket", SourceOptions{Key: "id"})
+			src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
 			if err == nil {
 				_, err = Load(t.Context(), conn, src, Options{})
 			}
-			wantDamage(t, err, Damage(c.damage), c.text)
+			WantDamage(t, err, source.Damage(c.Damage), c.Text)
 			if ids := tableIDs(t, conn); len(ids) > 0 {
 				t.Errorf("tables %v after a refused load, want none", ids)
 			}
@@ -226,7 +228,7 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 }
 
 // subject opens the data and mapping of a shipped fixture.
-func subject(t *testing.T, name string) (*Source, Options) {
+func subject(t *testing.T, name string) (*source.Source, Options) {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/"+name)
 	if err != nil {
@@ -385,8 +387,8 @@ func TestLoad_OtherGC(t *testing.T) {
 	}
 	src, o := subject(t, "s2-video")
 	_, err = Load(t.Context(), conn, src, o)
-	var refused *InputError
-	if !errors.As(err, &refused) || refused.Damage != MappingRefused || !strings.Contains(err.Error(), "family a of Bigtable table videos") {
+	var refused *source.Error
+	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "family a of Bigtable table videos") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -397,14 +399,14 @@ func TestLoad_SharedTarget(t *testing.T) {
 	t.Parallel()
 	model := strings.Replace(indexedModel, `"DataModel":[`,
 		`"DataModel":[{"TableName":"Orders__ByState","KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},"TableData":[{"id":{"S":"a"}}]},`, 1)
-	src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(model)}}, "in", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(model)}}, "in", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
 	_, err = Load(t.Context(), conn, src, Options{})
-	var refused *InputError
-	if !errors.As(err, &refused) || refused.Damage != MappingRefused || !strings.Contains(err.Error(), "would both be written to Bigtable table Orders__ByState") {
+	var refused *source.Error
+	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "would both be written to Bigtable table Orders__ByState") {
 		t.Errorf("got %v", err)
 	}
 	if ids := tableIDs(t, conn); len(ids) != 0 {
@@ -419,12 +421,12 @@ func TestLoad_Collisions(t *testing.T) {
 	}
 	t.Run("one key twice", func(t *testing.T) {
 		t.Parallel()
-		src, err := OpenFS(lines(`{"id":{"S":"a"}}`, `{"id":{"S":"b"}}`, `{"id":{"S":"a"},"x":{"N":"1"}}`), "in", SourceOptions{Key: "id"})
+		src, err := source.OpenFS(lines(`{"id":{"S":"a"}}`, `{"id":{"S":"b"}}`, `{"id":{"S":"a"},"x":{"N":"1"}}`), "in", source.Options{Key: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
-		wantDamage(t, err, KeyDuplicate, `in:3: the item has the same key as the item at in:1: {"id":{"S":"a"}}`)
+		WantDamage(t, err, source.KeyDuplicate, `in:3: the item has the same key as the item at in:1: {"id":{"S":"a"}}`)
 	})
 	t.Run("the first of many", func(t *testing.T) {
 		t.Parallel()
@@ -440,41 +442,41 @@ func TestLoad_Collisions(t *testing.T) {
 			{"id", `in:51: the item has the same key as the item at in:50: {"id":{"S":"49"}}`},
 			{"", `("n" has one value at in:1 and in:2; "id" has one value at in:50 and in:51)`},
 		} {
-			src, err := OpenFS(lines(text...), "in", SourceOptions{Key: c.key})
+			src, err := source.OpenFS(lines(text...), "in", source.Options{Key: c.key})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
-			wantDamage(t, err, map[bool]Damage{true: KeyUnknown, false: KeyDuplicate}[c.key == ""], c.want)
+			WantDamage(t, err, map[bool]source.Damage{true: source.KeyUnknown, false: source.KeyDuplicate}[c.key == ""], c.want)
 		}
 	})
 	t.Run("no key to infer", func(t *testing.T) {
 		t.Parallel()
-		src, err := OpenFS(lines(`{"id":{"S":"a"}}`, `{"id":{"S":"a"}}`), "in", SourceOptions{})
+		src, err := source.OpenFS(lines(`{"id":{"S":"a"}}`, `{"id":{"S":"a"}}`), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
-		wantDamage(t, err, KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
+		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
 		t.Parallel()
-		src, err := OpenFS(lines(`{"PK":{"S":"0123"},"SK":{"S":"Video"}}`, `{"PK":{"S":"0123"},"SK":{"S":"Other"}}`), "in", SourceOptions{})
+		src, err := source.OpenFS(lines(`{"PK":{"S":"0123"},"SK":{"S":"Video"}}`, `{"PK":{"S":"0123"},"SK":{"S":"Other"}}`), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, o := subject(t, "s2-video")
 		_, err = Load(t.Context(), newBigtableServer(t), src, o)
-		wantDamage(t, err, ItemUnmatched, `in:2: the mapping cannot hold the item: E-UNMATCHED: table Videos: item {"PK":{"S":"0123"},"SK":{"S":"Other"}}`)
+		WantDamage(t, err, source.ItemUnmatched, `in:2: the mapping cannot hold the item: E-UNMATCHED: table Videos: item {"PK":{"S":"0123"},"SK":{"S":"Other"}}`)
 	})
 	t.Run("a key that is too long", func(t *testing.T) {
 		t.Parallel()
-		src, err := OpenFS(lines(`{"id":{"S":"`+strings.Repeat("x", 5000)+`"}}`), "in", SourceOptions{})
+		src, err := source.OpenFS(lines(`{"id":{"S":"`+strings.Repeat("x", 5000)+`"}}`), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
-		wantDamage(t, err, ItemBeyondLimit, "E-KEYSIZE")
+		WantDamage(t, err, source.ItemBeyondLimit, "E-KEYSIZE")
 	})
 	t.Run("two items on a cell", func(t *testing.T) {
 		t.Parallel()
@@ -491,12 +493,12 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := OpenFS(lines(`{"PK":{"S":"a"},"SK":{"S":"x"},"A":{"S":"1"}}`, `{"PK":{"S":"a"},"SK":{"S":"y"},"A":{"S":"2"}}`), "in", SourceOptions{})
+		src, err := source.OpenFS(lines(`{"PK":{"S":"a"},"SK":{"S":"x"},"A":{"S":"1"}}`, `{"PK":{"S":"a"},"SK":{"S":"y"},"A":{"S":"2"}}`), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}})
-		wantDamage(t, err, CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
+		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
 		var dead strings.Builder
 		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}, DeadLetter: &dead})
 		if err != nil {
@@ -607,7 +609,7 @@ func TestVerifySource_AnyItems(t *testing.T) {
 			text = append(attr.AppendItemJSON(text, item), '\n')
 		}
 		n++
-		src, err := OpenFS(fstest.MapFS{"in": {Data: text}}, "in", SourceOptions{Key: "PK,SK", Table: "any"})
+		src, err := source.OpenFS(fstest.MapFS{"in": {Data: text}}, "in", source.Options{Key: "PK,SK", Table: "any"})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -631,7 +633,7 @@ const indexedModel = `{"ModelName":"m","DataModel":[{"TableName":"Orders",
 
 func TestCompare_Index(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -666,7 +668,7 @@ func TestCompare_Index(t *testing.T) {
 // What the DynamoDB door leaves where an entry of an index was is no row.
 func TestCompare_IndexTombstone(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", SourceOptions{})
+	src, err := source.OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -739,7 +741,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Verify(t.Context(), newBigtableServer(t), c.files, Options{})
-			wantDamage(t, err, FixtureInvalid, c.text)
+			WantDamage(t, err, source.FixtureInvalid, c.text)
 		})
 	}
 }

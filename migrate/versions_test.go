@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // TestVerifySource_Versions loads items whose copies of the highest version
@@ -32,7 +33,7 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v1_1"},"State":{"S":"OK"},"Note":{"S":"new"}}`,
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v2_1"},"State":{"S":"OK"}}`,
 	}
-	src, err := OpenFS(jsonLines(versions), "in", SourceOptions{})
+	src, err := source.OpenFS(jsonLines(versions), "in", source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +51,14 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 		"only copies":  versions[:1],
 		"older's copy": append([]string{`{"PK":{"S":"Equipment"},"SK":{"S":"v0_1"},"State":{"S":"OK"},"Note":{"S":"new"}}`}, versions[1:]...),
 	} {
-		src, err := OpenFS(jsonLines(damaged), "in", SourceOptions{})
+		src, err := source.OpenFS(jsonLines(damaged), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		conn := newBigtableServer(t)
 		_, err = VerifySource(t.Context(), conn, src, o)
 		var broken *layout.Error
-		if wantDamage(t, err, MappingRefused, ""); !errors.As(err, &broken) || broken.Code != layout.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
+		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != layout.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ids := tableIDs(t, conn); len(ids) > 0 {
@@ -91,7 +92,7 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		items  []string
 		damage bool
 	}{{items, false}, {append(items, `{"PK":{"S":"1"},"SK":{"S":"c4"},"G":{"S":"y"},"At":{"S":"OPEN#2"}}`), true}} {
-		src, err := OpenFS(jsonLines(c.items), "in", SourceOptions{})
+		src, err := source.OpenFS(jsonLines(c.items), "in", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		}
 		if c.damage {
 			_, err := Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}})
-			wantDamage(t, err, CellCollision, "in:4: index open has the item on the row of the item at in:2")
+			WantDamage(t, err, source.CellCollision, "in:4: index open has the item on the row of the item at in:2")
 			const want = `KeyCollision table orders__open rule order item {"PK":{"S":"1"},"SK":{"S":"c4"}} row "1#OPEN#2#1" hex 31234f50454e23322331: want the row of {"PK":{"S":"1"},"SK":{"S":"c2"}}, got the row of {"PK":{"S":"1"},"SK":{"S":"c4"}}: index open has the item on the row of the item at in:2: {"PK":{"S":"1"},"SK":{"S":"c4"}} (in:4, m.yaml:3)`
 			if r.Differences != 1 || r.Failures[0].String() != want {
 				t.Errorf("want %s\n%s", want, r.Text())

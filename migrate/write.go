@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // The size of a batch of mutations, well below what Bigtable takes in one
@@ -117,7 +118,7 @@ type writeTable struct {
 type writeEntry struct {
 	*btpb.MutateRowsRequest_Entry
 	n     int64
-	entry Entry
+	entry source.Entry
 }
 
 func (w *writer) addTable(ctx context.Context, id string, families []layout.Family) error {
@@ -309,7 +310,7 @@ func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (
 					last = why
 				}
 			default:
-				why = damaged(WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
+				why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
 				if w.j.letters == nil {
 					return nil, fmt.Errorf("%w; what comes before it is written", why)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // inputFlags say what is read.
@@ -79,7 +80,7 @@ type csvFlags struct {
 }
 
 // open reads the mappings and recognizes the source.
-func (f *inputFlags) open(m mappingFlags) (*migrate.Source, []*layout.Mapping, error) {
+func (f *inputFlags) open(m mappingFlags) (*source.Source, []*layout.Mapping, error) {
 	var mappings []*layout.Mapping
 	var err error
 	if !m.auto() {
@@ -90,9 +91,9 @@ func (f *inputFlags) open(m mappingFlags) (*migrate.Source, []*layout.Mapping, e
 			return nil, nil, err
 		}
 	}
-	o := migrate.SourceOptions{
+	o := source.Options{
 		Key: f.Key, Table: f.Table, TableSchemaFile: f.TableSchema,
-		CSV: migrate.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
+		CSV: source.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
 	}
 	if f.TableSchema != "" {
 		if o.TableSchema, err = os.ReadFile(f.TableSchema); err != nil {
@@ -109,7 +110,7 @@ func (f *inputFlags) open(m mappingFlags) (*migrate.Source, []*layout.Mapping, e
 		}
 		return src, mappings, nil
 	}
-	src, err := migrate.Open(f.Source, o)
+	src, err := source.Open(f.Source, o)
 	if err != nil {
 		return nil, nil, asInputError(err)
 	}
@@ -136,7 +137,7 @@ func isFixture(dir string) bool {
 
 // inFixture names the files of a fixture folder as they are from here.
 func inFixture(dir string, err error) error {
-	if input, ok := errors.AsType[*migrate.InputError](err); ok {
+	if input, ok := errors.AsType[*source.Error](err); ok {
 		named := *input
 		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
 		return &named
@@ -149,7 +150,7 @@ func asInputError(err error) error {
 	if err == nil {
 		return nil
 	}
-	_, input := errors.AsType[*migrate.InputError](err)
+	_, input := errors.AsType[*source.Error](err)
 	_, spec := errors.AsType[*layout.SpecError](err)
 	_, layout := errors.AsType[*layout.Error](err)
 	if input || spec || layout {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 type verifyCommand struct {
@@ -122,7 +123,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	done := p.showProgress(&o)
 	finish := func(r *migrate.Report, err error) error {
 		done()
-		if input, ok := errors.AsType[*migrate.InputError](err); ok && input.Damage == migrate.SourceEmpty {
+		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
 			return badInput("%w (--allow-empty lets it pass)", err)
 		}
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
-	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -333,7 +333,7 @@ func TestExports(t *testing.T) {
 				if strings.Contains(name, "CSV") {
 					file = "in.csv"
 				}
-				src, err := migrate.OpenFS(fstest.MapFS{file: {Data: data}}, file, migrate.SourceOptions{})
+				src, err := source.OpenFS(fstest.MapFS{file: {Data: data}}, file, source.Options{})
 				if err == nil {
 					for _, err = range src.Tables[0].Entries() {
 						if err != nil {
@@ -341,7 +341,7 @@ func TestExports(t *testing.T) {
 						}
 					}
 				}
-				var input *migrate.InputError
+				var input *source.Error
 				if !errors.As(err, &input) {
 					t.Errorf("got %v, want an InputError", err)
 				}

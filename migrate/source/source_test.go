@@ -1,11 +1,9 @@
-package migrate
+package source
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,18 +13,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
-
-// sharedData is a path in the folder of real inputs that may stand beside the
-// checkout; the test skips where it does not.
-func sharedData(t *testing.T, name string) string {
-	t.Helper()
-	p := filepath.Join("..", "..", "shared", "data", filepath.FromSlash(name))
-	if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no real inputs here: %s is absent", p)
-	}
-	return p
-}
 
 // tableSummary is what the tests of readers compare.
 type tableSummary struct {
@@ -88,7 +76,7 @@ func TestOpen_RealInputs(t *testing.T) {
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			t.Parallel()
-			src, err := Open(sharedData(t, c.path), SourceOptions{})
+			src, err := Open(sharedData(t, c.path), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,9 +121,9 @@ func TestOpen_Forms(t *testing.T) {
 		for _, packed := range []bool{false, true} {
 			data := []byte(text)
 			if packed {
-				data = pack(data)
+				data = exporttest.Pack(data)
 			}
-			src, err := OpenFS(fstest.MapFS{"in.bin": {Data: data}}, "in.bin", SourceOptions{})
+			src, err := OpenFS(fstest.MapFS{"in.bin": {Data: data}}, "in.bin", Options{})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue
@@ -174,7 +162,7 @@ func TestOpen_WorkbenchDocuments(t *testing.T) {
 		`{"M":{"n":1e999}}`:                "",
 	} {
 		src, err := OpenFS(fstest.MapFS{"m": {Data: []byte(`{"ModelName":"m","DataModel":[{"TableName":"T",
-			"KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},"TableData":[{"id":{"S":"a"},"doc":` + text + `}]}]}`)}}, "m", SourceOptions{})
+			"KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},"TableData":[{"id":{"S":"a"},"doc":` + text + `}]}]}`)}}, "m", Options{})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -196,22 +184,22 @@ func TestOpen_SchemaAndKey(t *testing.T) {
 	schema := []byte(`{"Table":{"TableName":"Things","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}],
 		"KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"n","KeyType":"RANGE"}],
 		"LocalSecondaryIndexes":[{"IndexName":"L","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"Projection":{"ProjectionType":"KEYS_ONLY"}}]}}`)
-	src, err := OpenFS(fsys, "in", SourceOptions{TableSchema: schema})
+	src, err := OpenFS(fsys, "in", Options{TableSchema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]tableSummary{{"Things", "id:S n:N ", 1, 1, ""}}, summarize(t, src)); diff != "" {
 		t.Error(diff)
 	}
-	src, err = OpenFS(fsys, "in", SourceOptions{Key: "id, n", Table: "Other"})
+	src, err = OpenFS(fsys, "in", Options{Key: "id, n", Table: "Other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]tableSummary{{"Other", "id: n: ", 1, 0, ""}}, summarize(t, src)); diff != "" {
 		t.Error(diff)
 	}
-	for _, bad := range []SourceOptions{{Key: ",x"}, {Key: "a,b,c"}, {TableSchema: []byte("{}")}, {TableSchema: []byte("[")}} {
-		var input *InputError
+	for _, bad := range []Options{{Key: ",x"}, {Key: "a,b,c"}, {TableSchema: []byte("{}")}, {TableSchema: []byte("[")}} {
+		var input *Error
 		if _, err := OpenFS(fsys, "in", bad); !errors.As(err, &input) || input.Damage != SchemaInvalid {
 			t.Errorf("%+v: error %v, want damage %s", bad, err, SchemaInvalid)
 		}
@@ -221,7 +209,7 @@ func TestOpen_SchemaAndKey(t *testing.T) {
 // TestOpen_SystemError: what a failing disk says is no fault of the input.
 func TestOpen_SystemError(t *testing.T) {
 	t.Parallel()
-	src, err := OpenFS(failingFS{fstest.MapFS{"in": {Data: []byte(strings.Repeat(`{"id":{"S":"a"}}`+"\n", 100_000))}}}, "in", SourceOptions{Key: "id"})
+	src, err := OpenFS(failingFS{fstest.MapFS{"in": {Data: []byte(strings.Repeat(`{"id":{"S":"a"}}`+"\n", 100_000))}}}, "in", Options{Key: "id"})
 	if err == nil {
 		for _, err = range src.Tables[0].Entries() {
 			if err != nil {
@@ -229,7 +217,7 @@ func TestOpen_SystemError(t *testing.T) {
 			}
 		}
 	}
-	var fault *InputError
+	var fault *Error
 	if !errors.Is(err, syscall.EIO) || errors.As(err, &fault) || !strings.Contains(err.Error(), "in") {
 		t.Errorf("got %v, want the system's error with the file's name", err)
 	}
@@ -269,9 +257,9 @@ func TestOpen_FolderOfFixtures(t *testing.T) {
 		".":    "; nor is it a fixture: those below it are all/a, all/b, many/00, many/01, many/02, many/03, many/04, many/05, many/06, many/07, many/08, many/09 and 10 more",
 		"none": "; nor is it a fixture: no folder below it is one",
 	} {
-		_, err := OpenFS(files, folder, SourceOptions{})
-		wantDamage(t, err, Unrecognized, want)
+		_, err := OpenFS(files, folder, Options{})
+		WantDamage(t, err, Unrecognized, want)
 	}
-	_, err := OpenFS(fstest.MapFS{"fixture/source/README": {}}, "fixture/source", SourceOptions{}) // it is called as a part of a fixture is
-	wantDamage(t, err, Unrecognized, "; nor is it a fixture: no folder below it is one")
+	_, err := OpenFS(fstest.MapFS{"fixture/source/README": {}}, "fixture/source", Options{}) // it is called as a part of a fixture is
+	WantDamage(t, err, Unrecognized, "; nor is it a fixture: no folder below it is one")
 }

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"errors"
@@ -48,10 +48,10 @@ const (
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
 )
 
-// InputError says what is wrong with an input and where. Nothing has been
+// Error says what is wrong with an input and where. Nothing has been
 // written when a function returns it, but for WriteRefused, and for a fixture of
 // which Verify has compared nothing.
-type InputError struct {
+type Error struct {
 	Damage Damage
 	File   string // as the caller named it, or its path inside the source
 	Line   int    // 1-based; 0 where there is no line
@@ -64,17 +64,17 @@ type InputError struct {
 
 // Error returns "FILE:LINE: detail", "FILE:LINE:COLUMN: detail", or the detail alone where the fault is in
 // no file.
-func (e *InputError) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e.Detail, e.Err) }
+func (e *Error) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e.Detail, e.Err) }
 
 // Unwrap returns the cause.
-func (e *InputError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-func damaged(d Damage, p Position, err error, format string, args ...any) *InputError {
-	return &InputError{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
+func Damaged(d Damage, p Position, err error, format string, args ...any) *Error {
+	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// mappingRefused turns a mapping's error about an item into an InputError.
-func mappingRefused(p Position, err error, format string, args ...any) *InputError {
+// Refused turns a mapping's error about an item into an InputError.
+func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
 	var broken *layout.Error
 	if errors.As(err, &broken) {
@@ -85,22 +85,22 @@ func mappingRefused(p Position, err error, format string, args ...any) *InputErr
 			d = ItemBeyondLimit
 		}
 	}
-	return damaged(d, p, err, format, args...)
+	return Damaged(d, p, err, format, args...)
 }
 
-// damageOf is the damage of an error, "" if it is none of an input.
-func damageOf(err error) Damage {
-	var input *InputError
+// DamageOf is the damage of an error, "" if it is none of an input.
+func DamageOf(err error) Damage {
+	var input *Error
 	if errors.As(err, &input) {
 		return input.Damage
 	}
 	return ""
 }
 
-// ofItem reports whether an error is about one item alone: those after it can
+// OfItem reports whether an error is about one item alone: those after it can
 // still be read.
-func ofItem(err error) bool {
-	var input *InputError
+func OfItem(err error) bool {
+	var input *Error
 	if !errors.As(err, &input) {
 		return false
 	}
@@ -114,7 +114,7 @@ func ofItem(err error) bool {
 
 // ofAll says of the damage at a line that nothing can be read without it.
 func ofAll(err error) error {
-	if input, ok := errors.AsType[*InputError](err); ok {
+	if input, ok := errors.AsType[*Error](err); ok {
 		input.all = true
 	}
 	return err

@@ -1,4 +1,4 @@
-package migrate
+package exporttest
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-func pack(data []byte) []byte {
+func Pack(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	z.Write(data)
@@ -22,7 +22,7 @@ func pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-func packZstd(data []byte) []byte {
+func PackZstd(data []byte) []byte {
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
 		panic(err)
@@ -31,8 +31,8 @@ func packZstd(data []byte) []byte {
 	return z.EncodeAll(data, nil)
 }
 
-// flip changes one byte, counted from the end if at is negative.
-func flip(s string, at int) string {
+// Flip changes one byte, counted from the end if at is negative.
+func Flip(s string, at int) string {
 	b := []byte(s)
 	b[(at+len(b))%len(b)] ^= 1
 	return string(b)
@@ -43,12 +43,12 @@ func sum64(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-const exportDir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
+const Dir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
 
-// exported builds an export to S3 of the given lines, one slice a data file,
+// New builds an export to S3 of the given lines, one slice a data file,
 // as the service lays it out.
-func exported(files ...[]string) fstest.MapFS {
-	fsys := fstest.MapFS{exportDir + "/_started": {}}
+func New(files ...[]string) fstest.MapFS {
+	fsys := fstest.MapFS{Dir + "/_started": {}}
 	var list strings.Builder
 	total := 0
 	for i, lines := range files {
@@ -56,16 +56,16 @@ func exported(files ...[]string) fstest.MapFS {
 		if text != "" {
 			text += "\n"
 		}
-		data := pack([]byte(text))
+		data := Pack([]byte(text))
 		name := fmt.Sprintf("data/file%d.json.gz", i)
-		fsys[path.Join(exportDir, name)] = &fstest.MapFile{Data: data}
+		fsys[path.Join(Dir, name)] = &fstest.MapFile{Data: data}
 		fmt.Fprintf(&list, `{"itemCount":%d,"md5Checksum":"%s","etag":"x","dataFileS3Key":"%s"}`+"\n",
-			len(lines), sum64(data), strings.TrimPrefix(path.Join(exportDir, name), "bucket/"))
+			len(lines), sum64(data), strings.TrimPrefix(path.Join(Dir, name), "bucket/"))
 		total += len(lines)
 	}
 	put := func(name, text string) {
-		fsys[path.Join(exportDir, name)] = &fstest.MapFile{Data: []byte(text)}
-		fsys[path.Join(exportDir, strings.TrimSuffix(name, ".json")+".md5")] = &fstest.MapFile{Data: []byte(sum64([]byte(text)) + "\n")}
+		fsys[path.Join(Dir, name)] = &fstest.MapFile{Data: []byte(text)}
+		fsys[path.Join(Dir, strings.TrimSuffix(name, ".json")+".md5")] = &fstest.MapFile{Data: []byte(sum64([]byte(text)) + "\n")}
 	}
 	put("manifest-files.json", list.String())
 	put("manifest-summary.json", fmt.Sprintf(`{"version":"2020-06-30","exportArn":"arn:aws:dynamodb:eu-central-1:123456789012:table/T/export/01716790307109-5f9d6aaa",
@@ -77,46 +77,46 @@ func exported(files ...[]string) fstest.MapFS {
 // edit replaces text in one file of an export, and drops the checksum beside
 // it, which would be noticed first.
 func edit(fsys fstest.MapFS, name, from, to string) {
-	p := path.Join(exportDir, name)
+	p := path.Join(Dir, name)
 	delete(fsys, strings.TrimSuffix(p, ".json")+".md5")
 	fsys[p] = &fstest.MapFile{Data: []byte(strings.Replace(string(fsys[p].Data), from, to, 1))}
 }
 
 // repack replaces the text of a data file, with its MD5 in the manifest.
 func repack(fsys fstest.MapFS, name, text string) {
-	p := path.Join(exportDir, name)
+	p := path.Join(Dir, name)
 	was := sum64(fsys[p].Data)
-	fsys[p] = &fstest.MapFile{Data: pack([]byte(text))}
+	fsys[p] = &fstest.MapFile{Data: Pack([]byte(text))}
 	edit(fsys, "manifest-files.json", was, sum64(fsys[p].Data))
 }
 
-var exportLines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
+var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
-// damages are all ways to spoil an export that are told apart. The text is
+// Damages are all ways to spoil an export that are told apart. The text is
 // what the message must contain, after the file's folder.
-var damages = []struct {
-	name   string
-	spoil  func(fsys fstest.MapFS)
-	damage string
-	text   string
+var Damages = []struct {
+	Name   string
+	Spoil  func(fsys fstest.MapFS)
+	Damage string
+	Text   string
 }{
 	{"truncated gzip", func(f fstest.MapFS) {
-		p := exportDir + "/data/file0.json.gz"
+		p := Dir + "/data/file0.json.gz"
 		f[p] = &fstest.MapFile{Data: f[p].Data[:len(f[p].Data)-12]}
 	}, "packing-truncated", "/data/file0.json.gz: the gzip data ends early: the file is truncated"},
 	{"corrupt gzip", func(f fstest.MapFS) {
-		p := exportDir + "/data/file0.json.gz"
+		p := Dir + "/data/file0.json.gz"
 		data := bytes.Clone(f[p].Data)
 		data[len(data)-6] ^= 1 // in the CRC
 		f[p] = &fstest.MapFile{Data: data}
 	}, "packing-corrupt", "/data/file0.json.gz: the gzip data is damaged"},
 	{"wrong MD5", func(f fstest.MapFS) {
-		f[exportDir+"/data/file1.json.gz"] = f[exportDir+"/data/file0.json.gz"]
+		f[Dir+"/data/file1.json.gz"] = f[Dir+"/data/file0.json.gz"]
 		edit(f, "manifest-files.json", `"itemCount":1`, `"itemCount":2`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`)
 	}, "checksum-mismatch", "/data/file1.json.gz: the MD5 of the data file is"},
 	{
-		"missing data file", func(f fstest.MapFS) { delete(f, exportDir+"/data/file1.json.gz") },
+		"missing data file", func(f fstest.MapFS) { delete(f, Dir+"/data/file1.json.gz") },
 		"data-file-missing", "/data/file1.json.gz: the data file is missing; line 2 of manifest-files.json lists it",
 	},
 	{"wrong count of a file", func(f fstest.MapFS) {
@@ -132,11 +132,11 @@ var damages = []struct {
 		"count-mismatch", "/manifest-summary.json: manifest-summary.json says 4 items in all, the files of manifest-files.json add up to 3",
 	},
 	{
-		"missing summary", func(f fstest.MapFS) { delete(f, exportDir+"/manifest-summary.json") },
+		"missing summary", func(f fstest.MapFS) { delete(f, Dir+"/manifest-summary.json") },
 		"manifest-missing", "/manifest-summary.json: the manifest is missing",
 	},
 	{
-		"missing file list", func(f fstest.MapFS) { delete(f, exportDir+"/manifest-files.json") },
+		"missing file list", func(f fstest.MapFS) { delete(f, Dir+"/manifest-files.json") },
 		"manifest-missing", "/manifest-files.json: the manifest is missing",
 	},
 	{"no manifest at all", func(f fstest.MapFS) {
@@ -155,7 +155,7 @@ var damages = []struct {
 		"manifest-invalid", "/manifest-files.json:2: the manifest cannot be parsed",
 	},
 	{"manifest checksum", func(f fstest.MapFS) {
-		f[exportDir+"/manifest-summary.md5"] = &fstest.MapFile{Data: []byte("rzAeIrtALbOlNdK5Hh8tgA==")}
+		f[Dir+"/manifest-summary.md5"] = &fstest.MapFile{Data: []byte("rzAeIrtALbOlNdK5Hh8tgA==")}
 	}, "checksum-mismatch", "/manifest-summary.json: the MD5 of the manifest is"},
 	{
 		"unknown version", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "2020-06-30", "2031-01-01") },
@@ -171,56 +171,56 @@ var damages = []struct {
 		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key cannot be followed",
 	},
 	{"extra data file", func(f fstest.MapFS) {
-		f[exportDir+"/data/zz.json.gz"] = &fstest.MapFile{Data: pack(nil)}
+		f[Dir+"/data/zz.json.gz"] = &fstest.MapFile{Data: Pack(nil)}
 	}, "data-file-extra", "/data/zz.json.gz: the data file is not listed in manifest-files.json"},
 	{
-		"line not JSON", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", exportLines[0]+"\n{\"Item\":{\"id\"\n") },
+		"line not JSON", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n{\"Item\":{\"id\"\n") },
 		"not-json", "/data/file0.json.gz:2: not JSON",
 	},
 	{
-		"line of another shape", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", exportLines[0]+"\n[1]\n") },
+		"line of another shape", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n[1]\n") },
 		"not-an-item", `/data/file0.json.gz:2: a JSON array stands where {"Item": …} is expected`,
 	},
 	{
-		"no key", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"n":{"N":"2"}}}`) },
+		"no key", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"n":{"N":"2"}}}`) },
 		"key-missing", `/data/file0.json.gz:2: the item has no attribute "id", which is part of the key of table T`,
 	},
 	{"key of another type", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"id":{"BOOL":true},"n":{"N":"2"}}}`)
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"BOOL":true},"n":{"N":"2"}}}`)
 	}, "key-type-mismatch", `/data/file0.json.gz:2: key attribute "id" is of type BOOL`},
 	{"unknown type", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"x"},{"Q":"y"}]}}}`)
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"x"},{"Q":"y"}]}}}`)
 	}, "type-unknown", "/data/file0.json.gz:2: unknown type: Item.l[1]"},
 	{"no number", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"N":"2O"}}}`)
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"N":"2O"}}}`)
 	}, "number-invalid", `/data/file0.json.gz:2: not a DynamoDB number: Item.n: not a number: "2O"`},
 	{"too many digits", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"NS":["1","`+strings.Repeat("9", 39)+`"]}}}`)
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"NS":["1","`+strings.Repeat("9", 39)+`"]}}}`)
 	}, "number-invalid", "/data/file0.json.gz:2: not a DynamoDB number: Item.n"},
 	{"empty set", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"SS":[]}}}`)
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"SS":[]}}}`)
 	}, "value-invalid", "/data/file0.json.gz:2: not a DynamoDB value: Item.n"},
 	{"endless line", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", exportLines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
+		repack(f, "data/file0.json.gz", Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
 	}, "too-long", "/data/file0.json.gz:2: the text of one item is longer than"},
 }
 
-func newExport() fstest.MapFS {
-	return exported(exportLines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
+func Sample() fstest.MapFS {
+	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }
 
 // The time of the export that exported builds.
-var fullExportTime = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
+var Time = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
 
-// addIncremental adds an incremental export of the given lines, its data in the
+// AddIncremental adds an incremental export of the given lines, its data in the
 // shared folder.
-func addIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...string) {
-	dir := path.Join(path.Dir(exportDir), id)
-	data := pack([]byte(strings.Join(lines, "\n") + "\n"))
+func AddIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...string) {
+	dir := path.Join(path.Dir(Dir), id)
+	data := Pack([]byte(strings.Join(lines, "\n") + "\n"))
 	if len(lines) == 0 {
-		data = pack(nil)
+		data = Pack(nil)
 	}
-	name := path.Join(path.Dir(exportDir), "data", id+"-0.json.gz")
+	name := path.Join(path.Dir(Dir), "data", id+"-0.json.gz")
 	fsys[name] = &fstest.MapFile{Data: data}
 	put := func(file, text string) {
 		fsys[path.Join(dir, file)] = &fstest.MapFile{Data: []byte(text)}
@@ -232,8 +232,8 @@ func addIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...s
 		"outputFormat":"DYNAMODB_JSON","outputView":"NEW_AND_OLD_IMAGES","exportType":"INCREMENTAL_EXPORT"}`, from.UTC().Format("2006-01-02T15:04:05.000Z07:00"), to.UTC().Format("2006-01-02T15:04:05.000Z07:00"), id, len(lines)))
 }
 
-// changeLine is one line of an incremental export; an image of "" is left out.
-func changeLine(written time.Time, keys, old, new string) string {
+// Change is one line of an incremental export; an image of "" is left out.
+func Change(written time.Time, keys, old, new string) string {
 	line := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%s`, written.UnixMicro(), keys)
 	if old != "" {
 		line += `,"OldImage":` + old
@@ -244,6 +244,6 @@ func changeLine(written time.Time, keys, old, new string) string {
 	return line + "}"
 }
 
-func idKey(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
+func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
-func idItem(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
+func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestTable_Held(t *testing.T) {
 	for _, c := range []struct {
 		budget, opened int // how often three reads open the file
 	}{{2 * len(`{"id":{"S":"a"}}`), 1}, {len(`{"id":{"S":"a"}}`), 3}} {
-		src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(text)}}, "in", SourceOptions{})
+		src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(text)}}, "in", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestTable_Held(t *testing.T) {
 			opened++
 			read(yield)
 		}
-		held := table.held(&c.budget)
+		held := table.Held(&c.budget)
 		for range held.Entries() {
 			break
 		}

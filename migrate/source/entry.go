@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func (s shape) wrappers() []string {
 // input, which Item has lost. Key inference goes by it. Call it before the next
 // entry is asked for.
 func (e Entry) Names() []string {
-	d := jsontext.NewDecoder(bytes.NewBuffer(e.text))
+	d := jsontext.NewDecoder(bytes.NewBuffer(e.Text))
 	var names []string
 	if _, err := d.ReadToken(); err != nil {
 		return nil // cannot be: the text has been read as an item
@@ -60,7 +60,7 @@ func (e Entry) Names() []string {
 func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 	if body, ok := bodyOf(text, s); ok {
 		if item, err := attr.UnmarshalItem(body); err == nil {
-			return Entry{Item: item, Position: at, text: body}, nil
+			return Entry{Item: item, Position: at, Text: body}, nil
 		}
 	}
 	e, err := parseItem(text, s, at)
@@ -70,7 +70,7 @@ func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 		}
 	}
 	if err != nil {
-		return Entry{Position: at, text: text}, err
+		return Entry{Position: at, Text: text}, err
 	}
 	return e, nil
 }
@@ -115,19 +115,19 @@ func parseItem(text []byte, s shape, at Position) (Entry, error) {
 	for range wrappers {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return Entry{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+			return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 		}
 		if tok.Kind() != '}' {
-			return Entry{}, damaged(NotAnItem, at, nil, "member %q stands beside the item", tok.String())
+			return Entry{}, Damaged(NotAnItem, at, nil, "member %q stands beside the item", tok.String())
 		}
 	}
 	switch _, err := d.ReadToken(); {
 	case err == nil:
-		return Entry{}, damaged(NotJSON, at, nil, "not JSON: more text follows the item")
+		return Entry{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the item")
 	case !errors.Is(err, io.EOF):
-		return Entry{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+		return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 	}
-	return Entry{Item: item, Position: at, text: body}, nil
+	return Entry{Item: item, Position: at, Text: body}, nil
 }
 
 // unwrap reads `{"name":`.
@@ -135,23 +135,23 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	for _, want := range []jsontext.Kind{'{', '"'} {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return damaged(NotJSON, at, jsonCause(err), "not JSON")
+			return Damaged(NotJSON, at, JsonCause(err), "not JSON")
 		}
 		switch {
 		case tok.Kind() != want && tok.Kind() == '}':
-			return damaged(NotAnItem, at, nil, "an empty object stands where {%q: …} is expected", name)
+			return Damaged(NotAnItem, at, nil, "an empty object stands where {%q: …} is expected", name)
 		case tok.Kind() != want:
-			return damaged(NotAnItem, at, nil, "a JSON %s stands where {%q: …} is expected", kindName(tok.Kind()), name)
+			return Damaged(NotAnItem, at, nil, "a JSON %s stands where {%q: …} is expected", kindName(tok.Kind()), name)
 		case want == '"' && tok.String() != name:
-			return damaged(NotAnItem, at, nil, "member %q stands where %q is expected", tok.String(), name)
+			return Damaged(NotAnItem, at, nil, "member %q stands where %q is expected", tok.String(), name)
 		}
 	}
 	return nil
 }
 
-// jsonCause is the reason inside a JSON error, without its own offsets, which
+// JsonCause is the reason inside a JSON error, without its own offsets, which
 // count from the start of the line.
-func jsonCause(err error) error {
+func JsonCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		return fmt.Errorf("%w at byte %d", syntactic.Err, syntactic.ByteOffset+1)
@@ -166,21 +166,21 @@ func jsonCause(err error) error {
 func itemError(err error, at Position) error {
 	var bad *attr.Error
 	if !errors.As(err, &bad) {
-		return damaged(NotJSON, at, jsonCause(err), "not JSON")
+		return Damaged(NotJSON, at, JsonCause(err), "not JSON")
 	}
 	switch bad.Problem {
 	case attr.BadJSON:
-		return damaged(NotJSON, at, jsonCause(bad.Err), "not JSON")
+		return Damaged(NotJSON, at, JsonCause(bad.Err), "not JSON")
 	case attr.DuplicateName:
-		return damaged(NotJSON, at, err, "not JSON that an item can have")
+		return Damaged(NotJSON, at, err, "not JSON that an item can have")
 	case attr.WrongToken:
-		return damaged(NotAnItem, at, err, "not an item")
+		return Damaged(NotAnItem, at, err, "not an item")
 	case attr.NoType, attr.ManyTypes, attr.UnknownType:
-		return damaged(TypeUnknown, at, err, "unknown type")
+		return Damaged(TypeUnknown, at, err, "unknown type")
 	case attr.NotNumber, attr.Overflow, attr.Underflow, attr.TooPrecise:
-		return damaged(NumberInvalid, at, err, "not a DynamoDB number")
+		return Damaged(NumberInvalid, at, err, "not a DynamoDB number")
 	case attr.NullNotTrue, attr.BadBase64, attr.EmptySet, attr.DuplicateMember, attr.TooDeep, attr.LongName:
-		return damaged(ValueInvalid, at, err, "not a DynamoDB value")
+		return Damaged(ValueInvalid, at, err, "not a DynamoDB value")
 	}
-	return damaged(ValueInvalid, at, err, "not a DynamoDB value")
+	return Damaged(ValueInvalid, at, err, "not a DynamoDB value")
 }

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -53,9 +53,9 @@ func unpackedName(name string) string {
 // mapping's schema, and else is S. In a cell, N is a number, B base64, BOOL true
 // or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
-	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}}
+	table := &Table{Name: tableNameOf(name), Declared: -1, Types: map[string]attr.Type{}}
 	invalid := func(format string, args ...any) (*Source, error) {
-		return nil, damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
+		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
 	}
 	delimiter := byte(',')
 	switch {
@@ -100,7 +100,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 				continue
 			}
 			columns[i].typ = attr.S
-			for _, typ := range []attr.Type{table.types[c.name], table.keyType(c.name)} {
+			for _, typ := range []attr.Type{table.Types[c.name], table.keyType(c.name)} {
 				if typ != attr.Absent {
 					columns[i].typ = typ
 				}
@@ -108,7 +108,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 		}
 		for {
 			e, err := r.entry(columns, o.QuotedEmpty == EmptyAbsent)
-			if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !ofItem(err) {
+			if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
 				return
 			}
 		}
@@ -152,7 +152,7 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 	if given == nil {
 		record, line, err := r.record()
 		if errors.Is(err, io.EOF) {
-			return nil, damaged(Unrecognized, Position{File: r.in.label}, nil, "the file is empty: it has no header")
+			return nil, Damaged(Unrecognized, Position{File: r.in.label}, nil, "the file is empty: it has no header")
 		}
 		if err != nil {
 			return nil, err
@@ -169,15 +169,15 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 		if j := strings.LastIndexByte(full, ':'); j >= 0 {
 			typ, ok := attr.ParseType(full[j+1:])
 			if !ok {
-				return nil, damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is no type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
+				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is no type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
 			}
 			c = csvColumn{full[:j], typ}
 		}
 		switch {
 		case c.name == "":
-			return nil, damaged(SchemaInvalid, at, nil, "column %d has no name", i+1)
+			return nil, Damaged(SchemaInvalid, at, nil, "column %d has no name", i+1)
 		case seen[c.name]:
-			return nil, damaged(SchemaInvalid, at, nil, "two columns are called %q", c.name)
+			return nil, Damaged(SchemaInvalid, at, nil, "two columns are called %q", c.name)
 		}
 		seen[c.name] = true
 		columns = append(columns, c)
@@ -193,7 +193,7 @@ func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error)
 	case err != nil:
 		return Entry{Position: at}, err
 	case len(record) != len(columns):
-		return Entry{Position: at, text: csvText(record)}, damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns", len(record), len(columns))
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns", len(record), len(columns))
 	}
 	text := []byte{'{'}
 	for i, c := range columns {
@@ -205,7 +205,7 @@ func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error)
 			text = append(text, ',')
 		}
 		if text, err = appendCSVCell(text, c, cell.text); err != nil {
-			return Entry{Position: at, text: csvText(record)}, damaged(ValueInvalid, at, err, "column %q, of type %s", c.name, c.typ)
+			return Entry{Position: at, Text: csvText(record)}, Damaged(ValueInvalid, at, err, "column %q, of type %s", c.name, c.typ)
 		}
 	}
 	return parseEntry(append(text, '}'), plainItem, at)
@@ -299,7 +299,7 @@ func (r *csvReader) record() (cells []csvCell, line int, err error) {
 	)
 	state := begin
 	fail := func(what string) ([]csvCell, int, error) {
-		return nil, line, damaged(NotCSV, Position{r.in.label, r.line}, nil, "%s", what)
+		return nil, line, Damaged(NotCSV, Position{r.in.label, r.line}, nil, "%s", what)
 	}
 	for {
 		c, err := r.in.text.ReadByte()
@@ -312,7 +312,7 @@ func (r *csvReader) record() (cells []csvCell, line int, err error) {
 		case err != nil && !end:
 			return nil, line, r.in.failed(err, r.line)
 		}
-		if r.size++; r.size > maxItemBytes {
+		if r.size++; r.size > MaxItemBytes {
 			return nil, line, r.in.failed(errTooLong, line)
 		}
 		if !end && c == '\r' && state != quoted {

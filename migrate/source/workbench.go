@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func openWorkbench(t tree, name string) (*Source, error) {
 			return err
 		}
 		if table.Name == "" || table.Key.Hash.Name == "" {
-			return damaged(SchemaInvalid, d.at(1), nil, "table %d of the model has no TableName or no KeyAttributes", index+1)
+			return Damaged(SchemaInvalid, d.at(1), nil, "table %d of the model has no TableName or no KeyAttributes", index+1)
 		}
 		table.entries = func(yield func(Entry, error) bool) {
 			err := readWorkbenchData(t, name, index, yield)
@@ -64,7 +64,7 @@ func openWorkbench(t tree, name string) (*Source, error) {
 		return nil, err
 	}
 	if len(src.Tables) == 0 {
-		return nil, damaged(SchemaInvalid, Position{File: t.label(name)}, nil, "the model has no table")
+		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, "the model has no table")
 	}
 	return src, nil
 }
@@ -235,9 +235,9 @@ func keyAttr(at Position, name, tag string) (layout.KeyAttr, error) {
 	typ, ok := attr.ParseType(tag)
 	switch {
 	case name == "":
-		return layout.KeyAttr{}, damaged(SchemaInvalid, at, nil, "a key attribute has no name")
+		return layout.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
 	case !ok || typ > attr.B:
-		return layout.KeyAttr{}, damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
+		return layout.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
 	}
 	return layout.KeyAttr{Name: name, Type: typ}, nil
 }
@@ -249,7 +249,7 @@ func (d *document) workbenchKey() (layout.KeySchema, error) {
 	}
 	var k workbenchKey
 	if err := json.Unmarshal(text, &k); err != nil {
-		return layout.KeySchema{}, damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
+		return layout.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
 	}
 	return k.schema(at)
 }
@@ -265,7 +265,7 @@ func (d *document) workbenchIndex() (Index, error) {
 		Projection    schemaProjection
 	}
 	if err := json.Unmarshal(jsontext.Value(text), &x); err != nil {
-		return Index{}, damaged(SchemaInvalid, at, err, "an index cannot be understood")
+		return Index{}, Damaged(SchemaInvalid, at, err, "an index cannot be understood")
 	}
 	key, err := x.KeyAttributes.schema(at)
 	return Index{Name: x.IndexName, Key: key, Projection: x.Projection.ProjectionType, Include: x.Projection.NonKeyAttributes}, err

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"strings"
@@ -6,11 +6,12 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
 // readAllItems is the canonical JSON of all items of a source's first table,
 // one a line.
-func readAllItems(t *testing.T, fsys fstest.MapFS, name string, o SourceOptions) string {
+func readAllItems(t *testing.T, fsys fstest.MapFS, name string, o Options) string {
 	t.Helper()
 	src, err := OpenFS(fsys, name, o)
 	if err != nil {
@@ -31,28 +32,28 @@ func TestOpen_CSV(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, file, data string
-		options          SourceOptions
+		options          Options
 		want             string
 	}{
 		{
 			"all types", "items.csv", `id,n:N,b:B,t:BOOL,z:NULL,ss:SS,ns:NS,bs:BS,l:L,"m:M"` + "\r\n" +
 				`a,1.50,aGk=,TRUE,true,"[""x"",""y""]","[1,""2""]","[""aGk=""]","[{""S"":""x""}]","{""k"":{""N"":""1""}}"` + "\r\n",
-			SourceOptions{},
+			Options{},
 			`{"b":{"B":"aGk="},"bs":{"BS":["aGk="]},"id":{"S":"a"},"l":{"L":[{"S":"x"}]},"m":{"M":{"k":{"N":"1"}}},"n":{"N":"1.5"},"ns":{"NS":["1","2"]},"ss":{"SS":["x","y"]},"t":{"BOOL":true},"z":{"NULL":true}}` + "\n",
 		},
 		{
 			"line ends inside quotes stay", "items.csv", "id,text\na,\"1\r\n2, \"\"3\"\"\"\n\nb, x ",
-			SourceOptions{},
+			Options{},
 			`{"id":{"S":"a"},"text":{"S":"1\r\n2, \"3\""}}` + "\n" + `{"id":{"S":"b"},"text":{"S":" x "}}` + "\n",
 		},
-		{"empty cells", "items.csv", "id,x,y\na,,\"\"\n", SourceOptions{}, `{"id":{"S":"a"},"y":{"S":""}}` + "\n"},
-		{"quoted empty cells are absent", "items.csv", "id,x,y\na,,\"\"\n", SourceOptions{CSV: CSVOptions{QuotedEmpty: EmptyAbsent}}, `{"id":{"S":"a"}}` + "\n"},
-		{"tabs", "items.tsv", "id\tx:N\na\t1\n", SourceOptions{}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
-		{"delimiter and header given", "items.csv", "a;1\n", SourceOptions{CSV: CSVOptions{Delimiter: ";", Header: []string{"id", "x:N"}}}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
-		{"types of the key", "items.csv", "id,sk\na,10\n", SourceOptions{TableSchema: []byte(`{"KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+		{"empty cells", "items.csv", "id,x,y\na,,\"\"\n", Options{}, `{"id":{"S":"a"},"y":{"S":""}}` + "\n"},
+		{"quoted empty cells are absent", "items.csv", "id,x,y\na,,\"\"\n", Options{CSV: CSVOptions{QuotedEmpty: EmptyAbsent}}, `{"id":{"S":"a"}}` + "\n"},
+		{"tabs", "items.tsv", "id\tx:N\na\t1\n", Options{}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
+		{"delimiter and header given", "items.csv", "a;1\n", Options{CSV: CSVOptions{Delimiter: ";", Header: []string{"id", "x:N"}}}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
+		{"types of the key", "items.csv", "id,sk\na,10\n", Options{TableSchema: []byte(`{"KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
 			"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"N"}]}`)}, `{"id":{"S":"a"},"sk":{"N":"10"}}` + "\n"},
-		{"zstd", "items.csv.zst", string(packZstd([]byte("id\na\n"))), SourceOptions{}, `{"id":{"S":"a"}}` + "\n"},
-		{"gzip", "items.csv.gz", string(pack([]byte("id\na\n"))), SourceOptions{}, `{"id":{"S":"a"}}` + "\n"},
+		{"zstd", "items.csv.zst", string(exporttest.PackZstd([]byte("id\na\n"))), Options{}, `{"id":{"S":"a"}}` + "\n"},
+		{"gzip", "items.csv.gz", string(exporttest.Pack([]byte("id\na\n"))), Options{}, `{"id":{"S":"a"}}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,18 +84,18 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		{"no JSON", "id,x:SS\na,y\n", ValueInvalid, `in.csv:2: column "x", of type SS: the cell is not JSON`},
 		{"no set of numbers", "id,x:NS\na,1\n", ValueInvalid, `in.csv:2: column "x", of type NS: the cell is no JSON array`},
 		{"no text", "id\n\xff\n", ValueInvalid, "in.csv:2: column \"id\""},
-		{"endless cell", "id\n\"" + strings.Repeat("x", maxItemBytes+1), TooLong, "in.csv:2: the text of one item is longer"},
-		{"bomb of blank lines", "id\n" + strings.Repeat("\n", maxItemBytes+1), TooLong, "in.csv:"},
+		{"endless cell", "id\n\"" + strings.Repeat("x", MaxItemBytes+1), TooLong, "in.csv:2: the text of one item is longer"},
+		{"bomb of blank lines", "id\n" + strings.Repeat("\n", MaxItemBytes+1), TooLong, "in.csv:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := drain(fstest.MapFS{"in.csv": {Data: []byte(c.data)}}, "in.csv", SourceOptions{})
-			wantDamage(t, err, c.damage, c.text)
+			_, err := drain(fstest.MapFS{"in.csv": {Data: []byte(c.data)}}, "in.csv", Options{})
+			WantDamage(t, err, c.damage, c.text)
 		})
 	}
 	for _, o := range []CSVOptions{{Delimiter: "::"}, {Delimiter: "\n"}, {QuotedEmpty: "no"}} {
-		_, err := drain(fstest.MapFS{"in.csv": {Data: []byte("id\na\n")}}, "in.csv", SourceOptions{CSV: o})
-		wantDamage(t, err, SchemaInvalid, "in.csv: ")
+		_, err := drain(fstest.MapFS{"in.csv": {Data: []byte("id\na\n")}}, "in.csv", Options{CSV: o})
+		WantDamage(t, err, SchemaInvalid, "in.csv: ")
 	}
 }
 
@@ -107,7 +108,7 @@ func TestOpen_Remote(t *testing.T) {
 		"file:///tmp/x":                   "name the path alone",
 		"hdfs://x/y":                      "copy it here",
 	} {
-		_, err := Open(address, SourceOptions{})
-		wantDamage(t, err, Unsupported, hint)
+		_, err := Open(address, Options{})
+		WantDamage(t, err, Unsupported, hint)
 	}
 }

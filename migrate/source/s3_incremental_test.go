@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"fmt"
@@ -15,100 +15,103 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
 func TestOpen_IncrementalExport(t *testing.T) {
 	t.Parallel()
-	t1, t2 := fullExportTime.Add(time.Hour), fullExportTime.Add(2*time.Hour)
-	fsys := newExport() // a 1, b 2, c 3
-	addIncremental(fsys, "02", t1, t2, changeLine(t1.Add(1), idKey("d"), idItem("d", 4), idItem("d", 5)), changeLine(t2, idKey("c"), idItem("c", 3), ""))
-	addIncremental(fsys, "01", fullExportTime, t1,
-		changeLine(t1.Add(-1), idKey("b"), idItem("b", 2), idItem("b", 20)), changeLine(t1.Add(-2), idKey("d"), "", idItem("d", 4)),
-		changeLine(t1.Add(-3), idKey("e"), "", "")) // came and went
-	want := idItem("a", 1) + "\n" + idItem("b", 20) + "\n" + idItem("d", 5) + "\n"
-	src, err := OpenFS(fsys, "bucket", SourceOptions{})
+	t1, t2 := exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
+	fsys := exporttest.Sample() // a 1, b 2, c 3
+	exporttest.AddIncremental(fsys, "02", t1, t2, exporttest.Change(t1.Add(1), exporttest.Key("d"), exporttest.Item("d", 4), exporttest.Item("d", 5)), exporttest.Change(t2, exporttest.Key("c"), exporttest.Item("c", 3), ""))
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1,
+		exporttest.Change(t1.Add(-1), exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 20)), exporttest.Change(t1.Add(-2), exporttest.Key("d"), "", exporttest.Item("d", 4)),
+		exporttest.Change(t1.Add(-3), exporttest.Key("e"), "", "")) // came and went
+	want := exporttest.Item("a", 1) + "\n" + exporttest.Item("b", 20) + "\n" + exporttest.Item("d", 5) + "\n"
+	src, err := OpenFS(fsys, "bucket", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if src.Format != "s3-incremental-export" || !src.Tables[0].ExportTime.Equal(t2) {
 		t.Errorf("format %s of %s, want s3-incremental-export of %s", src.Format, src.Tables[0].ExportTime, t2)
 	}
-	if got := readAllItems(t, fsys, "bucket", SourceOptions{Key: "id"}); got != want {
+	if got := readAllItems(t, fsys, "bucket", Options{Key: "id"}); got != want {
 		t.Errorf("items:\n%s\nwant:\n%s", got, want)
 	}
 }
 
 func TestOpen_DamagedIncrementalExport(t *testing.T) {
 	t.Parallel()
-	t0, t1, t2 := fullExportTime, fullExportTime.Add(time.Hour), fullExportTime.Add(2*time.Hour)
+	t0, t1, t2 := exporttest.Time, exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
 	for _, c := range []struct {
 		name   string
 		add    func(fsys fstest.MapFS)
 		damage Damage
 		text   string
 	}{
-		{"a gap behind the full export", func(f fstest.MapFS) { addIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export is of"},
+		{"a gap behind the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export is of"},
 		{"a gap between two", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1)
-			addIncremental(f, "02", t1.Add(1e6), t2)
+			exporttest.AddIncremental(f, "01", t0, t1)
+			exporttest.AddIncremental(f, "02", t1.Add(1e6), t2)
 		}, ReplayGap, "AWSDynamoDB/02: the incremental export is of"},
 		{"an overlap", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1)
-			addIncremental(f, "02", t0, t2)
+			exporttest.AddIncremental(f, "01", t0, t1)
+			exporttest.AddIncremental(f, "02", t0, t2)
 		}, ReplayOrder, "it can only follow what ends where it begins"},
-		{"before the full export", func(f fstest.MapFS) { addIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it can only follow"},
+		{"before the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it can only follow"},
 		{"no full export", func(f fstest.MapFS) {
 			for name := range f {
-				if strings.HasPrefix(name, exportDir) {
+				if strings.HasPrefix(name, exporttest.Dir) {
 					delete(f, name)
 				}
 			}
-			addIncremental(f, "01", t0, t1)
+			exporttest.AddIncremental(f, "01", t0, t1)
 		}, ReplayGap, "holds changes alone"},
-		{"written at another time", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, changeLine(t2, idKey("d"), "", idItem("d", 1))) }, ReplayOrder, "was written at"},
+		{"written at another time", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t2, exporttest.Key("d"), "", exporttest.Item("d", 1)))
+		}, ReplayOrder, "was written at"},
 		{"another old image than the full export's", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 7), ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 7), ""))
 		}, ReplayOrder, "the full export, at"},
 		{"an old image of an item that is not there", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("z"), idItem("z", 7), ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("z"), exporttest.Item("z", 7), ""))
 		}, ReplayOrder, "the full export has no such item"},
 		{"another old image than the change before left", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 2), idItem("b", 3)))
-			addIncremental(f, "02", t1, t2, changeLine(t2, idKey("b"), idItem("b", 2), ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 3)))
+			exporttest.AddIncremental(f, "02", t1, t2, exporttest.Change(t2, exporttest.Key("b"), exporttest.Item("b", 2), ""))
 		}, ReplayOrder, "the change before it, at"},
 		{"keys of other attributes", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", idItem("d", 1)),
-				changeLine(t1, `{"QQ":{"S":"c"}}`, "", ""), changeLine(t1, `{"QQ":{"S":"d"}}`, "", ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 1)),
+				exporttest.Change(t1, `{"QQ":{"S":"c"}}`, "", ""), exporttest.Change(t1, `{"QQ":{"S":"d"}}`, "", ""))
 		}, ReplayOrder, `01-0.json.gz:2: the Keys of the change are "QQ" (S), those of the change at bucket/pre/AWSDynamoDB/data/01-0.json.gz:1 are "id" (S)`},
 		{"keys of one attribute more", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", ""))
-			addIncremental(f, "02", t1, t2, changeLine(t2, `{"id":{"S":"d"},"r":{"N":"1"}}`, "", ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""))
+			exporttest.AddIncremental(f, "02", t1, t2, exporttest.Change(t2, `{"id":{"S":"d"},"r":{"N":"1"}}`, "", ""))
 		}, ReplayOrder, `02-0.json.gz:1: the Keys of the change are "id" (S) and "r" (N)`},
 		{"keys of another type", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("d"), "", ""), changeLine(t1, `{"id":{"N":"1"}}`, "", ""))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""), exporttest.Change(t1, `{"id":{"N":"1"}}`, "", ""))
 		}, ReplayOrder, `the Keys of the change are "id" (N)`},
 		{"an item changed twice in one export", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), idItem("b", 2), idItem("b", 3)), changeLine(t1, idKey("b"), idItem("b", 3), idItem("b", 4)))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 3)), exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 3), exporttest.Item("b", 4)))
 		}, ReplayOrder, `01-0.json.gz:2: item {"id":{"S":"b"}} is changed here and at`},
 		{"no keys", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"NewImage":{"id":{"S":"a"}}}`)
+			exporttest.AddIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"NewImage":{"id":{"S":"a"}}}`)
 		}, NotAnItem, "the change has no Keys"},
-		{"no time", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
+		{"no time", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
 		{"an image of another key", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1, changeLine(t1, idKey("b"), "", idItem("c", 2)))
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)))
 		}, ValueInvalid, `attribute "id" of an image is not that of Keys`},
-		{"half a line", func(f fstest.MapFS) { addIncremental(f, "01", t0, t1, `{"Keys":{"id"`) }, NotJSON, "01-0.json.gz:1: not JSON"},
+		{"half a line", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id"`) }, NotJSON, "01-0.json.gz:1: not JSON"},
 		{"an unlisted file in the shared folder", func(f fstest.MapFS) {
-			addIncremental(f, "01", t0, t1)
-			f[path.Join(path.Dir(exportDir), "data/zz.json.gz")] = &fstest.MapFile{Data: pack(nil)}
+			exporttest.AddIncremental(f, "01", t0, t1)
+			f[path.Join(path.Dir(exporttest.Dir), "data/zz.json.gz")] = &fstest.MapFile{Data: exporttest.Pack(nil)}
 		}, DataFileExtra, "AWSDynamoDB/data/zz.json.gz"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fsys := newExport()
+			fsys := exporttest.Sample()
 			c.add(fsys)
-			_, err := drain(fsys, "bucket", SourceOptions{Key: "id"})
-			wantDamage(t, err, c.damage, c.text)
+			_, err := drain(fsys, "bucket", Options{Key: "id"})
+			WantDamage(t, err, c.damage, c.text)
 		})
 	}
 }
@@ -119,15 +122,15 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
 		t.Skip("the race detector takes memory too")
 	}
-	t1 := fullExportTime.Add(time.Hour)
+	t1 := exporttest.Time.Add(time.Hour)
 	for _, elems := range []int{0, 40} {
 		var lines []string
 		list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, elems), ",")
 		for i := range 12_000 {
-			lines = append(lines, changeLine(t1, idKey(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
+			lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
 		}
-		fsys := newExport()
-		addIncremental(fsys, "01", fullExportTime, t1, lines...)
+		fsys := exporttest.Sample()
+		exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
 		r := replayOfOne(t, fsys)
 		r.maxBytes = 2 << 20
 		heap := func() int {
@@ -170,7 +173,7 @@ func TestReplay_Property(t *testing.T) {
 		items := func() []string {
 			var lines []string
 			for id, n := range state {
-				lines = append(lines, idItem(id, n))
+				lines = append(lines, exporttest.Item(id, n))
 			}
 			slices.Sort(lines)
 			return lines
@@ -179,8 +182,8 @@ func TestReplay_Property(t *testing.T) {
 		for _, line := range items() {
 			wrapped = append(wrapped, `{"Item":`+line+`}`)
 		}
-		fsys := exported(wrapped)
-		from := fullExportTime
+		fsys := exporttest.New(wrapped)
+		from := exporttest.Time
 		for export := range rapid.IntRange(1, 3).Draw(t, "exports") {
 			to := from.Add(time.Hour)
 			before := map[string]string{}
@@ -188,7 +191,7 @@ func TestReplay_Property(t *testing.T) {
 				id := id.Draw(t, "id")
 				old := ""
 				if n, ok := state[id]; ok {
-					old = idItem(id, n)
+					old = exporttest.Item(id, n)
 				}
 				if _, ok := before[id]; !ok {
 					before[id] = old
@@ -203,15 +206,15 @@ func TestReplay_Property(t *testing.T) {
 			for id, old := range before {
 				now := ""
 				if n, ok := state[id]; ok {
-					now = idItem(id, n)
+					now = exporttest.Item(id, n)
 				}
-				lines = append(lines, changeLine(to, idKey(id), old, now))
+				lines = append(lines, exporttest.Change(to, exporttest.Key(id), old, now))
 			}
 			slices.Sort(lines)
-			addIncremental(fsys, fmt.Sprint("0", export), from, to, lines...)
+			exporttest.AddIncremental(fsys, fmt.Sprint("0", export), from, to, lines...)
 			from = to
 		}
-		full, err := openOneExport(tree{FS: fsys}, exportDir)
+		full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,13 +256,13 @@ func TestReplay_Property(t *testing.T) {
 // is told once.
 func TestReplay_BadItemOnce(t *testing.T) {
 	t.Parallel()
-	t1 := fullExportTime.Add(time.Hour)
-	fsys := exported([]string{`{"Item":{"id":{"S":"a"}}}`, `{"Item":{"id":{"X":"b"}}}`})
+	t1 := exporttest.Time.Add(time.Hour)
+	fsys := exporttest.New([]string{`{"Item":{"id":{"S":"a"}}}`, `{"Item":{"id":{"X":"b"}}}`})
 	var lines []string
 	for i := range 20 {
-		lines = append(lines, changeLine(t1, idKey(fmt.Sprint("x", i)), "", idItem(fmt.Sprint("x", i), i)))
+		lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", exporttest.Item(fmt.Sprint("x", i), i)))
 	}
-	addIncremental(fsys, "01", fullExportTime, t1, lines...)
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
 	r := replayOfOne(t, fsys)
 	r.maxBytes = 1000
 	bad, good := 0, 0
@@ -268,7 +271,7 @@ func TestReplay_BadItemOnce(t *testing.T) {
 			good++
 			return true
 		}
-		wantDamage(t, err, TypeUnknown, "file0.json.gz:2")
+		WantDamage(t, err, TypeUnknown, "file0.json.gz:2")
 		bad++
 		return true
 	})
@@ -280,11 +283,11 @@ func TestReplay_BadItemOnce(t *testing.T) {
 // replayOfOne is a full export with the incremental one that is called 01.
 func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
 	tb.Helper()
-	full, err := openOneExport(tree{FS: fsys}, exportDir)
+	full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exportDir), "01"))
+	part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exporttest.Dir), "01"))
 	if err != nil {
 		tb.Fatal(err)
 	}

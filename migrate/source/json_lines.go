@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func openJSONLines(t tree, name string, s shape) *Source {
 			l := lines{in: in}
 			for {
 				e, err := l.entry(s)
-				if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !ofItem(err) {
+				if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
 					return
 				}
 			}
@@ -97,7 +97,7 @@ func (d *document) yieldEntry(s shape, yield func(Entry, error) bool) error {
 		return err
 	}
 	e, err := parseEntry(text, s, at)
-	if err != nil && !ofItem(err) {
+	if err != nil && !OfItem(err) {
 		return err
 	}
 	if !yield(e, err) {
@@ -116,5 +116,5 @@ func (d *document) end() error {
 	case err != nil:
 		return d.failed(err)
 	}
-	return damaged(NotJSON, d.at(1), nil, "not JSON: more text follows the end")
+	return Damaged(NotJSON, d.at(1), nil, "not JSON: more text follows the end")
 }

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -64,21 +64,21 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 	end, before := full.to, full
 	for i, part := range after {
 		at := Position{File: t.label(part.dir)}
-		span := fmt.Sprintf("the incremental export is of %s to %s", stamp(part.from), stamp(part.to))
+		span := fmt.Sprintf("the incremental export is of %s to %s", Stamp(part.from), Stamp(part.to))
 		switch {
 		case !part.from.Before(part.to):
-			return nil, damaged(ManifestInvalid, at, nil, "%s, which is no span of time", span)
+			return nil, Damaged(ManifestInvalid, at, nil, "%s, which is no span of time", span)
 		case part.from.After(end):
-			return nil, damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), stamp(end))
+			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), Stamp(end))
 		case i > 0 && part.from.Before(end), part.to.Before(end):
-			return nil, damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), stamp(end))
+			return nil, Damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), Stamp(end))
 		}
 		end, before = part.to, part
 	}
 	return &replayed{t: t, full: full, after: after, maxBytes: maxReplayBytes}, nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // entries yields the items as they are after all changes: those of the full
 // export first.
@@ -132,7 +132,7 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 			}
 			changed[h], order = s, append(order, h)
 		case s.export == c.export:
-			return damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change of an item, from its first state to its last",
+			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change of an item, from its first state to its last",
 				s.keys, s.last)
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
 			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
@@ -188,7 +188,7 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 }
 
 func staleImage(at Position, keys []byte, found string) error {
-	return damaged(ReplayOrder, at, nil, "the change of item %s was made to another item than is there: %s another one than its OldImage", keys, found)
+	return Damaged(ReplayOrder, at, nil, "the change of item %s was made to another item than is there: %s another one than its OldImage", keys, found)
 }
 
 func keyNames(keys attr.Item) []string {
@@ -233,15 +233,15 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 				return ofAll(err) // nobody knows what the table is without it
 			}
 			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
-				return damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside of the export's %s to %s",
-					attr.AppendItemJSON(nil, c.keys), stamp(written), stamp(part.from), stamp(part.to))
+				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside of the export's %s to %s",
+					attr.AppendItemJSON(nil, c.keys), Stamp(written), Stamp(part.from), Stamp(part.to))
 			}
 			c.export = i
 			switch k := keySchema(c.keys); {
 			case key == "":
 				first, key = at, k
 			case key != k:
-				return damaged(ReplayOrder, at, nil, "the Keys of the change are %s, those of the change at %s are %s: the items of a table have one key", k, first, key)
+				return Damaged(ReplayOrder, at, nil, "the Keys of the change are %s, those of the change at %s are %s: the items of a table have one key", k, first, key)
 			}
 			return yield(c)
 		})
@@ -256,11 +256,11 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 func parseChange(text []byte, at Position) (itemChange, error) {
 	c := itemChange{at: at}
 	bad := func(format string, args ...any) (itemChange, error) {
-		return itemChange{}, damaged(NotAnItem, at, nil, format, args...)
+		return itemChange{}, Damaged(NotAnItem, at, nil, format, args...)
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if tok, err := d.ReadToken(); err != nil {
-		return itemChange{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 	} else if tok.Kind() != '{' {
 		return bad("a JSON %s stands where {\"Metadata\": …, \"Keys\": …} is expected", kindName(tok.Kind()))
 	}
@@ -268,12 +268,12 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	for d.PeekKind() == '"' {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return itemChange{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 		}
 		name := tok.String()
 		value, err := d.ReadValue()
 		if err != nil {
-			return itemChange{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 		}
 		var into *attr.Item
 		switch name {
@@ -301,10 +301,10 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		written = true
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return itemChange{}, damaged(NotJSON, at, jsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return itemChange{}, damaged(NotJSON, at, nil, "not JSON: more text follows the change")
+		return itemChange{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the change")
 	}
 	switch {
 	case len(c.keys) == 0:
@@ -315,7 +315,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	for name, v := range c.keys {
 		for _, image := range []attr.Item{c.new, c.old} {
 			if image != nil && !attr.Equal(image[name], v) {
-				return itemChange{}, damaged(ValueInvalid, at, nil, "attribute %q of an image is not that of Keys", name)
+				return itemChange{}, Damaged(ValueInvalid, at, nil, "attribute %q of an image is not that of Keys", name)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -22,11 +22,11 @@ import (
 // The names of an export to S3. Source: developer guide, "DynamoDB table
 // export output format".
 const (
-	summaryName  = "manifest-summary.json"
-	filesName    = "manifest-files.json"
-	startedName  = "_started"
-	exportFolder = "AWSDynamoDB"
-	dataFolder   = "data"
+	SummaryName  = "manifest-summary.json"
+	FilesName    = "manifest-files.json"
+	StartedName  = "_started"
+	ExportFolder = "AWSDynamoDB"
+	DataFolder   = "data"
 )
 
 // maxManifestBytes bounds a manifest-summary.json; real ones stay below 2 KB.
@@ -74,12 +74,12 @@ func openExport(t tree, dir string) (*Source, error) {
 		for _, name := range fixtures.SourceNames {
 			name = path.Base(name)
 			if info, err := fs.Stat(t, path.Join(dir, name)); err == nil && !info.IsDir() {
-				return nil, damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+				return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
 					"the folder holds no export to S3, but %s is in it: name that file, or the fixture folder above", name)
 			}
 		}
-		return nil, damaged(Unrecognized, Position{File: t.label(dir)}, nil,
-			"the folder holds no export to S3: no %s, %s or %s/<export id>/%s is in it; nor is it a fixture: %s", summaryName, filesName, exportFolder, dataFolder, fixtures.Below(t, dir))
+		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+			"the folder holds no export to S3: no %s, %s or %s/<export id>/%s is in it; nor is it a fixture: %s", SummaryName, FilesName, ExportFolder, DataFolder, fixtures.Below(t, dir))
 	}
 	src := &Source{Format: "s3-export", Integrity: "manifests, MD5 and item count of each data file"}
 	full, after := map[string]exportPart{}, map[string][]exportPart{}
@@ -94,7 +94,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		if !slices.Contains(names, part.table) {
 			names = append(names, part.table)
 		}
-		folders[path.Join(dir, dataFolder)] = true
+		folders[path.Join(dir, DataFolder)] = true
 		for _, f := range part.files {
 			listed[f.path], folders[path.Dir(f.path)] = true, true
 		}
@@ -103,7 +103,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			continue
 		}
 		if other, ok := full[part.table]; ok {
-			return nil, damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+			return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
 				"this is a full export of table %s, and so is %s: open one of them", part.table, t.label(other.dir))
 		}
 		full[part.table] = part
@@ -117,7 +117,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		part, ok := full[name]
 		if !ok {
 			first := after[name][0]
-			return nil, damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
+			return nil, Damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
 				"the incremental export of table %s holds changes alone: put the full export that they follow below the same folder, and open that", name)
 		}
 		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, entries: func(yield func(Entry, error) bool) {
@@ -151,7 +151,7 @@ type exportPart struct {
 func (p exportPart) read(t tree, yield func(Entry, error) bool) error {
 	return p.lines(t, func(text []byte, at Position) error {
 		e, err := parseEntry(text, wrappedItem, at)
-		if err != nil && !ofItem(err) {
+		if err != nil && !OfItem(err) {
 			return err
 		}
 		if !yield(e, err) {
@@ -176,18 +176,18 @@ func (p exportPart) lines(t tree, yield func(text []byte, at Position) error) er
 func findExports(t tree, dir string, depth int) ([]string, error) {
 	entries, err := fs.ReadDir(t, dir)
 	if err != nil {
-		return nil, damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
 	}
 	data := false
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == summaryName, name == filesName, name == startedName && !e.IsDir():
+		case name == SummaryName, name == FilesName, name == StartedName && !e.IsDir():
 			return []string{dir}, nil
-		case name == dataFolder && e.IsDir():
+		case name == DataFolder && e.IsDir():
 			data = true
 		}
 	}
-	if data && path.Base(path.Dir(dir)) == exportFolder {
+	if data && path.Base(path.Dir(dir)) == ExportFolder {
 		return []string{dir}, nil
 	}
 	var found []string
@@ -207,9 +207,9 @@ func findExports(t tree, dir string, depth int) ([]string, error) {
 // openOneExport reads the manifests of the export in dir and checks them
 // against the files that are there.
 func openOneExport(t tree, dir string) (exportPart, error) {
-	at := Position{File: t.label(path.Join(dir, summaryName))}
+	at := Position{File: t.label(path.Join(dir, SummaryName))}
 	part := exportPart{dir: dir}
-	summary, err := readSummary(t, path.Join(dir, summaryName))
+	summary, err := readSummary(t, path.Join(dir, SummaryName))
 	if err != nil {
 		return part, err
 	}
@@ -219,13 +219,13 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 	for _, f := range part.files {
 		part.items += *f.ItemCount
 		if _, err := fs.Stat(t, f.path); err != nil {
-			return part, damaged(DataFileMissing, Position{File: t.label(f.path)}, nil,
-				"the data file is missing; line %d of %s lists it", f.line, filesName)
+			return part, Damaged(DataFileMissing, Position{File: t.label(f.path)}, nil,
+				"the data file is missing; line %d of %s lists it", f.line, FilesName)
 		}
 	}
 	if part.items != *summary.ItemCount {
-		return part, damaged(CountMismatch, at, nil,
-			"%s says %s in all, the files of %s add up to %d", summaryName, phrase.Counted(*summary.ItemCount, "item"), filesName, part.items)
+		return part, Damaged(CountMismatch, at, nil,
+			"%s says %s in all, the files of %s add up to %d", SummaryName, phrase.Counted(*summary.ItemCount, "item"), FilesName, part.items)
 	}
 	_, part.table, _ = strings.Cut(summary.TableArn, ":table/")
 	type moment struct {
@@ -238,7 +238,7 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 	}
 	for _, m := range times {
 		if *m.into, err = time.Parse(time.RFC3339Nano, m.text); err != nil {
-			return part, damaged(ManifestInvalid, at, nil, "%s %q is no time", m.name, m.text)
+			return part, Damaged(ManifestInvalid, at, nil, "%s %q is no time", m.name, m.text)
 		}
 	}
 	return part, nil
@@ -252,10 +252,10 @@ func readSummary(t tree, name string) (*exportSummary, error) {
 	}
 	var s exportSummary
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, damaged(ManifestInvalid, at, jsonCause(err), "the manifest cannot be parsed")
+		return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
 	}
 	invalid := func(format string, args ...any) (*exportSummary, error) {
-		return nil, damaged(ManifestInvalid, at, nil, format, args...)
+		return nil, Damaged(ManifestInvalid, at, nil, format, args...)
 	}
 	switch {
 	case s.Version != "2020-06-30" && s.Version != "2023-08-01":
@@ -263,7 +263,7 @@ func readSummary(t tree, name string) (*exportSummary, error) {
 	case s.ExportType != "" && s.ExportType != "FULL_EXPORT" && s.ExportType != "INCREMENTAL_EXPORT":
 		return invalid("exportType is %q, want FULL_EXPORT or INCREMENTAL_EXPORT", s.ExportType)
 	case s.OutputFormat == "ION":
-		return nil, damaged(Unsupported, at, nil, "the export is in Ion format, which is not read: export in DYNAMODB_JSON format")
+		return nil, Damaged(Unsupported, at, nil, "the export is in Ion format, which is not read: export in DYNAMODB_JSON format")
 	case s.OutputFormat != "DYNAMODB_JSON":
 		return invalid("outputFormat is %q, want DYNAMODB_JSON", s.OutputFormat)
 	case s.ItemCount == nil || *s.ItemCount < 0:
@@ -280,18 +280,18 @@ func readManifest(t tree, name string) ([]byte, error) {
 	at := Position{File: t.label(name)}
 	f, err := t.Open(name)
 	if isNotExist(err) {
-		return nil, damaged(ManifestMissing, at, nil, "the manifest is missing")
+		return nil, Damaged(ManifestMissing, at, nil, "the manifest is missing")
 	}
 	if err != nil {
-		return nil, damaged(ManifestMissing, at, err, "the manifest cannot be opened")
+		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be opened")
 	}
 	defer func() { _ = f.Close() }() // it is only read
 	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	if err != nil {
-		return nil, damaged(ManifestMissing, at, err, "the manifest cannot be read")
+		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be read")
 	}
 	if len(text) > maxManifestBytes {
-		return nil, damaged(ManifestInvalid, at, nil, "the manifest is longer than %d bytes", maxManifestBytes)
+		return nil, Damaged(ManifestInvalid, at, nil, "the manifest is longer than %d bytes", maxManifestBytes)
 	}
 	sum := md5.Sum(text) //nolint:gosec // see the import
 	return text, checkCompanion(t, name, sum[:])
@@ -308,11 +308,11 @@ func checkCompanion(t tree, name string, sum []byte) error {
 			continue
 		}
 		if err != nil {
-			return damaged(ManifestInvalid, Position{File: t.label(companion)}, err, "the checksum file cannot be read")
+			return Damaged(ManifestInvalid, Position{File: t.label(companion)}, err, "the checksum file cannot be read")
 		}
 		got := base64.StdEncoding.EncodeToString(sum)
 		if text := string(bytes.TrimSpace(want)); text != got {
-			return damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", got, path.Base(companion), text)
+			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", got, path.Base(companion), text)
 		}
 	}
 	return nil
@@ -320,9 +320,9 @@ func checkCompanion(t tree, name string, sum []byte) error {
 
 // readFiles reads manifest-files.json, one JSON object a line.
 func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error) {
-	name := path.Join(dir, filesName)
+	name := path.Join(dir, FilesName)
 	if _, err := fs.Stat(t, name); isNotExist(err) {
-		return nil, damaged(ManifestMissing, Position{File: t.label(name)}, nil, "the manifest is missing")
+		return nil, Damaged(ManifestMissing, Position{File: t.label(name)}, nil, "the manifest is missing")
 	}
 	in, err := t.open(name)
 	if err != nil {
@@ -343,21 +343,21 @@ func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error)
 		at := Position{in.label, l.line}
 		var f exportFile
 		if err := json.Unmarshal(text, &f); err != nil {
-			return nil, damaged(ManifestInvalid, at, jsonCause(err), "the manifest cannot be parsed")
+			return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
 		}
 		if f.ItemCount == nil || *f.ItemCount < 0 || f.MD5Checksum == "" || f.DataFileS3Key == "" {
-			return nil, damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")
+			return nil, Damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")
 		}
 		f.line = l.line
 		if f.path, err = dataPath(dir, summary, f.DataFileS3Key); err != nil {
-			return nil, damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
+			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
 		}
 		if other, ok := seen[f.path]; ok {
-			return nil, damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
+			return nil, Damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
 		}
 		seen[f.path] = l.line
 		if files = append(files, f); len(files) > maxDataFiles {
-			return nil, damaged(TooLong, at, nil, "the manifest lists more than %d data files", maxDataFiles)
+			return nil, Damaged(TooLong, at, nil, "the manifest lists more than %d data files", maxDataFiles)
 		}
 	}
 	sum, err := in.checksum()
@@ -377,18 +377,18 @@ func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error)
 func dataPath(dir string, summary *exportSummary, key string) (string, error) {
 	own := path.Dir(summary.ManifestFilesS3Key)
 	if summary.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
-		if before, after, found := strings.Cut(key, exportFolder+"/"); found {
+		if before, after, found := strings.Cut(key, ExportFolder+"/"); found {
 			id, _, _ := strings.Cut(after, "/")
-			own = before + exportFolder + "/" + id
+			own = before + ExportFolder + "/" + id
 		}
 	}
 	for _, base := range [][2]string{{own, dir}, {path.Dir(own), path.Dir(dir)}} {
 		rel, ok := strings.CutPrefix(key, base[0]+"/")
-		if ok && fs.ValidPath(rel) && strings.HasPrefix(rel, dataFolder+"/") {
+		if ok && fs.ValidPath(rel) && strings.HasPrefix(rel, DataFolder+"/") {
 			return path.Join(base[1], rel), nil
 		}
 	}
-	return "", errors.New(key + " is not in the " + dataFolder + " folder of this export")
+	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
 }
 
 func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
@@ -397,7 +397,7 @@ func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
 		return nil // an export without items may have no data folder
 	}
 	if err != nil {
-		return damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+		return Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
@@ -405,7 +405,7 @@ func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
 		if e.IsDir() || listed[name] || companion || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		return damaged(DataFileExtra, Position{File: t.label(name)}, nil, "the data file is not listed in %s", filesName)
+		return Damaged(DataFileExtra, Position{File: t.label(name)}, nil, "the data file is not listed in %s", FilesName)
 	}
 	return nil
 }
@@ -428,7 +428,7 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 			return err
 		}
 		if count++; count > *f.ItemCount {
-			return damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, filesName)
+			return Damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, FilesName)
 		}
 		if err := yield(text, Position{in.label, l.line}); err != nil {
 			return err
@@ -440,9 +440,9 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 	}
 	switch {
 	case sum != f.MD5Checksum:
-		return damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, filesName, f.MD5Checksum)
+		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, FilesName, f.MD5Checksum)
 	case count != *f.ItemCount:
-		return damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, filesName, *f.ItemCount)
+		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, FilesName, *f.ItemCount)
 	}
 	return nil
 }

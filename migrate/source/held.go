@@ -1,15 +1,15 @@
-package migrate
+package source
 
-// maxHeldBytes bounds, as JSON text, the items that are held decoded from the
+// MaxHeldBytes bounds, as JSON text, the items that are held decoded from the
 // first pass over a source on; decoded they take five to ten times as much. A
 // larger source is read and decoded again in each pass.
-const maxHeldBytes = 20 << 20
+const MaxHeldBytes = 20 << 20
 
-// held returns the table with a memory: once its entries have been read to the
+// Held returns the table with a memory: once its entries have been read to the
 // end without an error, and have not taken more than what is left of budget,
 // they come from memory. Tables may share a budget. The items must not be
 // changed.
-func (t *Table) held(budget *int) *Table {
+func (t *Table) Held(budget *int) *Table {
 	var entries []Entry
 	whole, over := false, false
 	read := t.entries
@@ -31,7 +31,7 @@ func (t *Table) held(budget *int) *Table {
 				return yield(e, err)
 			}
 			if !over {
-				if bytes += len(e.text); bytes > *budget {
+				if bytes += len(e.Text); bytes > *budget {
 					over, seen = true, nil
 				} else {
 					seen = append(seen, Entry{Item: e.Item, Position: e.Position})

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bytes"
@@ -64,11 +64,11 @@ func recognize(in *input) (fileLayout, shape, error) {
 	tok, err := d.ReadToken()
 	switch {
 	case errors.Is(err, io.EOF) && in.packing != "":
-		return unknownLayout, 0, damaged(Unrecognized, Position{File: in.label}, nil, "the %s data holds no text", in.packing)
+		return unknownLayout, 0, Damaged(Unrecognized, Position{File: in.label}, nil, "the %s data holds no text", in.packing)
 	case errors.Is(err, io.EOF):
-		return unknownLayout, 0, damaged(Unrecognized, Position{File: in.label}, nil, "the file is empty")
+		return unknownLayout, 0, Damaged(Unrecognized, Position{File: in.label}, nil, "the file is empty")
 	case err != nil && !startsJSON(err):
-		return unknownLayout, 0, unknownInput(Position{in.label, 1}, jsonCause(err))
+		return unknownLayout, 0, unknownInput(Position{in.label, 1}, JsonCause(err))
 	case err != nil:
 		return unknownLayout, 0, d.failed(err)
 	}
@@ -91,7 +91,7 @@ func recognize(in *input) (fileLayout, shape, error) {
 
 // unknownInput says what would have been known.
 func unknownInput(at Position, cause error) error {
-	return damaged(Unrecognized, at, cause,
+	return Damaged(Unrecognized, at, cause,
 		"not a known input: neither an export to S3, JSON lines or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
 }
 
@@ -156,7 +156,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			case name == "RequestItems":
 				return batchRequest, putRequest, nil
 			case name == "Metadata", name == "Keys", name == "NewImage", name == "OldImage":
-				return unknownLayout, 0, damaged(Unsupported, Position{d.in.label, 1}, nil,
+				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
 					"the lines are those of an incremental export: open the folder that holds it and the full export before it")
 			case name == "Table", name == "TableDescription":
 				return unknownLayout, 0, schemaAsSource(d)
@@ -177,7 +177,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 }
 
 func schemaAsSource(d *document) error {
-	return damaged(Unrecognized, Position{File: d.in.label}, nil, "the file is a table description, not data: give it as the table schema of a source")
+	return Damaged(Unrecognized, Position{File: d.in.label}, nil, "the file is a table description, not data: give it as the table schema of a source")
 }
 
 // linesOrValues tells JSON lines from JSON texts that span lines: the first

@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// maxItemBytes bounds the JSON text of one item. DynamoDB's items end at 400 KB
+// MaxItemBytes bounds the JSON text of one item. DynamoDB's items end at 400 KB
 // of binary content; the costliest text form of that (empty elements, escapes)
 // stays below 8 MiB.
-const maxItemBytes = 8 << 20
+const MaxItemBytes = 8 << 20
 
 // Position is a place in an input.
 type Position struct {
@@ -41,7 +41,7 @@ type Entry struct {
 	Item     attr.Item
 	Position Position
 
-	text []byte // the JSON of Item, good until the next entry
+	Text []byte // the JSON of Item, good until the next entry
 }
 
 // Index is a secondary index that a table description declares.
@@ -70,19 +70,31 @@ type Table struct {
 	KeyFrom string
 
 	entries func(yield func(Entry, error) bool) // goes on after an error ofItem, if yield wants
-	file    string                              // what messages about the table as a whole name
-	named   bool                                // Name is what the input or its description says
-	types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
-	lenient bool                                // Entries passes over items that are at fault themselves
+	File    string                              // what messages about the table as a whole name
+	Named   bool                                // Name is what the input or its description says
+	Types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
+	Lenient bool                                // Entries passes over items that are at fault themselves
+}
+
+// Of is a table of items in memory, with their key; at is the moment that they stand
+// for.
+func Of(name string, key layout.KeySchema, at time.Time, items []attr.Item) *Table {
+	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
+		for i, item := range items {
+			if !yield(Entry{Item: item, Position: Position{File: name, Line: i + 1}, Text: attr.AppendItemJSON(nil, item)}, nil) {
+				return
+			}
+		}
+	}}
 }
 
 // Entries streams the items of the table in the order of the input. It checks
 // each item's form and, where the key is declared, that the item has it. After
-// an error, an [InputError] unless reading itself failed, it ends.
+// an error, an [Error] unless reading itself failed, it ends.
 func (t *Table) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		t.all(func(e Entry, err error) bool {
-			if err != nil && t.lenient && ofItem(err) {
+		t.All(func(e Entry, err error) bool {
+			if err != nil && t.Lenient && OfItem(err) {
 				return true
 			}
 			if err != nil {
@@ -94,9 +106,9 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// all is Entries, which goes on behind an item that is at fault itself. With an
+// All is Entries, which goes on behind an item that is at fault itself. With an
 // error, the entry is what was found there.
-func (t *Table) all(yield func(Entry, error) bool) {
+func (t *Table) All(yield func(Entry, error) bool) {
 	t.entries(func(e Entry, err error) bool {
 		if err == nil {
 			err = t.checkKey(e)
@@ -113,13 +125,13 @@ func (t *Table) checkKey(e Entry) error {
 		v, ok := e.Item[k.Name]
 		switch {
 		case !ok:
-			return damaged(KeyMissing, e.Position, nil, "the item has no attribute %q, which is part of the key of table %s", k.Name, t.Name)
+			return Damaged(KeyMissing, e.Position, nil, "the item has no attribute %q, which is part of the key of table %s", k.Name, t.Name)
 		case k.Type != attr.Absent && v.Type != k.Type:
-			return damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
 		case v.Type != attr.S && v.Type != attr.N && v.Type != attr.B:
-			return damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, a key is S, N or B", k.Name, v.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, a key is S, N or B", k.Name, v.Type)
 		case v.Str == "":
-			return damaged(KeyMissing, e.Position, nil, "key attribute %q is empty", k.Name)
+			return Damaged(KeyMissing, e.Position, nil, "key attribute %q is empty", k.Name)
 		}
 	}
 	return nil
@@ -138,13 +150,13 @@ type Source struct {
 	// its form; reading all entries checks it.
 	Integrity string
 
-	asked string // SourceOptions.Table
+	Asked string // SourceOptions.Table
 }
 
-// SourceOptions are what a caller knows about an input that does not say it
+// Options are what a caller knows about an input that does not say it
 // itself. The zero value is ready to use. What they say must not contradict
 // each other.
-type SourceOptions struct {
+type Options struct {
 	// Key names the key attributes, "PK" or "PK,SK". It wins over what the
 	// input says.
 	Key string
@@ -182,17 +194,17 @@ func remote(name string) error {
 	case "dynamodb", "arn":
 		hint = "export the table to S3, copy the export here, and name the folder"
 	}
-	return damaged(Unsupported, Position{File: name}, nil, "sources are read from files, not from %s:// addresses: %s", m[1], hint)
+	return Damaged(Unsupported, Position{File: name}, nil, "sources are read from files, not from %s:// addresses: %s", m[1], hint)
 }
 
 // Open opens an input of the local file system: a file or a folder.
-func Open(name string, o SourceOptions) (*Source, error) {
+func Open(name string, o Options) (*Source, error) {
 	if err := remote(name); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, damaged(Unrecognized, Position{File: name}, err, "cannot open the source")
+		return nil, Damaged(Unrecognized, Position{File: name}, err, "cannot open the source")
 	}
 	if info.IsDir() {
 		// A path may point into an export: the prefix of its data is above.
@@ -207,7 +219,7 @@ func Open(name string, o SourceOptions) (*Source, error) {
 
 // OpenFS opens an input inside fsys: the file or folder called name, "." for
 // all of it.
-func OpenFS(fsys fs.FS, name string, o SourceOptions) (*Source, error) {
+func OpenFS(fsys fs.FS, name string, o Options) (*Source, error) {
 	return openTree(fsys, name, "", o)
 }
 
@@ -227,11 +239,11 @@ func (t tree) label(name string) string {
 	return filepath.ToSlash(t.root) + "/" + name
 }
 
-func openTree(fsys fs.FS, name, root string, o SourceOptions) (*Source, error) {
+func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 	t := tree{fsys, root}
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the source")
+		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the source")
 	}
 	var src *Source
 	switch {
@@ -247,14 +259,14 @@ func openTree(fsys fs.FS, name, root string, o SourceOptions) (*Source, error) {
 	}
 	src.Path = t.label(name)
 	for _, table := range src.Tables {
-		table.file, table.named = src.Path, src.namesTables()
+		table.File, table.Named = src.Path, src.namesTables()
 	}
 	return src, src.apply(o)
 }
 
 // apply puts what the caller declared over what the source says.
-func (s *Source) apply(o SourceOptions) error {
-	s.asked = o.Table
+func (s *Source) apply(o Options) error {
+	s.Asked = o.Table
 	if o.Table != "" {
 		var kept []*Table
 		for _, t := range s.Tables {
@@ -266,12 +278,12 @@ func (s *Source) apply(o SourceOptions) error {
 		case len(kept) > 0:
 			s.Tables = kept
 		case len(s.Tables) == 1 && !s.namesTables():
-			if !tableName().MatchString(o.Table) {
-				return damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: 3 to 255 letters, digits and _.- can", o.Table)
+			if !TableName().MatchString(o.Table) {
+				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: 3 to 255 letters, digits and _.- can", o.Table)
 			}
 			s.Tables[0].Name = o.Table
 		default:
-			return damaged(Unrecognized, Position{File: s.Path}, nil, "the source has no table %s, only %s", o.Table, s.tableNames())
+			return Damaged(Unrecognized, Position{File: s.Path}, nil, "the source has no table %s, only %s", o.Table, s.tableNames())
 		}
 	}
 	if len(o.TableSchema) > 0 {
@@ -304,12 +316,12 @@ func (s *Source) applyKey(key string, schema bool) error {
 	hash, rng, _ := strings.Cut(key, ",")
 	hash, rng = strings.TrimSpace(hash), strings.TrimSpace(rng)
 	if hash == "" || strings.Contains(rng, ",") || hash == rng {
-		return damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key %q is not PK or PK,SK", key)
+		return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key %q is not PK or PK,SK", key)
 	}
 	for _, t := range s.Tables {
 		declared := t.Key
 		if schema && (declared.Hash.Name != hash || declared.Range.Name != rng) {
-			return damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, keyText(declared))
+			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
 		}
 		t.Key = layout.KeySchema{Hash: layout.KeyAttr{Name: hash}, Range: layout.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
@@ -326,7 +338,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 	return nil
 }
 
-func (s *Source) applySchema(o SourceOptions) error {
+func (s *Source) applySchema(o Options) error {
 	file := o.TableSchemaFile
 	if file == "" {
 		file = "table schema"
@@ -340,7 +352,7 @@ func (s *Source) applySchema(o SourceOptions) error {
 		switch {
 		case d.Name == "" || d.Name == t.Name:
 		case !s.namesTables() && o.Table == "":
-			t.Name, t.named = d.Name, true
+			t.Name, t.Named = d.Name, true
 		default:
 			continue
 		}
@@ -348,7 +360,7 @@ func (s *Source) applySchema(o SourceOptions) error {
 		t.Key, t.Indexes, t.KeyFrom = d.Key, d.Indexes, "declared by "+file
 	}
 	if !applied {
-		return damaged(SchemaInvalid, Position{File: file}, nil, "the schema is that of table %s, the source %s has %s", d.Name, s.Path, s.tableNames())
+		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is that of table %s, the source %s has %s", d.Name, s.Path, s.tableNames())
 	}
 	return nil
 }
@@ -376,7 +388,7 @@ func tableNameOf(name string) string {
 // isNotExist tells a missing file from one that cannot be read.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func keyText(k layout.KeySchema) string {
+func KeyText(k layout.KeySchema) string {
 	var parts []string
 	for _, a := range []layout.KeyAttr{k.Hash, k.Range} {
 		switch {
@@ -390,8 +402,8 @@ func keyText(k layout.KeySchema) string {
 	return strings.Join(parts, ", ")
 }
 
-// tableName is what a DynamoDB table can be called; a source may call its
+// TableName is what a DynamoDB table can be called; a source may call its
 // tables otherwise.
-var tableName = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 255
+var TableName = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 255
 	return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 })

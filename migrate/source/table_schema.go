@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"github.com/go-json-experiment/json"
@@ -43,7 +43,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 		Table, TableDescription *schemaTable
 	}
 	if err := json.Unmarshal(src, &doc); err != nil {
-		return nil, damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+		return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
 	}
 	t := &doc.schemaTable
 	switch {
@@ -53,7 +53,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 		t = doc.TableDescription
 	}
 	if len(t.KeySchema) == 0 {
-		return nil, damaged(SchemaInvalid, at, nil, "the table schema has no KeySchema")
+		return nil, Damaged(SchemaInvalid, at, nil, "the table schema has no KeySchema")
 	}
 	key, err := t.key(at, t.KeySchema)
 	if err != nil {
@@ -94,11 +94,11 @@ func (t *schemaTable) key(at Position, k schemaKey) (layout.KeySchema, error) {
 		case "RANGE":
 			s.Range = a
 		default:
-			return s, damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)
+			return s, Damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)
 		}
 	}
 	if s.Hash.Name == "" {
-		return s, damaged(SchemaInvalid, at, nil, "a key has no HASH attribute")
+		return s, Damaged(SchemaInvalid, at, nil, "a key has no HASH attribute")
 	}
 	return s, nil
 }

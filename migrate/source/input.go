@@ -1,4 +1,4 @@
-package migrate
+package source
 
 import (
 	"bufio"
@@ -44,7 +44,7 @@ type input struct {
 func (t tree) open(name string) (*input, error) {
 	f, err := t.Open(name)
 	if err != nil {
-		return nil, damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the file")
+		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the file")
 	}
 	in := &input{label: t.label(name), file: f, sum: md5.New()} //nolint:gosec // see the import
 	in.raw = io.TeeReader(f, in.sum)
@@ -75,7 +75,7 @@ func (t tree) open(name string) (*input, error) {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")),
 		bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte{0xfd, '7', 'z', 'X'}):
 		in.close()
-		return nil, damaged(Unsupported, Position{File: in.label}, nil, "the file is compressed, but by neither gzip nor zstd, which are read")
+		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is compressed, but by neither gzip nor zstd, which are read")
 	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
 		in.close()
 		return nil, ionRefused(in.label)
@@ -93,7 +93,7 @@ func (t tree) open(name string) (*input, error) {
 }
 
 func ionRefused(label string) error {
-	return damaged(Unsupported, Position{File: label}, nil, "the file is in Ion format, which is not read: export in DYNAMODB_JSON format")
+	return Damaged(Unsupported, Position{File: label}, nil, "the file is in Ion format, which is not read: export in DYNAMODB_JSON format")
 }
 
 // members reads the members of a gzip file one after the other.
@@ -151,7 +151,7 @@ var errTooLong = errors.New("item text too long")
 // failed turns an error of reading at a line into an InputError. What the
 // file system answers is no fault of the input, and stays what it is.
 func (in *input) failed(err error, line int) error {
-	var known *InputError
+	var known *Error
 	at := Position{File: in.label}
 	var syntactic *jsontext.SyntacticError
 	var system *fs.PathError
@@ -161,23 +161,23 @@ func (in *input) failed(err error, line int) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, errTooLong):
-		return damaged(TooLong, Position{in.label, line}, nil, "the text of one item is longer than %d bytes, more than any DynamoDB item needs", maxItemBytes)
+		return Damaged(TooLong, Position{in.label, line}, nil, "the text of one item is longer than %d bytes, more than any DynamoDB item needs", MaxItemBytes)
 	case errors.As(err, &syntactic):
-		return damaged(NotJSON, Position{in.label, line}, syntactic.Err, "not JSON")
+		return Damaged(NotJSON, Position{in.label, line}, syntactic.Err, "not JSON")
 	case errors.Is(err, errTrailing):
-		return damaged(PackingCorrupt, at, nil, "trailing data follows the gzip data")
+		return Damaged(PackingCorrupt, at, nil, "trailing data follows the gzip data")
 	case in.packing != "" && errors.Is(err, io.ErrUnexpectedEOF):
-		return damaged(PackingTruncated, at, nil, "the %s data ends early: the file is truncated", in.packing)
+		return Damaged(PackingTruncated, at, nil, "the %s data ends early: the file is truncated", in.packing)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return damaged(TooLong, at, nil, "the zstd data refers further back than %d MiB: compress it without --ultra --long", maxZstdWindow>>20)
+		return Damaged(TooLong, at, nil, "the zstd data refers further back than %d MiB: compress it without --ultra --long", maxZstdWindow>>20)
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrCRCMismatch):
-		return damaged(PackingCorrupt, at, nil, "the %s data is damaged: its own checksum does not match its content", in.packing)
+		return Damaged(PackingCorrupt, at, nil, "the %s data is damaged: its own checksum does not match its content", in.packing)
 	case in.packing != "":
-		return damaged(PackingCorrupt, at, err, "the %s data is damaged", in.packing)
+		return Damaged(PackingCorrupt, at, err, "the %s data is damaged", in.packing)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return damaged(NotJSON, Position{in.label, line}, nil, "not JSON: the text ends early")
+		return Damaged(NotJSON, Position{in.label, line}, nil, "not JSON: the text ends early")
 	}
-	return damaged(Unrecognized, at, err, "cannot read the file")
+	return Damaged(Unrecognized, at, err, "cannot read the file")
 }
 
 // lines reads a text line by line, each at most maxItemBytes long.
@@ -193,15 +193,15 @@ func (l *lines) next() ([]byte, error) {
 	l.buf = l.buf[:0]
 	blank := 0
 	for {
-		if blank += len(l.buf); blank > maxItemBytes { // what a few packed bytes may swell to
-			return nil, damaged(TooLong, Position{l.in.label, l.line}, nil, "more than %d bytes of blank lines stand here", maxItemBytes)
+		if blank += len(l.buf); blank > MaxItemBytes { // what a few packed bytes may swell to
+			return nil, Damaged(TooLong, Position{l.in.label, l.line}, nil, "more than %d bytes of blank lines stand here", MaxItemBytes)
 		}
 		l.buf = l.buf[:0]
 		l.line++
 		for {
 			part, err := l.in.text.ReadSlice('\n')
 			l.buf = append(l.buf, part...)
-			if len(l.buf) > maxItemBytes {
+			if len(l.buf) > MaxItemBytes {
 				return nil, l.in.failed(errTooLong, l.line)
 			}
 			if err == nil {
@@ -247,7 +247,7 @@ type reading struct{ d *document }
 
 func (r reading) Read(p []byte) (int, error) {
 	d := r.d
-	if d.read-d.done > maxItemBytes {
+	if d.read-d.done > MaxItemBytes {
 		return 0, errTooLong
 	}
 	n, err := d.in.text.Read(p)
@@ -332,7 +332,7 @@ func (d *document) want(kind jsontext.Kind) error {
 		return d.failed(err)
 	}
 	if tok.Kind() != kind {
-		return damaged(NotAnItem, d.at(1), nil, "found a JSON %s where %s begins", kindName(tok.Kind()), kindName(kind))
+		return Damaged(NotAnItem, d.at(1), nil, "found a JSON %s where %s begins", kindName(tok.Kind()), kindName(kind))
 	}
 	return nil
 }
@@ -368,7 +368,7 @@ func (d *document) text() (string, error) {
 		return "", d.failed(err)
 	}
 	if tok.Kind() != '"' {
-		return "", damaged(NotAnItem, d.at(1), nil, "found a JSON %s where a string stands", kindName(tok.Kind()))
+		return "", Damaged(NotAnItem, d.at(1), nil, "found a JSON %s where a string stands", kindName(tok.Kind()))
 	}
 	return tok.String(), nil
 }
