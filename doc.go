@@ -54,8 +54,8 @@
 // facade/op_put_item.go. Limits are in limits.go, error texts in status.go and
 // errors.go. Tests have the same stem, text cases are in testdata/<stem>.
 //
-// What is supported stands in emu.Support and facade.Operations, and in the
-// README, which is generated from them.
+// What is supported is listed in emu.Support and facade.Operations, and in
+// docs/support.md, which is generated from them.
 package tabletop
 
-//go:generate go test ./internal/lint -count=1 -run TestReadmeSupportTable -update
+//go:generate go test ./internal/lint -count=1 -run TestSupportTables -update
