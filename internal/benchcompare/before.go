@@ -44,7 +44,7 @@ const beforeUsage = "compare with no peers, but with this `PROGRAM`, a build of 
 	"Each repetition runs a copy of PROGRAM, ours and a second copy of PROGRAM in turn, in every order. " +
 	"The noise of a metric is how far from 1 the median ratio of the two copies is, in all rows but the 5 in 100 farthest off. " +
 	"A row is slower if the interquartile range of its ratios, one a repetition, lies wholly above 1 by more than the noise, " +
-	"and faster if wholly below. -out writes the table"
+	"and by more than its own two copies differ; faster likewise. -out writes the table"
 
 // checkBefore says what is wrong with the flags beside -before.
 func (b *bench) checkBefore(parts []string, profile, raw string) error {
@@ -158,7 +158,7 @@ func beforeReport(rs *results, b *bench) (text string, slower int) {
 		}
 		noise := noiseOf(of)
 		fmt.Fprintf(&w, "\n## %s, in microseconds\n\n", m.name)
-		fmt.Fprintf(&w, "The noise is %.1f %%: so close to 1 is the program from before beside itself in 95 of 100 rows. A row is slower, or faster, if its quartiles are both farther from 1, on the same side; a smaller change is not seen.\n\n", 100*noise)
+		fmt.Fprintf(&w, "The noise is %.1f %%: so close to 1 is the program from before beside itself in 95 of 100 rows. A row is slower, or faster, if its quartiles are both farther from 1 than that, and than the row is beside itself, on the same side; a smaller change is not seen.\n\n", 100*noise)
 		fmt.Fprintf(&w, "| what | before | ours | ratio | quartiles | before beside itself |  |\n|---|---|---|---|---|---|---|\n")
 		for _, r := range of {
 			verdict := r.judge(noise)
@@ -184,19 +184,30 @@ const (
 	alike        verdict = ""
 )
 
-// judge says whether a row has changed by more than the noise.
+// judge says whether a row has changed by more than the noise, and than it differs
+// from itself.
 func (r beforeRow) judge(noise float64) verdict {
+	limit := 1 + noise
+	if len(r.itself) > 0 {
+		limit = max(limit, r.unlike())
+	}
 	switch {
 	case r.failure != "":
 		return fails
 	case r.missing:
 		return notMeasured
-	case quantile(r.ratios, 0.25) > 1+noise:
+	case quantile(r.ratios, 0.25) > limit:
 		return becameSlower
-	case quantile(r.ratios, 0.75) < 1/(1+noise):
+	case quantile(r.ratios, 0.75) < 1/limit:
 		return becameFaster
 	}
 	return alike
+}
+
+// unlike is the factor by which the program from before differs from itself in a
+// row, 1 or above.
+func (r beforeRow) unlike() float64 {
+	return math.Exp(math.Abs(math.Log(quantile(r.itself, 0.5))))
 }
 
 // noiseOf is how far the median ratios of before beside itself are from 1, the
@@ -205,13 +216,13 @@ func noiseOf(rows []beforeRow) float64 {
 	var off []float64
 	for _, r := range rows {
 		if r.failure == "" && !r.missing {
-			off = append(off, math.Abs(math.Log(quantile(r.itself, 0.5))))
+			off = append(off, r.unlike())
 		}
 	}
 	if len(off) == 0 {
 		return 0
 	}
-	return math.Exp(quantile(off, 0.95)) - 1
+	return quantile(off, 0.95) - 1
 }
 
 // beforeRows are the rows of all workloads, in the order of their names: by time,

@@ -20,7 +20,7 @@ func TestBeforeReport(t *testing.T) {
 			fmt.Fprintf(&lines, `{"run":%d,"target":%q,"workload":%q,"p50_us":%v,"ops":1000,"server_cpu_us":%v}`+"\n", i+1, server, workload, us, us)
 		}
 	}
-	// The median ratio of each to itself is 1 to 1.04: the noise is 4 %, of all but
+	// The median ratio of most to themselves is 1.04: the noise is 4 %, of all but
 	// the one in twenty farthest off.
 	for i := range 21 {
 		add(before, fmt.Sprintf("quiet%02d", i), 100, 100, 100, 100, 100)
@@ -38,6 +38,10 @@ func TestBeforeReport(t *testing.T) {
 		add(beforeAgain, workload, 100, 100, 100, 100, 100)
 		add(ours, workload, now...)
 	}
+	// Two copies of one program differ as much.
+	add(before, "restless", 100, 100, 100, 100, 100)
+	add(beforeAgain, "restless", 115, 115, 115, 115, 115)
+	add(ours, "restless", 110, 110, 110, 110, 110)
 	add(before, "broken", 100, 100, 100, 100, 100)
 	lines.WriteString(`{"run":1,"target":"ours","workload":"broken","errors":1,"note":"refused"}` + "\n")
 	// A drift of the machine hits both of a pair.
@@ -69,6 +73,7 @@ func TestBeforeReport(t *testing.T) {
 		"| faster | 100 | 90 | 0.900 | 0.900–0.910 | 1.000 | faster |",
 		"| seldom made | 100 | 100 |  |  |  | not measured |",
 		"| broken | 100 | refused |  |  |  | **failed** |",
+		"| restless | 100 | 110 | 1.100 | 1.100–1.100 | 1.150 |  |",
 		"| drift | 300 | 300 | 1.000 | 1.000–1.000 | 1.000 |  |",
 		"## server CPU, in microseconds",
 		"3 of ",
