@@ -38,13 +38,13 @@ func readTraps(t *testing.T) map[string]trap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"trap", "behaviour", "source", "belief", "no case"}; !slices.Equal(rows[0], want) {
+	if want := []string{"trap", "behavior", "source", "belief", "no case"}; !slices.Equal(rows[0], want) {
 		t.Fatalf("the columns of traps.tsv are %q, want %q", rows[0], want)
 	}
 	traps := map[string]trap{}
 	for i, row := range rows[1:] {
 		if row[0] != fmt.Sprint(i+1) || row[1] == "" || row[2] == "" {
-			t.Errorf("traps.tsv: row %d is numbered %s, or lacks its behaviour or source", i+1, row[0])
+			t.Errorf("traps.tsv: row %d is numbered %s, or lacks its behavior or source", i+1, row[0])
 		}
 		traps[fmt.Sprintf("T%02d", i+1)] = trap{belief: row[3], noCase: row[4]}
 	}
