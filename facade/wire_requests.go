@@ -1,7 +1,11 @@
 package facade
 
 import (
+	"cmp"
 	"context"
+	"reflect"
+	"strings"
+	"sync"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -31,235 +35,166 @@ func (s *Server) readRequest(ctx context.Context, op *operation, body []byte) (r
 	return r, err
 }
 
-// scannedInput is a request of the operations that clients call most. It reads
-// itself from a body that has nothing wrong with it, in one pass and without
-// reflection: to check the body and to decode it takes several times as long. It
-// is false for all else, which is left to the decoder, as are members that it
-// does not know; what it makes of a body is what the decoder would.
-type scannedInput interface{ scan(s *attr.Scanner) bool }
-
-// scanBody reads a body into in, if it can.
-func scanBody(body []byte, in scannedInput) bool {
+// scanBody reads a request into in from a body that has nothing wrong with it, in
+// one pass: to check the body and to decode it takes about twice as long. It is
+// false for all else, and for members that in does not have; what it makes of a
+// body is what the decoder would. Each text that it reads keeps the whole body.
+func scanBody(body []byte, in any) bool {
+	to := reflect.ValueOf(in).Elem()
+	known, ok := scanners.Load(to.Type())
+	if !ok {
+		known, _ = scanners.LoadOrStore(to.Type(), scannerOf(to.Type()))
+	}
 	s := attr.NewScanner(body)
-	return in.scan(s) && s.End()
+	read := known.(scanner)
+	return read != nil && read(s, to) && s.End()
 }
 
-func scanText(s *attr.Scanner, to **string) bool {
-	text, ok := s.Text()
-	*to = &text
-	return ok
-}
+// scanner reads a value of one type. It is nil for a type that is left to the
+// decoder.
+type scanner func(s *attr.Scanner, to reflect.Value) bool
 
-func scanItem(s *attr.Scanner, to **wireItem) bool {
-	item, ok := s.Item()
-	*to = &wireItem{Item: item, err: checkNames(item)}
-	return ok
-}
+// scanners has those of the requests that have come so far, by type.
+var scanners sync.Map
 
-func scanNames(s *attr.Scanner, to *map[string]string) bool {
-	names := map[string]string{}
-	*to = names
-	return s.Object(func(placeholder string) (ok bool) {
-		names[placeholder], ok = s.Text()
-		return ok
-	})
-}
-
-func scanValues(s *attr.Scanner, to *map[string]wireValue) bool {
-	values := map[string]wireValue{}
-	*to = values
-	return s.Object(func(placeholder string) bool {
-		value, ok := s.Value()
-		values[placeholder] = wireValue{Value: value, err: checkNamesWithin(value)}
-		return ok
-	})
-}
-
-func (in *getItemInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TableName":
-			return scanText(s, &in.TableName)
-		case "Key":
-			return scanItem(s, &in.Key)
-		case "ConsistentRead":
-			value, ok := s.Bool()
-			in.ConsistentRead = (*flag)(&value)
-			return ok
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ProjectionExpression":
-			return scanText(s, &in.ProjectionExpression)
-		case "ExpressionAttributeNames":
-			return scanNames(s, &in.ExpressionAttributeNames)
+// scannerOf returns the scanner of a type. A type of the model holds no value of
+// itself.
+func scannerOf(t reflect.Type) scanner {
+	switch t {
+	case reflect.TypeFor[wireItem]():
+		return reading(scanItem)
+	case reflect.TypeFor[wireValue]():
+		return reading(scanValue)
+	case reflect.TypeFor[flag]():
+		return reading(scanFlag)
+	case reflect.TypeFor[string]():
+		return reading((*attr.Scanner).Text)
+	case reflect.TypeFor[map[string]string]():
+		return readingMap((*attr.Scanner).Text)
+	case reflect.TypeFor[map[string]wireValue]():
+		return readingMap(scanValue)
+	}
+	switch kind := t.Kind(); kind { //nolint:exhaustive // requests have no others
+	case reflect.Int32, reflect.Int64:
+		return scanInteger
+	case reflect.Struct:
+		return structScanner(t)
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		element := scannerOf(t.Elem())
+		switch {
+		case element == nil:
+			return nil
+		case kind == reflect.Pointer:
+			return pointerScanner(t, element)
+		case kind == reflect.Slice:
+			return listScanner(t, element)
 		default:
-			return false
+			return mapScanner(t, element)
 		}
-	})
-}
-
-func (in *writeInput) scanMember(s *attr.Scanner, name string) bool {
-	switch name {
-	case "ReturnValues":
-		return scanText(s, &in.ReturnValues)
-	case "ReturnConsumedCapacity":
-		return scanText(s, &in.ReturnConsumedCapacity)
-	case "ReturnItemCollectionMetrics":
-		return scanText(s, &in.ReturnItemCollectionMetrics)
-	case "ReturnValuesOnConditionCheckFailure":
-		return scanText(s, &in.ReturnValuesOnConditionCheckFailure)
-	case "ConditionExpression":
-		return scanText(s, &in.ConditionExpression)
-	case "ExpressionAttributeNames":
-		return scanNames(s, &in.ExpressionAttributeNames)
-	case "ExpressionAttributeValues":
-		return scanValues(s, &in.ExpressionAttributeValues)
 	default:
-		return false
+		return nil
 	}
 }
 
-func (in *putItemInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TableName":
-			return scanText(s, &in.TableName)
-		case "Item":
-			return scanItem(s, &in.Item)
-		default:
-			return in.scanMember(s, name)
-		}
-	})
+// reading returns the scanner of what read reads.
+func reading[T any](read func(*attr.Scanner) (T, bool)) scanner {
+	return func(s *attr.Scanner, to reflect.Value) (ok bool) {
+		*to.Addr().Interface().(*T), ok = read(s)
+		return ok
+	}
 }
 
-func (in *deleteItemInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TableName":
-			return scanText(s, &in.TableName)
-		case "Key":
-			return scanItem(s, &in.Key)
-		default:
-			return in.scanMember(s, name)
-		}
-	})
+// readingMap returns the scanner of a map of what read reads.
+func readingMap[T any](read func(*attr.Scanner) (T, bool)) scanner {
+	return func(s *attr.Scanner, to reflect.Value) bool {
+		m := map[string]T{}
+		*to.Addr().Interface().(*map[string]T) = m
+		return s.Object(func(name string) (ok bool) {
+			m[name], ok = read(s)
+			return ok
+		})
+	}
 }
 
-func (in *updateItemInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TableName":
-			return scanText(s, &in.TableName)
-		case "Key":
-			return scanItem(s, &in.Key)
-		case "UpdateExpression":
-			return scanText(s, &in.UpdateExpression)
-		default:
-			return in.scanMember(s, name)
-		}
-	})
+func scanItem(s *attr.Scanner) (wireItem, bool) {
+	item, ok := s.Item()
+	return wireItem{Item: item, err: checkNames(item)}, ok
 }
 
-func (in *batchWriteItemInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "RequestItems":
-			in.RequestItems = map[string][]writeRequest{}
-			return s.Object(func(table string) bool {
-				writes := []writeRequest{}
-				ok := s.List(func() bool {
-					writes = append(writes, writeRequest{})
-					return writes[len(writes)-1].scan(s)
-				})
-				in.RequestItems[table] = writes
-				return ok
-			})
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ReturnItemCollectionMetrics":
-			return scanText(s, &in.ReturnItemCollectionMetrics)
-		default:
-			return false
-		}
-	})
+func scanValue(s *attr.Scanner) (wireValue, bool) {
+	value, ok := s.Value()
+	return wireValue{Value: value, err: checkNamesWithin(value)}, ok
 }
 
-func (w *writeRequest) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "PutRequest":
-			w.PutRequest = &putRequest{}
-			return s.Object(func(name string) bool { return name == "Item" && scanItem(s, &w.PutRequest.Item) })
-		case "DeleteRequest":
-			w.DeleteRequest = &deleteRequest{}
-			return s.Object(func(name string) bool { return name == "Key" && scanItem(s, &w.DeleteRequest.Key) })
-		default:
-			return false
-		}
-	})
+func scanFlag(s *attr.Scanner) (flag, bool) {
+	value, ok := s.Bool()
+	return flag(value), ok
 }
 
-func (in *transactWriteItemsInput) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TransactItems":
-			in.TransactItems = []transactWriteItem{}
-			return s.List(func() bool {
-				in.TransactItems = append(in.TransactItems, transactWriteItem{})
-				return in.TransactItems[len(in.TransactItems)-1].scan(s)
-			})
-		case "ClientRequestToken":
-			return scanText(s, &in.ClientRequestToken)
-		case "ReturnConsumedCapacity":
-			return scanText(s, &in.ReturnConsumedCapacity)
-		case "ReturnItemCollectionMetrics":
-			return scanText(s, &in.ReturnItemCollectionMetrics)
-		default:
-			return false
-		}
-	})
+func scanInteger(s *attr.Scanner, to reflect.Value) bool {
+	n, ok := s.Int()
+	if !ok || to.OverflowInt(n) {
+		return false
+	}
+	to.SetInt(n)
+	return true
 }
 
-func (w *transactWriteItem) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		a := &transactAction{}
-		switch name {
-		case actionCheck:
-			w.ConditionCheck = a
-		case actionPut:
-			w.Put = a
-		case actionDelete:
-			w.Delete = a
-		case actionUpdate:
-			w.Update = a
-		default:
-			return false
-		}
-		return a.scan(s)
-	})
+func pointerScanner(t reflect.Type, element scanner) scanner {
+	return func(s *attr.Scanner, to reflect.Value) bool {
+		to.Set(reflect.New(t.Elem()))
+		return element(s, to.Elem())
+	}
 }
 
-func (a *transactAction) scan(s *attr.Scanner) bool {
-	return s.Object(func(name string) bool {
-		switch name {
-		case "TableName":
-			return scanText(s, &a.TableName)
-		case "Key":
-			return scanItem(s, &a.Key)
-		case "Item":
-			return scanItem(s, &a.Item)
-		case "UpdateExpression":
-			return scanText(s, &a.UpdateExpression)
-		case "ConditionExpression":
-			return scanText(s, &a.ConditionExpression)
-		case "ExpressionAttributeNames":
-			return scanNames(s, &a.ExpressionAttributeNames)
-		case "ExpressionAttributeValues":
-			return scanValues(s, &a.ExpressionAttributeValues)
-		case "ReturnValuesOnConditionCheckFailure":
-			return scanText(s, &a.ReturnValuesOnConditionCheckFailure)
-		default:
-			return false
+func listScanner(t reflect.Type, element scanner) scanner {
+	return func(s *attr.Scanner, to reflect.Value) bool {
+		ok := s.List(func() bool {
+			n := to.Len()
+			to.Grow(1)
+			to.SetLen(n + 1)
+			return element(s, to.Index(n))
+		})
+		if to.IsNil() {
+			to.Set(reflect.MakeSlice(t, 0, 0))
 		}
-	})
+		return ok
+	}
+}
+
+func mapScanner(t reflect.Type, element scanner) scanner {
+	return func(s *attr.Scanner, to reflect.Value) bool {
+		to.Set(reflect.MakeMap(t))
+		return s.Object(func(name string) bool {
+			value := reflect.New(t.Elem()).Elem()
+			ok := element(s, value)
+			to.SetMapIndex(reflect.ValueOf(name), value)
+			return ok
+		})
+	}
+}
+
+// structScanner reads the members that t has, those of the structs that it embeds
+// among them.
+func structScanner(t reflect.Type) scanner {
+	type member struct {
+		index []int
+		read  scanner
+	}
+	members := map[string]member{}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous || !f.IsExported() {
+			continue
+		}
+		if read := scannerOf(f.Type); read != nil {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			members[cmp.Or(name, f.Name)] = member{f.Index, read}
+		}
+	}
+	return func(s *attr.Scanner, to reflect.Value) bool {
+		return s.Object(func(name string) bool {
+			m, ok := members[name]
+			return ok && m.read(s, to.FieldByIndex(m.index))
+		})
+	}
 }
