@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // OperationStatus says whether an operation does its work.
@@ -67,7 +69,7 @@ func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In)
 	op := serve(name, fn, note)
 	op.scan = func(body []byte) any {
 		in := new(In)
-		if !scanBody(body, in) {
+		if !wire.Scan(body, in) {
 			return nil
 		}
 		return in
@@ -84,7 +86,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 			in, scanned := r.scanned.(*In)
 			if !scanned {
 				in = new(In)
-				if err := decodeRequest(r.body, in); err != nil {
+				if err := wire.Decode(r.body, in); err != nil {
 					return nil, err
 				}
 			}
@@ -92,7 +94,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 			if err != nil {
 				return nil, err
 			}
-			return encodeResponse(out)
+			return wire.Encode(out)
 		},
 	}
 }

@@ -1,8 +1,7 @@
-package facade
+package wire
 
 import (
 	"cmp"
-	"context"
 	"reflect"
 	"strings"
 	"sync"
@@ -10,36 +9,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// request is a request before its operation has looked at it.
-type request struct {
-	body []byte
-	// scanned is what the operation's scan made of the body; nil: it is to be
-	// decoded.
-	scanned any
-}
-
-// readRequest refuses a body that is no JSON object. op is nil where there is no
-// such operation.
-func (s *Server) readRequest(ctx context.Context, op *operation, body []byte) (r request, err error) {
-	r.body = body
-	if op == nil {
-		return r, checkJSON(body)
-	}
-	defer s.answerPanic(ctx, op, &err)
-	if op.scan != nil {
-		r.scanned = op.scan(body)
-	}
-	if r.scanned == nil {
-		err = checkJSON(body)
-	}
-	return r, err
-}
-
-// scanBody reads a request into in from a body that has nothing wrong with it, in
+// Scan reads a request into in from a body that has nothing wrong with it, in
 // one pass: to check the body and to decode it takes about twice as long. It is
 // false for all else, and for members that in does not have; what it makes of a
 // body is what the decoder would. Each text that it reads keeps the whole body.
-func scanBody(body []byte, in any) bool {
+func Scan(body []byte, in any) bool {
 	to := reflect.ValueOf(in).Elem()
 	known, ok := scanners.Load(to.Type())
 	if !ok {
@@ -61,17 +35,17 @@ var scanners sync.Map
 // itself.
 func scannerOf(t reflect.Type) scanner {
 	switch t {
-	case reflect.TypeFor[wireItem]():
+	case reflect.TypeFor[Item]():
 		return reading(scanItem)
-	case reflect.TypeFor[wireValue]():
+	case reflect.TypeFor[Value]():
 		return reading(scanValue)
-	case reflect.TypeFor[flag]():
+	case reflect.TypeFor[Flag]():
 		return reading(scanFlag)
 	case reflect.TypeFor[string]():
 		return reading((*attr.Scanner).Text)
 	case reflect.TypeFor[map[string]string]():
 		return readingMap((*attr.Scanner).Text)
-	case reflect.TypeFor[map[string]wireValue]():
+	case reflect.TypeFor[map[string]Value]():
 		return readingMap(scanValue)
 	}
 	switch kind := t.Kind(); kind { //nolint:exhaustive // requests have no others
@@ -116,19 +90,19 @@ func readingMap[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	}
 }
 
-func scanItem(s *attr.Scanner) (wireItem, bool) {
+func scanItem(s *attr.Scanner) (Item, bool) {
 	item, ok := s.Item()
-	return wireItem{Item: item, err: checkNames(item)}, ok
+	return Item{Item: item, Err: checkNames(item)}, ok
 }
 
-func scanValue(s *attr.Scanner) (wireValue, bool) {
+func scanValue(s *attr.Scanner) (Value, bool) {
 	value, ok := s.Value()
-	return wireValue{Value: value, err: checkNamesWithin(value)}, ok
+	return Value{Value: value, Err: checkNamesWithin(value)}, ok
 }
 
-func scanFlag(s *attr.Scanner) (flag, bool) {
+func scanFlag(s *attr.Scanner) (Flag, bool) {
 	value, ok := s.Bool()
-	return flag(value), ok
+	return Flag(value), ok
 }
 
 func scanInteger(s *attr.Scanner, to reflect.Value) bool {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // scannedRequests are requests with all members that are scanned, and some that
@@ -74,11 +76,11 @@ func checkScanned(tb testing.TB, op *operation, body []byte) bool {
 	if scanned == nil {
 		return false
 	}
-	if err := checkJSON(body); err != nil {
+	if err := wire.CheckJSON(body); err != nil {
 		tb.Errorf("%s %s is scanned: %v", op.name, body, err)
 	}
 	decoded := reflect.New(reflect.TypeOf(scanned).Elem()).Interface()
-	if err := decodeRequest(body, decoded); err != nil || !reflect.DeepEqual(scanned, decoded) {
+	if err := wire.Decode(body, decoded); err != nil || !reflect.DeepEqual(scanned, decoded) {
 		tb.Errorf("%s %s is scanned as %+v, decoded as %+v, %v", op.name, body, scanned, decoded, err)
 	}
 	return true
@@ -165,7 +167,7 @@ func BenchmarkReadRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				in := reflect.New(reflect.TypeOf(scanned).Elem()).Interface()
-				if err := errors.Join(checkJSON(body), decodeRequest(body, in)); err != nil {
+				if err := errors.Join(wire.CheckJSON(body), wire.Decode(body, in)); err != nil {
 					b.Fatal(err)
 				}
 			}
