@@ -48,7 +48,7 @@ func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error)
 	case "deflate":
 		dec, err = zlib.NewReader(bytes.NewReader(body))
 	default:
-		return nil, errors.New("Content-Encoding " + strconv.Quote(coding) + " is not supported") //nolint:staticcheck // ST1005: the header's name
+		return nil, errors.New("Content-Encoding " + strconv.Quote(coding) + " is not supported")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the request body does not match its Content-Encoding: %w", err)

@@ -153,14 +153,14 @@ func TestSignature_Verified(t *testing.T) {
 }
 
 // answerOf is what a request is answered with, "" if it is not refused.
-func answerOf(t testing.TB, err error) string {
-	t.Helper()
+func answerOf(tb testing.TB, err error) string {
+	tb.Helper()
 	if err == nil {
 		return ""
 	}
 	var r *Refusal
 	if !errors.As(err, &r) {
-		t.Fatalf("%v is no answer", err)
+		tb.Fatalf("%v is no answer", err)
 	}
 	return string(EncodeError(r.Code, r.Message, nil, nil))
 }
