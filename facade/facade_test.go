@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -53,7 +54,7 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 // post sends one operation through ServeHTTP.
 func post(s *Server, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	r.Header.Set("Content-Type", contentTypeJSON)
+	r.Header.Set("Content-Type", wire.ContentTypeJSON)
 	r.Header.Set("X-Amz-Target", targetDynamoDB+operation)
 	for _, c := range change {
 		c(r)
@@ -225,7 +226,7 @@ func showAnswer(answer []byte, err error) string {
 	case errors.As(err, &e):
 		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
 		if e.Item != nil || e.Reasons != nil {
-			text += prettyJSON(encodeError(e), "") + "\n"
+			text += prettyJSON(e.body(), "") + "\n"
 		}
 		return text
 	case err != nil:

@@ -38,6 +38,10 @@ var layers = []struct {
 		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures",
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "expressions know values and nothing of storage"},
+	{"facade/internal/wire", []string{
+		module + "/engine", module + "/emu", module + "/facade/expr", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures",
+		"google.golang.org/grpc", "cloud.google.com/go",
+	}, "the frame of requests knows values and no operation"},
 	{"internal/layout", []string{
 		module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures",
 		"google.golang.org/grpc", "cloud.google.com/go",
