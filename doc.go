@@ -25,9 +25,13 @@
 //   - engine is the sorted storage on Pebble; exported for emu's callers, and
 //     without a promise.
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
-//     languages.
+//     languages, facade/internal/wire the frame of its requests and answers.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
-//   - internal/clock is the time source.
+//   - internal/btclient is the one client of a Bigtable, internal/cells the rows
+//     and cells that it reads and writes, internal/rowmerge what joins the pieces
+//     in which they come.
+//   - internal/clock is the time source, internal/httpbody reads and packs bodies
+//     of HTTP messages.
 //   - internal/lint holds the module's rules as tests, conformance the official
 //     clients against a running server.
 //   - internal/hllpp is the sketch of HLL families; internal/model and
@@ -54,8 +58,8 @@
 // facade/op_put_item.go. Limits are in limits.go, error texts in status.go and
 // errors.go. Tests have the same stem, text cases are in testdata/<stem>.
 //
-// What is supported stands in emu.Support and facade.Operations, and in the
-// README, which is generated from them.
+// What is supported is listed in emu.Support and facade.Operations, and in
+// docs/support.md, which is generated from them.
 package tabletop
 
-//go:generate go test ./internal/lint -count=1 -run TestReadmeSupportTable -update
+//go:generate go test ./internal/lint -count=1 -run TestSupportTables -update

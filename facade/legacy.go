@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // The parameters from before expressions: Expected, AttributeUpdates,
@@ -18,21 +19,21 @@ import (
 
 // legacyCondition is one element of KeyConditions, QueryFilter or ScanFilter.
 type legacyCondition struct {
-	AttributeValueList []wireValue
+	AttributeValueList []wire.Value
 	ComparisonOperator *string
 }
 
 // expectedAttribute is one element of Expected.
 type expectedAttribute struct {
-	Value              *wireValue
-	Exists             *flag
+	Value              *wire.Value
+	Exists             *wire.Flag
 	ComparisonOperator *string
-	AttributeValueList []wireValue
+	AttributeValueList []wire.Value
 }
 
 // attributeUpdate is one element of AttributeUpdates.
 type attributeUpdate struct {
-	Value  *wireValue
+	Value  *wire.Value
 	Action *string
 }
 
@@ -101,11 +102,11 @@ func (l *legacyText) placeholders() (*expr.Placeholders, error) {
 }
 
 // readValues checks the values of one attribute.
-func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
+func (l *legacyText) readValues(list []wire.Value) ([]attr.Value, error) {
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
-		if given.err != nil {
-			return nil, l.v.value(given.err)
+		if given.Err != nil {
+			return nil, l.v.value(given.Err)
 		}
 		values[i] = given.Value
 	}
@@ -247,7 +248,7 @@ func (v *validator) legacyExpected(expected map[string]expectedAttribute, operat
 func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, error) {
 	list := e.AttributeValueList
 	if e.Value != nil {
-		list = []wireValue{*e.Value}
+		list = []wire.Value{*e.Value}
 	}
 	switch {
 	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
@@ -354,8 +355,8 @@ func (l *legacyText) updateClause(name string, u attributeUpdate) (section, clau
 		}
 		return "REMOVE", l.name(name), nil
 	}
-	if u.Value.err != nil {
-		return "", "", validationError(l.v.attributeErrorText(u.Value.err))
+	if u.Value.Err != nil {
+		return "", "", validationError(l.v.attributeErrorText(u.Value.Err))
 	}
 	value := u.Value.Value
 	switch {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -26,7 +26,7 @@ type createTableInput struct {
 	SSESpecification          *sseSpecification
 	Tags                      []tag
 	TableClass                *string
-	DeletionProtectionEnabled *flag
+	DeletionProtectionEnabled *wire.Flag
 	WarmThroughput            *warmThroughput
 	OnDemandThroughput        *onDemandThroughput
 
@@ -37,15 +37,15 @@ type createTableInput struct {
 }
 
 type streamSpecification struct {
-	StreamEnabled  *flag
+	StreamEnabled  *wire.Flag
 	StreamViewType *string `json:",omitzero"`
 }
 
 // sseSpecification is how a table is to be encrypted.
 type sseSpecification struct {
-	Enabled        *flag   `json:",omitzero"`
-	SSEType        *string `json:",omitzero"`
-	KMSMasterKeyID *string `json:"KMSMasterKeyId,omitzero"`
+	Enabled        *wire.Flag `json:",omitzero"`
+	SSEType        *string    `json:",omitzero"`
+	KMSMasterKeyID *string    `json:"KMSMasterKeyId,omitzero"`
 }
 
 // tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
@@ -92,7 +92,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}); err != nil {
 		return nil, err
 	}
-	t := &tableDef{Name: name, DeletionProtection: in.DeletionProtectionEnabled.isTrue(), Extra: map[string]string{}}
+	t := &tableDef{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func setStream(t *tableDef, in *streamSpecification, now time.Time) error {
 	if in == nil {
 		return nil
 	}
-	if !in.StreamEnabled.isTrue() {
+	if !in.StreamEnabled.IsTrue() {
 		if in.StreamViewType != nil {
 			return validationError(msgStreamViewWithoutStream)
 		}
@@ -279,7 +279,7 @@ func setSSE(t *tableDef, in *sseSpecification) error {
 	if in == nil {
 		return nil
 	}
-	text, err := json.Marshal(in, responseOptions)
+	text, err := wire.Encode(in)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // transactWriteItemsInput is the request of TransactWriteItems.
@@ -33,14 +34,14 @@ type transactWriteItem struct {
 // transactAction is any action: a Put has an Item, the others have a Key, and
 // an Update has an UpdateExpression.
 type transactAction struct {
-	TableName                           *string              `json:",omitzero"`
-	Key                                 *wireItem            `json:",omitzero"`
-	Item                                *wireItem            `json:",omitzero"`
-	UpdateExpression                    *string              `json:",omitzero"`
-	ConditionExpression                 *string              `json:",omitzero"`
-	ExpressionAttributeNames            map[string]string    `json:",omitzero"`
-	ExpressionAttributeValues           map[string]wireValue `json:",omitzero"`
-	ReturnValuesOnConditionCheckFailure *string              `json:",omitzero"`
+	TableName                           *string               `json:",omitzero"`
+	Key                                 *wire.Item            `json:",omitzero"`
+	Item                                *wire.Item            `json:",omitzero"`
+	UpdateExpression                    *string               `json:",omitzero"`
+	ConditionExpression                 *string               `json:",omitzero"`
+	ExpressionAttributeNames            map[string]string     `json:",omitzero"`
+	ExpressionAttributeValues           map[string]wire.Value `json:",omitzero"`
+	ReturnValuesOnConditionCheckFailure *string               `json:",omitzero"`
 }
 
 // transactWriteItemsOutput is the answer of TransactWriteItems.
@@ -222,7 +223,7 @@ func (v *validator) tableNameAt(member string, value *string) string {
 }
 
 // given is the item or key of the action.
-func (a *checkedAction) given() *wireItem {
+func (a *checkedAction) given() *wire.Item {
 	if a.kind == actionPut {
 		return a.Item
 	}
@@ -248,7 +249,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := v.value(a.given().err); err != nil {
+	if err := v.value(a.given().Err); err != nil {
 		return 0, err
 	}
 	sizeBytes = a.given().Item.Size()
@@ -338,7 +339,7 @@ func hashActions(actions []checkedAction) (hash [32]byte) {
 
 // appendIdentity appends what the action asks for, injectively.
 func (a *checkedAction) appendIdentity(dst []byte) []byte {
-	dst = slices.Grow(dst, itemJSONBytes(a.given().Item))
+	dst = slices.Grow(dst, a.given().Item.JSONSizeHint())
 	dst = appendText(dst, a.kind)
 	for _, member := range []*string{a.TableName, a.UpdateExpression, a.ConditionExpression, a.ReturnValuesOnConditionCheckFailure} {
 		if member == nil {
@@ -388,9 +389,9 @@ func (v *validator) canceled(errs []error) error {
 		switch {
 		case errors.Is(err, errIntent), errors.Is(err, errSnapshot):
 			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
-		case e.Code == codeConditionalCheckFailed:
+		case e.Code == wire.CodeConditionalCheckFailed:
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
-		case e.Code == codeValidation:
+		case e.Code == wire.CodeValidation:
 			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
 			invalid = true
 		default:

@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -466,7 +467,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 	r.Logf("%s %s", reading.Name(), ddbmodel.Text(request))
 	if after != nil && reading.Range != nil && !reading.Range.Holds(after[table.Key[1].Name]) {
 		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(request)))
-		want := &ddbmodel.Error{Code: codeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
+		want := &ddbmodel.Error{Code: wire.CodeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
 		if fault := compareErrors(want, err); fault != "" {
 			r.Fatalf("%s: %v", fault, err)
 		}

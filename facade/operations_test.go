@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -43,7 +44,7 @@ func TestOperations_Refused(t *testing.T) {
 		}
 		_, err := s.run(t.Context(), op, request{body: []byte("{}")})
 		e, ok := asError(err)
-		if !ok || e.Code != codeUnknownOperation || !strings.Contains(e.Message, op.name) {
+		if !ok || e.Code != wire.CodeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)
 		}
 	}
@@ -298,9 +299,9 @@ func TestServer_BrokenBigtable(t *testing.T) {
 		status int
 		code   string
 	}{
-		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, codeServiceUnavailable},
-		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, codeInternalServerError},
-		{errors.New("secret"), http.StatusInternalServerError, codeInternalServerError},
+		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, wire.CodeServiceUnavailable},
+		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
+		{errors.New("secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
 	} {
 		var conn *failingConn
 		s := newTestServer(t, func(o *Options) {
@@ -361,7 +362,7 @@ func TestRoundTripper(t *testing.T) {
 	for _, canceled := range []bool{false, true} {
 		body := &closer{Reader: strings.NewReader("{}")}
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.invalid/", body)
-		r.Header.Set("Content-Type", contentTypeJSON)
+		r.Header.Set("Content-Type", wire.ContentTypeJSON)
 		r.Header.Set("X-Amz-Target", targetDynamoDB+"ListTables")
 		if canceled {
 			cancel()
@@ -421,7 +422,7 @@ func TestOperations_OutsideMapping(t *testing.T) {
 	} {
 		_, err := s.Call(t.Context(), c.operation, []byte(c.request))
 		e, ok := asError(err)
-		if !ok || e.Code != codeValidation || !strings.Contains(e.Message, c.want) {
+		if !ok || e.Code != wire.CodeValidation || !strings.Contains(e.Message, c.want) {
 			t.Errorf("%s %s: %v, want a ValidationException with %s", c.operation, c.request, err, c.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -447,7 +448,7 @@ func TestStore_SharedColumn(t *testing.T) {
 					t.Errorf("transaction over another item: %v, %v, %v", ok, err, changes[0].err)
 				}
 				_, err = srv.Call(ctx, "PutItem", []byte(`{"TableName": "Videos", "Item": `+string(attr.AppendItemJSON(nil, second))+`}`))
-				if e, ok := asError(err); !ok || e.Code != codeValidation {
+				if e, ok := asError(err); !ok || e.Code != wire.CodeValidation {
 					t.Errorf("PutItem over another item: %v", err)
 				}
 				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))

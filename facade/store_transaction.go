@@ -285,7 +285,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := appendKey(append(make([]byte, 0, itemJSONBytes(in.item)), in.kind), l.key, key)
+	value := appendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}

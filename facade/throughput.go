@@ -3,6 +3,8 @@ package facade
 import (
 	"fmt"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Settings of throughput are checked, kept and described. Nothing is throttled
@@ -140,5 +142,5 @@ func (t *tableDef) describeBilling() *billingModeSummary {
 	if mode == "" {
 		mode = billingProvisioned
 	}
-	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: epochSeconds(since.UnixMilli())}
+	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: wire.EpochSeconds(since.UnixMilli())}
 }

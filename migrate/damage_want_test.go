@@ -2,9 +2,10 @@ package migrate
 
 import (
 	"errors"
-	"github.com/tabletop-emu/tabletop/migrate/source"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 func WantDamage(t *testing.T, err error, damage source.Damage, text string) {

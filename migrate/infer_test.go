@@ -3,11 +3,13 @@ package migrate
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -342,19 +344,26 @@ func TestBag(t *testing.T) {
 	}
 }
 
-// realInputs are the paths below the folder of real inputs that are inputs.
-func realInputs(t *testing.T) []string {
+// inputPath is a path below testdata/inputs, whose README says what is there.
+func inputPath(name string) string {
+	return filepath.Join("testdata", "inputs", filepath.FromSlash(name))
+}
+
+// inputsDir is the folder of the inputs of TestInfer_Inputs.
+var inputsDir = flag.String("inputs", inputPath(""), "infer and verify the inputs in this `DIR` instead, exports of your own")
+
+// inputsIn are the paths below dir that are inputs.
+func inputsIn(t *testing.T, dir string) []string {
 	t.Helper()
-	fsys := os.DirFS(sharedData(t, ""))
 	var found []string
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.Name() == source.ExportFolder:
 			found = append(found, path.Dir(name))
 			return fs.SkipDir
-		case d.IsDir(), d.Name() == "README.md", d.Name() == "sample_bigtable_row.json": // what Google's utility made of an item
+		case d.IsDir(), d.Name() == "README.md":
 			return nil
 		}
 		found = append(found, name)
@@ -363,21 +372,21 @@ func realInputs(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) < 13 {
-		t.Errorf("%d real inputs: %v; want all 13 that are known", len(found), found)
+	if len(found) == 0 {
+		t.Errorf("there are no inputs in %s", dir)
 	}
 	return found
 }
 
-// What is inferred for each real input, of all that are there, loses nothing that
-// the mapping would have to accept, says why it is as it is, and is a mapping file
-// with which the input round-trips.
-func TestInfer_RealInputs(t *testing.T) {
+// What is inferred for each of the inputs loses nothing that the mapping would
+// have to accept, says why it is as it is, and is a mapping file with which the
+// input round-trips.
+func TestInfer_Inputs(t *testing.T) {
 	t.Parallel()
-	for _, name := range realInputs(t) {
+	for _, name := range inputsIn(t, *inputsDir) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			src, err := source.Open(sharedData(t, name), source.Options{})
+			src, err := source.Open(filepath.Join(*inputsDir, filepath.FromSlash(name)), source.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,6 +38,10 @@ var layers = []struct {
 		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures", module + "/migrate",
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "expressions know values and nothing of storage"},
+	{"facade/internal/wire", []string{
+		module + "/engine", module + "/emu", module + "/facade/expr", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures",
+		"google.golang.org/grpc", "cloud.google.com/go",
+	}, "the frame of requests knows values and no operation"},
 	{"internal/layout", []string{
 		module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures", module + "/migrate",
 		"google.golang.org/grpc", "cloud.google.com/go",
@@ -61,6 +65,7 @@ var layers = []struct {
 	},
 	{"cmd", []string{module + "/testkit", "github.com/cockroachdb/pebble"}, "a command links no test code"},
 	{"internal/extsort", []string{module + "/facade$", module + "/fixtures", module + "/migrate", module + "/testkit", "google.golang.org/grpc"}, "what is sorted are values and cells"},
+	{"internal/cells", []string{module + "/", "google.golang.org", "cloud.google.com/go"}, "who knows what rows mean links no gRPC"},
 	{"internal", []string{module + "/facade", module + "/fixtures", module + "/migrate", module + "/testkit"}, "what is internal serves the layers, not the other way round"},
 }
 

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // scannedRequests are requests with all members that are scanned, and some that
@@ -50,6 +52,16 @@ var scannedRequests = []struct{ operation, body string }{
 		{"Delete":{"TableName":"plain","Key":{"id":{"S":"3"}}}},
 		{"ConditionCheck":{"TableName":"plain","Key":{"id":{"S":"4"}},"ConditionExpression":"attribute_not_exists(id)"}},{}]}`},
 	{"TransactWriteItems", `{"TransactItems":[]}`},
+	{"Query", `{"TableName":"plain","IndexName":"i","Select":"COUNT","Limit":10,"ScanIndexForward":false,"ExclusiveStartKey":{"id":{"S":"1"}},"KeyConditionExpression":"id = :i",
+		"FilterExpression":"a = :i","ExpressionAttributeValues":{":i":{"S":"1"}}}`},
+	{"Query", `{"TableName":"plain","AttributesToGet":["a","b"],"KeyConditions":{"id":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"1"}]}},"QueryFilter":{}}`},
+	{"Scan", `{"TableName":"plain","Limit":-0,"Segment":00,"TotalSegments":2}`},
+	{"Scan", `{"TableName":"plain","Limit":2147483647,"Segment":-2147483648,"TotalSegments":0,"AttributesToGet":[]}`},
+	{"Scan", `{"Limit":2147483648}`},
+	{"Scan", `{"Limit":1e1}`},
+	{"Scan", `{"Limit":-}`},
+	{"BatchGetItem", `{"RequestItems":{"plain":{"Keys":[{"id":{"S":"1"}},{}],"ConsistentRead":true},"other":{}},"ReturnConsumedCapacity":"TOTAL"}`},
+	{"TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"plain","Key":{"id":{"S":"1"}}}},{}]}`},
 	{"TransactWriteItems", `{"TransactItems":[{"Get":{}}]}`},
 }
 
@@ -64,11 +76,11 @@ func checkScanned(tb testing.TB, op *operation, body []byte) bool {
 	if scanned == nil {
 		return false
 	}
-	if err := checkJSON(body); err != nil {
+	if err := wire.CheckJSON(body); err != nil {
 		tb.Errorf("%s %s is scanned: %v", op.name, body, err)
 	}
 	decoded := reflect.New(reflect.TypeOf(scanned).Elem()).Interface()
-	if err := decodeRequest(body, decoded); err != nil || !reflect.DeepEqual(scanned, decoded) {
+	if err := wire.Decode(body, decoded); err != nil || !reflect.DeepEqual(scanned, decoded) {
 		tb.Errorf("%s %s is scanned as %+v, decoded as %+v, %v", op.name, body, scanned, decoded, err)
 	}
 	return true
@@ -118,7 +130,7 @@ func TestScannedRequests_OfCases(t *testing.T) {
 func TestScannedRequests_Usual(t *testing.T) {
 	t.Parallel()
 	for _, r := range costRequests {
-		if r.operation != "Query" && r.operation != "Scan" && !checkScanned(t, operationsByTarget[targetDynamoDB+r.operation], []byte(r.body(1))) {
+		if !checkScanned(t, operationsByTarget[targetDynamoDB+r.operation], []byte(r.body(1))) {
 			t.Errorf("%s is not scanned", r.name)
 		}
 	}
@@ -155,7 +167,7 @@ func BenchmarkReadRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				in := reflect.New(reflect.TypeOf(scanned).Elem()).Interface()
-				if err := errors.Join(checkJSON(body), decodeRequest(body, in)); err != nil {
+				if err := errors.Join(wire.CheckJSON(body), wire.Decode(body, in)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package facade
+package wire
 
 import (
 	"cmp"
@@ -35,22 +35,26 @@ const (
 	querySignedHeaders = "X-Amz-SignedHeaders"
 )
 
-// caller is who signed a request: nobody for the zero value.
-type caller struct{ accessKey, region string }
+// Caller is who signed a request: nobody for the zero value.
+type Caller struct{ AccessKey, Region string }
 
-// authenticate checks the signature of a request with the body as it was sent.
-// By default a well-formed one is all that is asked for, whatever its key,
-// region and secret; with Options.AccessKeys it has to be right.
-func (s *Server) authenticate(r *http.Request, body []byte) (caller, error) {
+// CallerOf returns who signed a request, however wrongly.
+func CallerOf(r *http.Request) Caller {
+	sig, _ := parseSignature(r)
+	return sig.caller()
+}
+
+// Authenticate checks the signature of a request with the body as it was sent,
+// and returns who signed it. Without secrets, by access key, a well-formed one is
+// all that is asked for, whatever its key, region and secret; with them it has to be
+// right, for any region, and not older than 15 minutes. The error is a *Refusal.
+func Authenticate(r *http.Request, body []byte, now time.Time, secrets map[string]string) (Caller, error) {
 	sig, err := parseSignature(r)
-	if s.opts.NoAuth {
-		return sig.caller(), nil
-	}
-	if err == nil && s.opts.AccessKeys != nil {
-		err = sig.verify(r, body, s.opts.Now(), s.opts.AccessKeys)
+	if err == nil && secrets != nil {
+		err = sig.verify(r, body, now, secrets)
 	}
 	if err != nil {
-		return caller{}, err
+		return Caller{}, err
 	}
 	return sig.caller(), nil
 }
@@ -124,11 +128,11 @@ func parseQuerySignature(query url.Values) (signature, error) {
 func (sig signature) scope() []string { return strings.Split(sig.credential, "/") }
 
 // caller returns who the signature says has signed.
-func (sig signature) caller() caller {
+func (sig signature) caller() Caller {
 	scope := sig.scope()
-	c := caller{accessKey: scope[0]}
+	c := Caller{AccessKey: scope[0]}
 	if len(scope) > 2 {
-		c.region = scope[2]
+		c.Region = scope[2]
 	}
 	return c
 }

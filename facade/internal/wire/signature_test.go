@@ -1,9 +1,9 @@
-package facade
+package wire
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,11 +13,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/tabletop-emu/tabletop/internal/clock"
 )
+
+// testTime is when requests are answered.
+var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 const (
 	testKey    = "AKIDEXAMPLE"
@@ -35,8 +34,8 @@ func signedRequest(tb testing.TB, body string, signed time.Time, inQuery bool, c
 		target += "&X-Amz-Expires=300"
 	}
 	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
-	r.Header.Set("Content-Type", contentTypeJSON)
-	r.Header.Set("X-Amz-Target", targetDynamoDB+"ListTables")
+	r.Header.Set("Content-Type", ContentTypeJSON)
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
 	r.Header.Set("X-Spaces", "  a   b ")
 	r.Header.Add("X-Spaces", "c")
 	for _, c := range change {
@@ -66,22 +65,13 @@ func signedRequest(tb testing.TB, body string, signed time.Time, inQuery bool, c
 	return r
 }
 
-func answerTo(s *Server, r *http.Request) string {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	return w.Body.String()
-}
-
 // What the official signer signs is taken, and nothing that was changed since.
 func TestSignature_Verified(t *testing.T) {
 	t.Parallel()
-	now := clock.NewFrozen(testTime)
-	s := newTestServer(t, func(o *Options) {
-		o.NoAuth, o.Now, o.AccessKeys = false, now.Now, map[string]string{testKey: testSecret, "other": "secret"}
-	})
+	secrets := map[string]string{testKey: testSecret, "other": "secret"}
 	const (
 		mismatch = `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."}`
-		good     = `{"TableNames":[]}`
+		good     = ""
 	)
 	fault := func(code, message string) string {
 		return `{"__type":"com.amazon.coral.service#` + code + `","message":"` + message + `"}`
@@ -107,7 +97,7 @@ func TestSignature_Verified(t *testing.T) {
 	}{
 		{"as signed", false, 0, nil, good},
 		{"as signed, in the query", true, 0, nil, good},
-		{"another body", false, 0, func(r *http.Request) { r.Body = http.NoBody }, `{"__type":"com.amazon.coral.service#SerializationException"}`},
+		{"no body", false, 0, func(r *http.Request) { r.Body = http.NoBody }, mismatch},
 		{"another body of the same size", false, 0, func(r *http.Request) { r.Body = readCloser(`{"b":1}`) }, mismatch},
 		{"another body, in the query", true, 0, func(r *http.Request) { r.Body = readCloser(`{"b":1}`) }, mismatch},
 		{"another header", false, 0, func(r *http.Request) { r.Header.Set("X-Spaces", "a b") }, mismatch},
@@ -147,11 +137,32 @@ func TestSignature_Verified(t *testing.T) {
 			if c.after != nil {
 				c.after(r)
 			}
-			if got := answerTo(s, r); got != c.want {
+			sent, _, err := ReadBody(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			who, err := Authenticate(r, sent, testTime, secrets)
+			if got := answerOf(t, err); got != c.want {
 				t.Errorf("answered\n%s, want\n%s", got, c.want)
+			}
+			if err == nil && (who.AccessKey != testKey || who.Region != "localhost") {
+				t.Errorf("signed by %+v", who)
 			}
 		})
 	}
+}
+
+// answerOf is what a request is answered with, "" if it is not refused.
+func answerOf(tb testing.TB, err error) string {
+	tb.Helper()
+	if err == nil {
+		return ""
+	}
+	var r *Refusal
+	if !errors.As(err, &r) {
+		tb.Fatalf("%v is no answer", err)
+	}
+	return string(EncodeError(r.Code, r.Message, nil, nil))
 }
 
 func readCloser(text string) *bodyReader { return &bodyReader{strings.NewReader(text)} }
@@ -159,152 +170,6 @@ func readCloser(text string) *bodyReader { return &bodyReader{strings.NewReader(
 type bodyReader struct{ *strings.Reader }
 
 func (*bodyReader) Close() error { return nil }
-
-// The official client is understood through a port and in this process; the
-// signature covers the body as it is sent, compressed.
-func TestSignature_Client(t *testing.T) {
-	t.Parallel()
-	now := clock.New().Now
-	s := newTestServer(t, func(o *Options) { o.NoAuth, o.Now, o.AccessKeys = false, now, map[string]string{testKey: testSecret} })
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	list := func(url string, transport http.RoundTripper, secret string) error {
-		c := dynamodb.New(dynamodb.Options{
-			BaseEndpoint: aws.String(url), Region: "localhost", HTTPClient: &http.Client{Transport: transport},
-			Credentials: credentials.NewStaticCredentialsProvider(testKey, secret, "token"),
-		})
-		_, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
-		return err
-	}
-	for url, transport := range map[string]http.RoundTripper{h.URL: transport, "http://dynamodb.invalid": s.RoundTripper()} {
-		if err := list(url, transport, testSecret); err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
-		if err := list(url, transport, "other"); err == nil || !strings.Contains(err.Error(), "InvalidSignatureException") {
-			t.Errorf("%s, another secret: %v", url, err)
-		}
-	}
-	packed, err := compress("gzip", []byte(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := signedRequest(t, string(packed), now(), false, func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") })
-	if got := answerTo(s, r); got != `{"TableNames":[]}` {
-		t.Errorf("a compressed body: %s", got)
-	}
-}
-
-// Keys and regions share the tables, unless they are kept apart; then they are
-// so after a restart too, and what is due in each goes on.
-func TestNamespaces(t *testing.T) {
-	t.Parallel()
-	for _, namespaced := range []bool{false, true} {
-		t.Run(fmt.Sprint(namespaced), func(t *testing.T) {
-			t.Parallel()
-			var opts Options
-			now := clock.NewFrozen(testTime)
-			s := newTestServer(t, func(o *Options) {
-				o.NoAuth, o.Namespaced, o.Now = false, namespaced, now.Now
-				opts = *o
-			})
-			call := func(s *Server, key, region, operation, body string) string {
-				return post(s, operation, body, func(r *http.Request) {
-					r.Header.Set("X-Amz-Date", "20261120T120000Z")
-					r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+key+"/20261120/"+region+"/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
-				}).Body.String()
-			}
-			create := `{"TableName": "plain", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`
-			put := `{"TableName": "plain", "Item": {"id": {"S": "1"}, "at": {"N": "1795176001"}}}`
-			enable := `{"TableName": "plain", "TimeToLiveSpecification": {"AttributeName": "at", "Enabled": true}}`
-			call(s, "a", "localhost", "CreateTable", create)
-			call(s, "a", "localhost", "PutItem", put)
-			call(s, "a", "localhost", "UpdateTimeToLive", enable)
-			lists := func(s *Server, want map[string]string) {
-				t.Helper()
-				for who, tables := range want {
-					key, region, _ := strings.Cut(who, "/")
-					if got := call(s, key, region, "ListTables", "{}"); got != tables {
-						t.Errorf("%s sees %s, want %s", who, got, tables)
-					}
-				}
-			}
-			const one, none = `{"TableNames":["plain"]}`, `{"TableNames":[]}`
-			want := map[string]string{"a/localhost": one, "a/eu-west-1": one, "b/localhost": one}
-			if namespaced {
-				want["a/eu-west-1"], want["b/localhost"] = none, none
-			}
-			lists(s, want)
-			if got := must(t, s, "ListTables", "{}"); (got == none) != namespaced {
-				t.Errorf("a call without signature sees %s", got)
-			}
-			region := "us-east-1"
-			if namespaced {
-				region = "localhost"
-				call(s, "b", "localhost", "CreateTable", create)
-				call(s, "b", "localhost", "PutItem", put)
-			}
-			if got := call(s, "a", "localhost", "DescribeTable", `{"TableName": "plain"}`); !strings.Contains(got, `"arn:aws:dynamodb:`+region+`:`) {
-				t.Errorf("the table is %s", got)
-			}
-			again, err := New(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := again.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			now.Advance(2 * time.Second)
-			if n, err := again.ReapExpired(t.Context()); n != 1 || err != nil {
-				t.Errorf("%d items expired, %v, want 1", n, err)
-			}
-			if namespaced {
-				want["b/localhost"] = one
-				if got := call(again, "b", "localhost", "GetItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}}`); !strings.Contains(got, "1795176001") {
-					t.Errorf("the other item of that key is %s", got)
-				}
-			}
-			lists(again, want)
-		})
-	}
-}
-
-// Callers and tables end at a limit. Who was there before goes on.
-func TestNamespaces_Limits(t *testing.T) {
-	t.Parallel()
-	s := newTestServer(t, func(o *Options) {
-		o.NoAuth, o.Namespaced = false, true
-		o.maxTables, o.maxNamespaces = 2, 2
-	})
-	call := func(key, operation, body string) string {
-		return post(s, operation, body, func(r *http.Request) {
-			r.Header.Set("X-Amz-Date", "20261120T120000Z")
-			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+key+"/20261120/localhost/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
-		}).Body.String()
-	}
-	for _, c := range []struct{ key, table, want string }{
-		{"a", "one", `"ACTIVE"`},
-		{"a", "two", `"ACTIVE"`},
-		{"a", "three", "LimitExceededException"},
-		{"b", "one", `"ACTIVE"`},
-		{"c", "one", "LimitExceededException"},
-		{"a", "two", "ResourceInUseException"},
-		{"b", "two", `"ACTIVE"`},
-	} {
-		got := call(c.key, "CreateTable", `{"TableName": "`+c.table+`", "BillingMode": "PAY_PER_REQUEST",
-			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`)
-		if !strings.Contains(got, c.want) {
-			t.Errorf("%s creates %s: %s, want %s", c.key, c.table, got, c.want)
-		}
-	}
-	call("a", "DeleteTable", `{"TableName": "one"}`)
-	if got := call("a", "ListTables", "{}"); got != `{"TableNames":["two"]}` {
-		t.Errorf("tables %s", got)
-	}
-}
 
 // No signature, however made up, ends the server or is taken for a right one.
 func FuzzSignature(f *testing.F) {
@@ -329,21 +194,19 @@ func FuzzSignature(f *testing.F) {
 			r.Header.Set("X-Amz-Date", date)
 		}
 		sig, err := parseSignature(r)
-		if _, ok := asError(err); err != nil && !ok {
-			t.Fatalf("%q: %v is no answer", header, err)
-		}
 		if err != nil {
+			answerOf(t, err)
 			return
 		}
-		sig.caller().namespace()
+		sig.caller()
 		if err := sig.verify(r, []byte("{}"), testTime, secrets); err == nil {
 			// Only who knows the secret can do that.
 			signed := signedRequest(t, "{}", testTime, sig.inQuery)
 			if !strings.Contains(signed.Header.Get("Authorization")+signed.URL.RawQuery, sig.signature) {
 				t.Fatalf("%q %q %q is taken", header, date, rawQuery)
 			}
-		} else if _, ok := asError(err); !ok {
-			t.Fatalf("%q: %v is no answer", header, err)
+		} else {
+			answerOf(t, err)
 		}
 	})
 }
