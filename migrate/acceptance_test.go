@@ -267,7 +267,7 @@ func testInverses(t *testing.T) {
 				}
 				want = append(want, string(attr.AppendItemJSON(nil, e.Item)))
 			}
-			for row, err := range newBigtable(conn, "tabletop", "tabletop").readAll(t.Context(), o.Mappings[0].TargetTable(), nil) {
+			for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), o.Mappings[0].TargetTable(), nil) {
 				if err != nil {
 					t.Fatal(err)
 				}

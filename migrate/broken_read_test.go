@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -173,4 +174,30 @@ func cutOnce(t *testing.T, server string, after int64) (addr string, cuts *atomi
 		}
 	}()
 	return lis.Addr().String(), cuts
+}
+
+// A server that takes connections and never answers ends the work with an error that
+// names it.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	_, src, m := startLoaded(t)
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	o := migrate.Options{Mappings: []*layout.Mapping{m}, Deadline: 50 * time.Millisecond}
+	for name, verb := range map[string]func() (*migrate.Report, error){
+		"load":   func() (*migrate.Report, error) { return migrate.Load(t.Context(), conn, src, o) },
+		"verify": func() (*migrate.Report, error) { return migrate.Compare(t.Context(), conn, src, o) },
+	} {
+		if _, err := verb(); err == nil || !strings.Contains(err.Error(), lis.Addr().String()) {
+			t.Errorf("%s: error %v, want one that names %s", name, err, lis.Addr())
+		}
+	}
 }

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -93,10 +93,7 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, table int) (checkpoin
 	held := !slices.ContainsFunc(w.tables, func(t writeTable) bool { return !t.found })
 	if held && len(done.Row) > 0 {
 		held = false
-		for _, err := range w.b.read(ctx, w.tables[0].id, &btpb.ReadRowsRequest{
-			Rows:   &btpb.RowSet{RowKeys: [][]byte{done.Row}},
-			Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: 1}},
-		}) {
+		for _, err := range w.b.read(ctx, btclient.Read{Table: w.tables[0].id, Keys: [][]byte{done.Row}, Filter: btclient.FirstCells(1)}) {
 			if err != nil {
 				return *done, err
 			}

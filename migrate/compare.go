@@ -27,7 +27,7 @@ func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sou
 		return nil, err
 	}
 	r.warnOfPatterns(jobs)
-	b := newBigtable(conn, jobs[0].options.Project, jobs[0].options.Instance)
+	b := newBigtable(conn, jobs[0].options)
 	if err := r.compare(ctx, b, jobs, false); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *sourc
 		return nil, err
 	}
 	r.warnOfPatterns(jobs)
-	b := newBigtable(conn, jobs[0].options.Project, jobs[0].options.Instance)
+	b := newBigtable(conn, jobs[0].options)
 	if err := r.loadAll(ctx, b, jobs); err != nil {
 		return nil, err
 	}
@@ -235,15 +235,15 @@ func (j *job) what() string {
 // missingTable is the failure of a table that is not there, with those that are.
 func (j *job) missingTable(ctx context.Context, b *bigtable) (Failure, error) {
 	f := Failure{Kind: MissingTable, Table: j.report.Target, Want: j.what()}
-	switch tables, err := b.tables(ctx); {
+	switch tables, err := b.Tables(ctx); {
 	case status.Code(err) == codes.NotFound:
 		return f, err // there is no such instance
 	case err != nil:
 		f.Detail = phrase.Clip(err.Error()) // who may read a table need not be allowed to list them
 	case len(tables) == 0:
-		f.Detail = b.parent + " has no tables"
+		f.Detail = b.Instance() + " has no tables"
 	default:
-		f.Detail = phrase.Clip(fmt.Sprintf("%s has %s", b.parent, strings.Join(tables, ", ")))
+		f.Detail = phrase.Clip(fmt.Sprintf("%s has %s", b.Instance(), strings.Join(tables, ", ")))
 	}
 	return f, nil
 }

@@ -45,7 +45,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 	}
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
 		r.diffOf = "row"
-		err := r.check("rows", first.Table, func() (string, error) { return r.diffRows(ctx, first, second) })
+		err := r.check("rows", first.Table, func() (string, error) { return r.diffRows(ctx, first, second, o) })
 		return r, err
 	}
 	pairs, err := tablePairs(first, second)
@@ -310,7 +310,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 			}
 			return
 		}
-		for row, err := range t.side.bigtable().readGroups(ctx, t.side.table(), o, byItem(t.side.Mapping), retention{}) {
+		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem(t.side.Mapping), retention{}) {
 			var found []attr.Item
 			if err == nil {
 				if found, err = t.side.Mapping.Items(row.Row); err != nil {
@@ -331,7 +331,10 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 	}
 }
 
-func (s Side) bigtable() *bigtable { return newBigtable(s.Conn, s.Project, s.Instance) }
+func (s Side) bigtable(o Options) *bigtable {
+	o.Project, o.Instance = s.Project, s.Instance
+	return newBigtable(s.Conn, o)
+}
 
 // table is the Bigtable table of a side of rows.
 func (s Side) table() string {
@@ -342,10 +345,10 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func (r *Report) diffRows(ctx context.Context, first, second Side) (string, error) {
-	nextA, stopA := pull.Seq2(first.bigtable().readAll(ctx, first.table(), nil))
+func (r *Report) diffRows(ctx context.Context, first, second Side, o Options) (string, error) {
+	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
 	defer stopA()
-	nextB, stopB := pull.Seq2(second.bigtable().readAll(ctx, second.table(), nil))
+	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))
 	defer stopB()
 	var counts [2]int64
 	a, errA, okA := nextA()

@@ -71,7 +71,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 				if _, err := Load(t.Context(), conn, src, o); err != nil {
 					t.Fatal(err)
 				}
-				for row, err := range newBigtable(conn, "tabletop", "tabletop").readAll(t.Context(), "videos", nil) {
+				for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), "videos", nil) {
 					if err != nil {
 						t.Fatal(err)
 					}

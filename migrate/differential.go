@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
@@ -447,9 +446,7 @@ func (d *trial) loadUnserved(ctx context.Context, r *Report, j *job) (err error)
 		return err
 	}
 	defer func() {
-		name := d.b.table(differentialTable)
-		_, deleted := d.b.admin.DeleteTable(routed(context.WithoutCancel(ctx), "name", name), &btapb.DeleteTableRequest{Name: name})
-		err = errors.Join(err, deleted)
+		err = errors.Join(err, d.b.DropTable(context.WithoutCancel(ctx), differentialTable))
 	}()
 	_, err = j.compareBase(ctx, d.b, r, retention{})
 	return err

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/grpc"
@@ -45,11 +44,9 @@ func (d *doors) restore(ctx context.Context) error {
 		tables = append(tables, x.TargetTable())
 	}
 	for _, id := range tables {
-		_, err := d.b.admin.DropRowRange(routed(ctx, "name", d.b.table(id)), &btapb.DropRowRangeRequest{
-			Name: d.b.table(id), Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true},
-		})
+		err := d.b.EmptyTable(ctx, id)
 		if err != nil {
-			return fmt.Errorf("emptying table %s: %w", id, err)
+			return err
 		}
 	}
 	return d.j.loadAfresh(ctx, d.b)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
@@ -35,7 +36,7 @@ func (r *Report) compareFamilies(ctx context.Context, b *bigtable, j *job) ([]la
 }
 
 func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayout, table string, declared []layout.Family) ([]layout.Family, error) {
-	t, err := b.admin.GetTable(routed(ctx, "name", b.table(table)), &btapb.GetTableRequest{Name: b.table(table), View: btapb.Table_SCHEMA_VIEW})
+	families, err := b.Families(ctx, table)
 	switch code := status.Code(err); {
 	case err == nil:
 	case code == codes.NotFound: // the comparison of its rows tells of it
@@ -45,7 +46,7 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 		r.skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
-		return nil, fmt.Errorf("reading the families of table %s: %w", table, err)
+		return nil, err
 	}
 	judged := slices.Clone(declared)
 	var unjudged []string
@@ -55,7 +56,7 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 			if tl.index == nil {
 				f.Mapping = tl.j.mapping.FamilyPosition(want.Name)
 			}
-			have, ok := t.GetColumnFamilies()[want.Name]
+			have, ok := families[want.Name]
 			if !ok && want.Name == layout.FamilyTypes && !tl.exceptions() {
 				continue // it is declared for exceptions, and none have to be written
 			}
@@ -64,18 +65,18 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 				r.fail(f)
 				continue
 			}
-			got, plain := gcOf(have.GetGcRule())
+			got, plain := btclient.GCOf(have)
 			if plain && got == want.GC {
 				continue
 			}
 			judged[i].GC, f.Got = got, "gc "+gcText(got)
 			if !plain {
 				unjudged = append(unjudged, want.Name)
-				f.Got = fmt.Sprintf("gc {%v}", have.GetGcRule())
+				f.Got = fmt.Sprintf("gc {%v}", have)
 			}
 			r.fail(f)
 		}
-		return familiesText(t, declared), nil
+		return familiesText(families, declared), nil
 	})
 	if tl.index == nil && len(unjudged) > 0 {
 		r.skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
@@ -88,13 +89,13 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 func (l rowLayout) exceptions() bool { return l.index != nil || l.j.report.Exceptions > 0 }
 
 // familiesText says how many families were compared, and which others there are.
-func familiesText(t *btapb.Table, declared []layout.Family) string {
+func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
 	known := []string{layout.FamilyState, layout.FamilyTombstone} // the books of the DynamoDB door
 	for _, f := range declared {
 		known = append(known, f.Name)
 	}
 	var others []string
-	for name := range t.GetColumnFamilies() {
+	for name := range families {
 		if !slices.Contains(known, name) {
 			others = append(others, name)
 		}
@@ -105,41 +106,4 @@ func familiesText(t *btapb.Table, declared []layout.Family) string {
 		text += phrase.Clip("; not declared: " + strings.Join(others, ", "))
 	}
 	return text
-}
-
-// gcOf is a rule as a mapping declares it; false where none can: some rules take
-// only what two conditions meet on.
-func gcOf(rule *btapb.GcRule) (layout.GC, bool) {
-	switch of := rule.GetRule().(type) {
-	case nil:
-		return layout.GC{}, true
-	case *btapb.GcRule_MaxNumVersions:
-		return layout.GC{Versions: int(of.MaxNumVersions)}, of.MaxNumVersions > 0
-	case *btapb.GcRule_MaxAge:
-		age := of.MaxAge.AsDuration()
-		return layout.GC{MaxAge: age}, age > 0
-	case *btapb.GcRule_Union_:
-		var all layout.GC
-		for _, r := range of.Union.GetRules() {
-			one, ok := gcOf(r)
-			if !ok {
-				return layout.GC{}, false
-			}
-			all.Versions, all.MaxAge = stricter(all.Versions, one.Versions), stricter(all.MaxAge, one.MaxAge)
-		}
-		return all, true
-	case *btapb.GcRule_Intersection_:
-		if rules := of.Intersection.GetRules(); len(rules) == 1 {
-			return gcOf(rules[0])
-		}
-	}
-	return layout.GC{}, false
-}
-
-// stricter is the smaller of two bounds, of which 0 is none.
-func stricter[N ~int | ~int64](a, b N) N {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -37,7 +38,7 @@ func setRule(t *testing.T, conn grpc.ClientConnInterface, table, family string, 
 // keeps: the families differ, and the cells that would go are told.
 func TestCompare_Families(t *testing.T) {
 	t.Parallel()
-	versions := func(n int) *btapb.GcRule { return gcRule(layout.GC{Versions: n}) }
+	versions := func(n int) *btapb.GcRule { return btclient.GCRule(layout.GC{Versions: n}) }
 	both := func(rules ...*btapb.GcRule) *btapb.GcRule {
 		return &btapb.GcRule{Rule: &btapb.GcRule_Intersection_{Intersection: &btapb.GcRule_Intersection{Rules: rules}}}
 	}
@@ -51,9 +52,9 @@ func TestCompare_Families(t *testing.T) {
 		{"same", versions(4), "", 0, ""},
 		{"another form of the same", both(versions(4)), "", 0, ""},
 		{"fewer versions", versions(1), "gc versions: 1", 3, ""},
-		{"age besides", gcRule(layout.GC{Versions: 4, MaxAge: 50 * time.Hour}), "gc versions: 4, maxAge: 50h", 3, ""},
+		{"age besides", btclient.GCRule(layout.GC{Versions: 4, MaxAge: 50 * time.Hour}), "gc versions: 4, maxAge: 50h", 3, ""},
 		{"none", &btapb.GcRule{}, "gc none", 0, ""},
-		{"intersection", both(versions(1), gcRule(layout.GC{MaxAge: time.Hour})), "gc {intersection:", 0, "what the rule of c takes is not judged"},
+		{"intersection", both(versions(1), btclient.GCRule(layout.GC{MaxAge: time.Hour})), "gc {intersection:", 0, "what the rule of c takes is not judged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +104,8 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	m := o.Mappings[0]
 	x := m.Indexes()[0]
 	family := x.Families()[0].Name
-	setRule(t, conn, x.TargetTable(), family, gcRule(layout.GC{Versions: 7}))
-	if _, err := newBigtable(conn, "tabletop", "tabletop").ensureTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
+	setRule(t, conn, x.TargetTable(), family, btclient.GCRule(layout.GC{Versions: 7}))
+	if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
 		t.Fatal(err)
 	}
 	setRule(t, conn, m.TargetTable(), "a", nil)
@@ -198,11 +199,11 @@ func TestGCOf(t *testing.T) {
 	union := func(rules ...*btapb.GcRule) *btapb.GcRule {
 		return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
 	}
-	got, ok := gcOf(union(age(3*time.Hour), union(gcRule(layout.GC{Versions: 2}), age(time.Hour)), gcRule(layout.GC{Versions: 5})))
+	got, ok := btclient.GCOf(union(age(3*time.Hour), union(btclient.GCRule(layout.GC{Versions: 2}), age(time.Hour)), btclient.GCRule(layout.GC{Versions: 5})))
 	if want := (layout.GC{Versions: 2, MaxAge: time.Hour}); !ok || got != want {
 		t.Errorf("got %v, %t, want %v", got, ok, want)
 	}
-	if got, ok := gcOf(age(0)); ok {
+	if got, ok := btclient.GCOf(age(0)); ok {
 		t.Errorf("an age of 0 is %v", got)
 	}
 }

@@ -86,7 +86,7 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Prepared, err
 // Load writes what was prepared, once.
 func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*Report, error) {
 	r, jobs := p.report, p.jobs
-	b := newBigtable(conn, jobs[0].options.Project, jobs[0].options.Instance)
+	b := newBigtable(conn, jobs[0].options)
 	for _, j := range jobs { // all, before the first is written
 		warning, err := j.remaps(ctx, b)
 		if err != nil {

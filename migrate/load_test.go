@@ -46,7 +46,7 @@ func open(t *testing.T, lines string) *source.Source {
 func tableText(t *testing.T, conn grpc.ClientConnInterface, table string) string {
 	t.Helper()
 	var out []byte
-	for row, err := range newBigtable(conn, "tabletop", "tabletop").readAll(t.Context(), table, nil) {
+	for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), table, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

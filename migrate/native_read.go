@@ -5,15 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
@@ -31,7 +30,8 @@ func (d *doors) nativeTable(q *fixtures.NativeRead) (table string, items func(la
 // shape judges what the native read asks for.
 func (d *doors) shape(p fixtures.Pattern, done *PatternReport) {
 	table, _ := d.nativeTable(p.Bigtable.Read)
-	_, done.Ranges, _ = rowSet(p.Bigtable.Read) // it was checked when the pattern was read
+	keys, spans, _ := p.Bigtable.Read.Spans() // it was checked when the pattern was read
+	done.Ranges = len(keys) + len(spans)
 	switch {
 	case done.Ranges == 0 && !p.Bigtable.FullScan:
 		d.report.fail(Failure{
@@ -64,18 +64,15 @@ func (d *doors) warnOfCost(p fixtures.Pattern, done PatternReport) {
 func (d *doors) native(ctx context.Context, p fixtures.Pattern, done *PatternReport) (out []attr.Item, unreadable []Failure, err error) {
 	q := p.Bigtable.Read
 	table, items := d.nativeTable(q)
-	rows, _, err := rowSet(q)
+	read, err := askOf(q)
 	if err != nil {
 		return nil, nil, err
 	}
-	req := &btpb.ReadRowsRequest{
-		Rows: rows, RowsLimit: q.Limit, Reversed: q.Reversed, Filter: filterOf(q.Filter),
-		RequestStatsView: btpb.ReadRowsRequest_REQUEST_STATS_FULL,
-	}
-	stats := func(s *btpb.ReadIterationStats) {
+	read.Table = table
+	read.Stats = func(s *btpb.ReadIterationStats) {
 		done.RowsScanned, done.RowsReturned = s.GetRowsSeenCount(), s.GetRowsReturnedCount()
 	}
-	for row, err := range d.b.readStats(ctx, table, req, stats) {
+	for row, err := range d.b.read(ctx, read) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -121,42 +118,38 @@ func (d *doors) unreadable(table string, row layout.Row, err error) Failure {
 func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	var chain []*btpb.RowFilter
 	if f.ColumnPrefix != "" {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: columnRange(f.Family, f.ColumnPrefix)}})
+		chain = append(chain, btclient.OfColumnPrefix(f.Family, []byte(f.ColumnPrefix)))
 	} else if f.Family != "" {
 		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: f.Family}})
 	}
 	if f.Column != "" {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnQualifierRegexFilter{ColumnQualifierRegexFilter: []byte(regexp.QuoteMeta(f.Column))}})
+		chain = append(chain, btclient.OfQualifier(f.Column))
 	}
 	if f.TimestampStart != 0 || f.TimestampEnd != 0 {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_TimestampRangeFilter{TimestampRangeFilter: &btpb.TimestampRange{
-			StartTimestampMicros: f.TimestampStart, EndTimestampMicros: f.TimestampEnd,
-		}}})
+		chain = append(chain, btclient.OfTime(f.TimestampStart, f.TimestampEnd))
 	}
 	if f.CellsPerColumn > 0 {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: f.CellsPerColumn}})
+		chain = append(chain, btclient.Newest(int(f.CellsPerColumn)))
 	}
 	if f.CellsPerRowSkip > 0 {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowOffsetFilter{CellsPerRowOffsetFilter: f.CellsPerRowSkip}})
+		chain = append(chain, btclient.BehindCells(int(f.CellsPerRowSkip)))
 	}
 	if f.CellsPerRow > 0 {
-		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: f.CellsPerRow}})
+		chain = append(chain, btclient.FirstCells(int(f.CellsPerRow)))
 	}
-	switch len(chain) {
-	case 0:
+	if len(chain) == 0 {
 		return nil
-	case 1:
-		return chain[0]
 	}
-	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: chain}}}
+	return btclient.Chain(chain...)
 }
 
-func columnRange(family, prefix string) *btpb.ColumnRange {
-	r := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(prefix)}}
-	if end := fixtures.PrefixEnd([]byte(prefix)); end != nil {
-		r.EndQualifier = &btpb.ColumnRange_EndQualifierOpen{EndQualifierOpen: end}
+// askOf is the read that a pattern asks for, but for its table.
+func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
+	keys, spans, err := q.Spans()
+	if len(keys)+len(spans) == 0 {
+		spans = []layout.Span{{}} // the whole table
 	}
-	return r
+	return btclient.Read{Keys: keys, Spans: spans, Filter: filterOf(q.Filter), Reverse: q.Reversed, Limit: q.Limit}, err
 }
 
 // write does a native write.
@@ -170,56 +163,21 @@ func (d *doors) write(ctx context.Context, w *fixtures.NativeWrite) error {
 		return err
 	}
 	if len(prefix) > 0 {
-		_, err := d.b.admin.DropRowRange(routed(ctx, "name", d.b.table(table)), &btapb.DropRowRangeRequest{
-			Name: d.b.table(table), Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix},
-		})
-		if err != nil {
-			return fmt.Errorf("dropping the rows that begin with %q: %w", prefix, err)
-		}
-		return nil
+		return d.b.DropRows(ctx, table, prefix)
 	}
 	if w.Delete {
-		_, err := d.b.data.MutateRow(routed(ctx, "table_name", d.b.table(table)), &btpb.MutateRowRequest{
-			TableName: d.b.table(table), RowKey: key,
-			Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}},
-		})
-		if err != nil {
-			return fmt.Errorf("deleting row %q: %w", key, err)
+		if err := d.b.MutateRow(ctx, table, key, []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+			return err
 		}
 	}
-	req := &btpb.ReadModifyWriteRowRequest{TableName: d.b.table(table), RowKey: key}
+	var rules []*btpb.ReadModifyWriteRule
 	for column, amount := range w.Increment {
 		family, qualifier, _ := strings.Cut(column, ":")
-		req.Rules = append(req.Rules, &btpb.ReadModifyWriteRule{
-			FamilyName: family, ColumnQualifier: []byte(qualifier), Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: amount},
-		})
+		rules = append(rules, btclient.Increment(family, []byte(qualifier), amount))
 	}
-	if len(req.GetRules()) == 0 {
+	if len(rules) == 0 {
 		return nil
 	}
-	if _, err := d.b.data.ReadModifyWriteRow(routed(ctx, "table_name", d.b.table(table)), req); err != nil {
-		return fmt.Errorf("incrementing in row %q: %w", key, err)
-	}
-	return nil
-}
-
-// rowSet are the rows that a read asks for, and how many keys and ranges that are;
-// nil for all rows.
-func rowSet(q *fixtures.NativeRead) (*btpb.RowSet, int, error) {
-	keys, spans, err := q.Spans()
-	if err != nil || len(keys)+len(spans) == 0 {
-		return nil, 0, err
-	}
-	set := &btpb.RowSet{RowKeys: keys}
-	for _, s := range spans {
-		r := &btpb.RowRange{}
-		if len(s.Start) > 0 {
-			r.StartKey = &btpb.RowRange_StartKeyClosed{StartKeyClosed: s.Start}
-		}
-		if len(s.End) > 0 {
-			r.EndKey = &btpb.RowRange_EndKeyOpen{EndKeyOpen: s.End}
-		}
-		set.RowRanges = append(set.RowRanges, r)
-	}
-	return set, len(keys) + len(spans), nil
+	_, err = d.b.ReadModifyWrite(ctx, table, key, rules...)
+	return err
 }

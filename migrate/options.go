@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -75,7 +76,11 @@ type Options struct {
 	// nothing is written.
 	Remap bool
 
-	// Sleep waits before a write that Bigtable answered with a passing error is
+	// Deadline is how long the Bigtable may go without an answer; then the call ends
+	// with an error that names it. Default: a minute.
+	Deadline time.Duration
+
+	// Sleep waits before a call that Bigtable answered with a passing error is
 	// sent again. Default: it is sent again at once.
 	Sleep func(context.Context, time.Duration) error
 
@@ -140,15 +145,19 @@ type Options struct {
 	warn       bool // of what garbage collection would take, which no comparison will tell
 }
 
-// Wait says that a write is going to be sent again, since Bigtable answered with a
+// Wait says that a call is going to be sent again, since Bigtable answered with a
 // passing error, or not at all.
 type Wait struct {
 	Table string
+	Call  string        // "ReadRows", "MutateRows", "MutateRow"
 	Err   error         // what Bigtable answered
-	Spent time.Duration // on waits for this write before
+	Spent time.Duration // on waits for this call before, since something came
 	Next  time.Duration // the wait that begins
-	Left  time.Duration // of all waits that may come, this one included; then the load ends
+	Left  time.Duration // of all waits that may come, this one included; then the work ends
 }
+
+// defaultName is the project and the instance where none are given.
+const defaultName = "tabletop"
 
 // Progress says how far a phase of the work is.
 type Progress struct {
@@ -174,12 +183,7 @@ func (o Options) tolerance() string {
 }
 
 func (o Options) normalized() Options {
-	if o.Project == "" {
-		o.Project = "tabletop"
-	}
-	if o.Instance == "" {
-		o.Instance = "tabletop"
-	}
+	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
 	if o.held == 0 {
 		o.held = source.MaxHeldBytes
 	}

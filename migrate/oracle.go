@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc"
 
@@ -47,8 +46,10 @@ func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, 
 		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.report.Items, "item"), maxOracleItems), nil
 	}
 	instance := j.options.Instance + oracleInstance
-	o = &oracle{b: newBigtable(conn, j.options.Project, instance)}
-	switch tables, err := o.b.tables(ctx); {
+	own := j.options
+	own.Instance = instance
+	o = &oracle{b: newBigtable(conn, own)}
+	switch tables, err := o.b.Tables(ctx); {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
 	case len(tables) > 0:
@@ -80,13 +81,13 @@ func (o *oracle) close(ctx context.Context) error {
 
 // empty deletes all tables of the instance.
 func (o *oracle) empty(ctx context.Context) error {
-	tables, err := o.b.tables(ctx)
+	tables, err := o.b.Tables(ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range tables {
-		if _, err := o.b.admin.DeleteTable(routed(ctx, "name", o.b.table(id)), &btapb.DeleteTableRequest{Name: o.b.table(id)}); err != nil {
-			return fmt.Errorf("deleting table %s of the oracle: %w", id, err)
+		if err := o.b.DropTable(ctx, id); err != nil {
+			return fmt.Errorf("emptying the oracle: %w", err)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 			if i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == "oracle" }); i >= 0 {
 				t.Errorf("%+v", r.Checks[i])
 			}
-			left, err := newBigtable(conn, "tabletop", "tabletop"+oracleInstance).tables(t.Context())
+			left, err := newBigtable(conn, Options{Instance: defaultName + oracleInstance}).Tables(t.Context())
 			if err != nil || len(left) > 0 {
 				t.Errorf("tables %v, error %v; want none", left, err)
 			}
@@ -75,7 +75,7 @@ func TestVerify_Oracle(t *testing.T) {
 func TestVerify_OracleOfAnother(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	b := newBigtable(conn, "tabletop", "tabletop"+oracleInstance)
+	b := newBigtable(conn, Options{Instance: defaultName + oracleInstance})
 	if _, err := b.ensureTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle, in which the oracle works, holds tables that are not its own (mine)") {
 		t.Errorf("error %v, want that the table is there", err)
 	}
-	if left, err := b.tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {
+	if left, err := b.Tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {
 		t.Errorf("tables %v, error %v; want the one that was there", left, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -292,8 +291,8 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	b := newBigtable(conn, "tabletop", "tabletop")
-	if _, err := b.admin.DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: b.table("orders__GSI2")}); err != nil {
+	b := newBigtable(conn, Options{})
+	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
@@ -335,7 +334,7 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 		if want := map[Kind]int{MissingTable: 1, MissingRow: 5, PatternDiffers: 5}; !maps.Equal(found, want) {
 			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
 		}
-		if _, err := newBigtable(conn, "tabletop", "tabletop").ensureTable(t.Context(), "other", nil); err != nil {
+		if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), "other", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

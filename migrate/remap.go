@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -162,12 +162,12 @@ func (l *leftovers) lookUp(ctx context.Context) error {
 }
 
 func (l *leftovers) lookUpIn(ctx context.Context, table string) error {
-	rows := &btpb.RowSet{}
+	r := btclient.Read{Table: table}
 	for key := range l.rows[table] {
-		rows.RowKeys = append(rows.RowKeys, []byte(key))
+		r.Keys = append(r.Keys, []byte(key))
 	}
-	slices.SortFunc(rows.GetRowKeys(), bytes.Compare)
-	for row, err := range l.b.read(ctx, table, &btpb.ReadRowsRequest{Rows: rows}) {
+	slices.SortFunc(r.Keys, bytes.Compare)
+	for row, err := range l.b.read(ctx, r) {
 		if err != nil {
 			return err
 		}

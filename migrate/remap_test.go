@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -95,8 +94,8 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 		return r
 	}
 	load(remappedMapping)
-	b := newBigtable(conn, "tabletop", "tabletop")
-	if _, err := b.admin.DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: b.table("t")}); err != nil {
+	b := newBigtable(conn, Options{})
+	if err := b.DropTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
 	if r := load(strings.Replace(remappedMapping, "a:n", "a:count", 1)); len(r.Warnings) > 0 {

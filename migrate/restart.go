@@ -58,7 +58,7 @@ func (r *Report) restart(ctx context.Context, b *bigtable, jobs []*job) error {
 		return fmt.Errorf("closing the Bigtable and opening it again: %w", err)
 	}
 	done(jobs[0].report.Items)
-	b = newBigtable(conn, o.Project, o.Instance)
+	b = newBigtable(conn, o)
 	for _, t := range there {
 		if err := r.check(restartCheck, t.table, func() (string, error) { return t.compare(ctx, b, r) }); err != nil {
 			return err

@@ -69,7 +69,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, m *layout.Mappi
 	if o.fileBytes == 0 {
 		o.fileBytes = maxReverseFileBytes
 	}
-	b := newBigtable(conn, o.Project, o.Instance)
+	b := newBigtable(conn, o.Options)
 	noted, err := b.schemaOf(ctx, m.TargetTable())
 	if err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -27,7 +29,7 @@ var schemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{V
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]*layout.Mapping, error) {
 	o = o.normalized()
 	var all []*layout.Mapping
-	for row, err := range newBigtable(conn, o.Project, o.Instance).read(ctx, layout.SchemaTable, &btpb.ReadRowsRequest{}) {
+	for row, err := range newBigtable(conn, o).read(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
 		}
@@ -65,12 +67,8 @@ func (j *job) schemaRows() ([]layout.Row, error) {
 // is no such table.
 func (b *bigtable) schemaOf(ctx context.Context, table string) ([]layout.Row, error) {
 	prefix := layout.SchemaRowPrefix(table)
-	end := slices.Clone(prefix)
-	end[len(end)-1]++
 	var rows []layout.Row
-	for row, err := range b.read(ctx, layout.SchemaTable, &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowRanges: []*btpb.RowRange{{
-		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: prefix}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: end},
-	}}}}) {
+	for row, err := range b.read(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
 		}
@@ -102,11 +100,9 @@ func (j *job) writeSchema(ctx context.Context, b *bigtable) (changed int, err er
 		there[string(row.Key)] = string(layout.FormatRow(nil, row))
 	}
 	var entries []writeEntry
-	replace := func(key []byte, cells []layout.Cell) {
-		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}}}
-		for _, c := range cells {
-			e.Mutations = append(e.Mutations, setCellOf(c))
-		}
+	replace := func(key []byte, content []layout.Cell) {
+		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
+		e.Mutations = btclient.AppendSets(e.Mutations, content)
 		entries = append(entries, writeEntry{MutateRowsRequest_Entry: e})
 	}
 	for _, row := range want {

@@ -128,7 +128,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		t.Parallel()
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
-		b := newBigtable(conn, "tabletop", "tabletop")
+		b := newBigtable(conn, Options{})
 		if _, err := b.ensureTable(t.Context(), "t", o.Mappings[0].Families()); err != nil {
 			t.Fatal(err)
 		}

@@ -142,7 +142,7 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(newBigtable(conn, "tabletop", "tabletop"), server, p.jobs[0], &Report{})
+	d := openDoors(newBigtable(conn, Options{}), server, p.jobs[0], &Report{})
 	var docs []string
 	var sizes []int
 	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{

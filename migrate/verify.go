@@ -209,7 +209,7 @@ func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.
 	}
 	r.Title = f.Title
 	*o = jobs[0].options
-	return f, r, jobs, newBigtable(conn, o.Project, o.Instance), nil
+	return f, r, jobs, newBigtable(conn, *o), nil
 }
 
 // throughDynamoDB opens a DynamoDB door on the tables, reads all items through

@@ -24,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -142,7 +143,7 @@ func TestVerifySource_TypesReferenceRow(t *testing.T) {
 
 func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) string {
 	t.Helper()
-	b := newBigtable(conn, "tabletop", "tabletop")
+	b := newBigtable(conn, Options{})
 	var out []byte
 	for row, err := range b.readAll(t.Context(), table, nil) {
 		if err != nil {
@@ -188,7 +189,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
-	b := newBigtable(conn, "tabletop", "tabletop")
+	b := newBigtable(conn, Options{})
 	rows := 0
 	for row, err := range b.readAll(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
 		if err != nil {
@@ -377,7 +378,7 @@ func TestLoad_OtherGC(t *testing.T) {
 	conn := newBigtableServer(t)
 	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
 		Parent: "projects/tabletop/instances/tabletop", TableId: "videos",
-		Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"a": {GcRule: gcRule(layout.GC{Versions: 7})}}},
+		Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"a": {GcRule: btclient.GCRule(layout.GC{Versions: 7})}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -683,7 +684,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	b := newBigtable(conn, "tabletop", "tabletop")
+	b := newBigtable(conn, Options{})
 	d := openDoors(b, server, p.jobs[0], r)
 	for _, one := range [][2]string{{"PutItem", `"Item":{"PK":{"S":"o3"},"SK":{"N":"1"},"State":{"S":"lost"}}`}, {"DeleteItem", `"Key":{"PK":{"S":"o3"},"SK":{"N":"1"}}`}} {
 		if _, err := d.call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
@@ -695,7 +696,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 	}
 	wantEqual(t, r)
 	tombstones := 0
-	for row, err := range b.read(t.Context(), "Orders__ByState", &btpb.ReadRowsRequest{}) {
+	for row, err := range b.read(t.Context(), btclient.Read{Table: "Orders__ByState", Spans: []layout.Span{{}}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

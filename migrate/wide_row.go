@@ -68,13 +68,13 @@ func (b *bigtable) readGroups(ctx context.Context, table string, o Options, by g
 		defer w.close()
 		for part, err := range b.readAllParts(ctx, table, nil, o.part) {
 			switch {
-			case err == nil && !part.goesOn && !part.more:
+			case err == nil && !part.Continues && !part.More:
 				if len(part.Cells) > 0 && !yield(rowGroup{Row: part.Row}, nil) {
 					return
 				}
 				continue
 			case err == nil:
-				if !part.goesOn {
+				if !part.Continues {
 					w.begin(by(part.Key), k)
 				}
 				err = w.add(part.Row)
@@ -83,7 +83,7 @@ func (b *bigtable) readGroups(ctx context.Context, table string, o Options, by g
 				yield(rowGroup{}, err)
 				return
 			}
-			if !part.more && !w.groups(part.Key, yield) {
+			if !part.More && !w.groups(part.Key, yield) {
 				return
 			}
 		}

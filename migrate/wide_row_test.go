@@ -169,7 +169,7 @@ func TestLoad_LooksUpWideRows(t *testing.T) {
 		{RowStatus: &btpb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}},
 		cell("b", false), cell("c", true),
 	}}
-	w := &writer{b: newBigtable(conn, "p", "i"), j: &job{options: Options{part: 1}}}
+	w := &writer{b: newBigtable(conn, Options{}), j: &job{options: Options{part: 1}}}
 	table := &writeTable{id: "t"}
 	for range 2 {
 		table.entries = nil
@@ -259,7 +259,7 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
 		j := &job{mapping: f.Mapping, options: Options{
 			TempDir: t.TempDir(), window: window, Progress: func(Progress) { sample() },
 		}.normalized(), source: f.source.Tables[0]}
-		b := newBigtable(wideTable{n: n, each: sample}, "p", "i")
+		b := newBigtable(wideTable{n: n, each: sample}, Options{})
 		h, err := j.scan(t.Context(), b, "friends", f.Mapping.Items, newRetention(f.Mapping.Families(), nil))
 		if err != nil {
 			t.Fatal(err)

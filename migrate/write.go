@@ -3,16 +3,12 @@ package migrate
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -23,13 +19,6 @@ import (
 const (
 	maxBatchBytes     = 1 << 20
 	maxBatchMutations = 20_000
-)
-
-// How often a batch is sent again after an error that may pass, and how long
-// the first wait is; each further one is twice as long.
-const (
-	maxWriteRetries = 8
-	firstRetryWait  = 100 * time.Millisecond
 )
 
 // load writes all items of the job that the checkpoint does not know as
@@ -135,21 +124,13 @@ func (w *writer) full() bool {
 func (w *writer) add(table int, p placed, at layout.Placed) {
 	t := &w.tables[table]
 	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
-		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: make([]*btpb.Mutation, len(cells))}
-		for i, c := range cells {
-			e.Mutations[i] = setCellOf(c)
+		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}
+		for _, c := range cells {
 			w.bytes += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
 		}
 		w.mutations += len(cells)
 		t.entries = append(t.entries, writeEntry{e, p.n, p.entry})
 	}
-}
-
-// setCellOf is the mutation that writes a cell.
-func setCellOf(c layout.Cell) *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-		FamilyName: c.Family, ColumnQualifier: c.Qualifier, TimestampMicros: c.Timestamp, Value: c.Value,
-	}}}
 }
 
 // flush sends what is queued, and returns its size and the items that Bigtable
@@ -242,13 +223,13 @@ func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held 
 	}
 	var found []extsort.Hash       // of those in held, in the row at hand
 	var wide map[extsort.Hash]bool // nil: not to be remembered
-	for part, err := range w.b.readParts(ctx, t.id, &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: rows}}, w.j.options.part, func(*btpb.ReadIterationStats) {}) {
+	for part, err := range w.b.readParts(ctx, btclient.Read{Table: t.id, Keys: rows}, w.j.options.part) {
 		if err != nil {
 			return err
 		}
-		if !part.goesOn {
+		if !part.Continues {
 			found, wide = found[:0], nil
-			if part.more {
+			if part.More {
 				wide = map[extsort.Hash]bool{}
 			}
 		}
@@ -264,7 +245,7 @@ func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held 
 		if len(wide) > maxWideHashes {
 			wide = nil
 		}
-		if part.more {
+		if part.More {
 			continue
 		}
 		for _, h := range found {
@@ -289,91 +270,32 @@ func (t *writeTable) remember(row []byte, cells map[extsort.Hash]bool) {
 // send writes entries, again where that may help. An entry that Bigtable refuses
 // for good is an error, or a dead letter if there are any.
 func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (refused []int64, err error) {
-	wait := firstRetryWait
-	for attempt := 0; len(entries) > 0; attempt++ {
-		failed, err := w.mutate(ctx, table, entries)
-		if err != nil && (attempt == maxWriteRetries || !passes(status.Code(err))) {
-			return nil, fmt.Errorf("writing to table %s: %w", table, err)
-		}
-		var again []writeEntry
-		last := err // of what is sent again
-		for i, e := range entries {
-			why, ok := failed[i]
-			switch {
-			case !ok && err == nil:
-				w.j.report.CellsWritten += int64(len(e.GetMutations()))
-				if w.j.wrote != nil {
-					w.j.wrote(table, e)
-				}
-			case !ok, passes(status.Code(why)) && attempt < maxWriteRetries:
-				if again = append(again, e); last == nil {
-					last = why
-				}
-			default:
-				why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
-				if w.j.letters == nil {
-					return nil, fmt.Errorf("%w; what comes before it is written", why)
-				}
-				if err := w.j.letters.add(w.j, e.entry, why); err != nil {
-					return nil, err
-				}
-				refused = append(refused, e.n)
+	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
+	for i, e := range entries {
+		rows[i] = e.MutateRowsRequest_Entry
+	}
+	refusals, failed := w.b.MutateRows(ctx, table, rows)
+	bad := map[int]error{}
+	for _, r := range refusals {
+		bad[r.Entry] = r.Err
+	}
+	for i, e := range entries {
+		switch why, isBad := bad[i]; {
+		case isBad:
+			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
+			if w.j.letters == nil {
+				return nil, fmt.Errorf("%w; what comes before it is written", why)
 			}
-		}
-		if entries = again; len(entries) > 0 && w.j.options.Sleep != nil {
-			if w.j.options.Waiting != nil {
-				w.j.options.Waiting(Wait{
-					Table: table, Err: last, Next: wait,
-					Spent: wait - firstRetryWait, Left: wait<<(maxWriteRetries-attempt) - wait,
-				})
-			}
-			if err := w.j.options.Sleep(ctx, wait); err != nil {
+			if err := w.j.letters.add(w.j, e.entry, why); err != nil {
 				return nil, err
 			}
-			wait *= 2
-		}
-	}
-	return refused, nil
-}
-
-// passes reports whether an error may pass by itself.
-func passes(c codes.Code) bool {
-	return c == codes.Unavailable || c == codes.Aborted || c == codes.DeadlineExceeded || c == codes.ResourceExhausted
-}
-
-// mutate sends one request and returns the entries that failed, by index.
-func (w *writer) mutate(ctx context.Context, table string, entries []writeEntry) (failed map[int]error, err error) {
-	req := &btpb.MutateRowsRequest{TableName: w.b.table(table), Entries: make([]*btpb.MutateRowsRequest_Entry, len(entries))}
-	for i, e := range entries {
-		req.Entries[i] = e.MutateRowsRequest_Entry
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := w.b.data.MutateRows(routed(ctx, "table_name", req.GetTableName()), req)
-	if err != nil {
-		return nil, err
-	}
-	answered := 0
-	for {
-		resp, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range resp.GetEntries() {
-			answered++
-			if s := e.GetStatus(); s.GetCode() != 0 {
-				if failed == nil {
-					failed = map[int]error{}
-				}
-				failed[int(e.GetIndex())] = status.ErrorProto(s)
+			refused = append(refused, e.n)
+		case failed == nil:
+			w.j.report.CellsWritten += int64(len(e.GetMutations()))
+			if w.j.wrote != nil {
+				w.j.wrote(table, e)
 			}
 		}
 	}
-	if answered != len(entries) {
-		return nil, fmt.Errorf("%d of %d rows were answered", answered, len(entries))
-	}
-	return failed, nil
+	return refused, failed
 }
