@@ -23,8 +23,10 @@ const (
 	maxAliased   = 100_000
 )
 
-// marks are what a text has about one token for.
-var marks = []byte("\n,:-[]{}")
+// marks are what a text has about one token for, but for the quotes, which go in pairs.
+const marks = "\n,:-?[]{}&*!" + quotes
+
+const quotes = "'\""
 
 // Parse reads a file of one document; the zero Value stands for one that says
 // nothing. An error is an [Error].
@@ -34,8 +36,11 @@ func Parse(file string, text []byte) (Value, error) {
 		return root, root.fault(Position{}, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", maxBytes))
 	}
 	n := 0
-	for _, mark := range marks {
+	for _, mark := range []byte(marks) {
 		n += bytes.Count(text, []byte{mark})
+	}
+	for _, quote := range []byte(quotes) {
+		n -= bytes.Count(text, []byte{quote}) / 2
 	}
 	if n > maxMarks {
 		return root, root.fault(Position{}, fmt.Sprintf("the file has %d lines and marks such as commas", n), fmt.Sprintf("at most %d", maxMarks))
