@@ -3,6 +3,7 @@ package mapping
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -267,218 +268,152 @@ func readTimeFormat(v strictyaml.Value, t *PutTime) (err error) {
 
 // YAML returns the mapping file of s; Parse reads it back to the same Spec.
 func (s *Spec) YAML() ([]byte, error) {
-	entry := func(k string, v any) yaml.MapItem { return yaml.MapItem{Key: k, Value: v} }
-	key := func(k KeyAttr) any {
-		if k.Type == attr.Absent {
-			return k.Name
-		}
-		return yaml.MapSlice{entry("name", k.Name), entry("type", k.Type.String())}
-	}
-	keyed := func(k KeySchema) yaml.MapSlice {
-		m := yaml.MapSlice{entry("hash", key(k.Hash))}
-		if k.Range.Name != "" {
-			m = append(m, entry("range", key(k.Range)))
-		}
-		return m
-	}
-	source := yaml.MapSlice{}
-	if s.Source.Table != "" {
-		source = append(source, entry("table", s.Source.Table))
-	}
-	source = append(source, entry("key", keyed(s.Source.Key)))
-	if len(s.Source.Schema) > 0 {
-		source = append(source, entry("schema", schemasYAML(s.Source.Schema)))
-	}
-	if s.Source.TTL != nil {
-		ttl := yaml.MapSlice{entry("attribute", s.Source.TTL.Attribute)}
-		if s.Source.TTL.Mode != "" {
-			ttl = append(ttl, entry("mode", s.Source.TTL.Mode))
-		}
-		source = append(source, entry("ttl", ttl))
-	}
-	if len(s.Source.GSIs) > 0 {
-		var gsis []yaml.MapSlice
-		for _, g := range s.Source.GSIs {
-			m := append(yaml.MapSlice{entry("name", g.Name)}, keyed(g.Key)...)
-			if g.Projection == "" {
-				m = append(m, entry("projection", g.Include))
-			} else {
-				m = append(m, entry("projection", g.Projection))
-			}
-			m = append(m, entry("as", g.As))
-			if g.Shard != nil {
-				m = append(m, entry("shard", yaml.MapSlice{entry("n", g.Shard.N), entry("by", g.Shard.By)}))
-			}
-			if len(g.Row) > 0 {
-				m = append(m, entry("row", g.Row))
-			}
-			if g.Joiner != "" {
-				m = append(m, entry("joiner", g.Joiner))
-			}
-			if g.Lag != 0 {
-				m = append(m, entry("lag", g.Lag.String()))
-			}
-			gsis = append(gsis, m)
-		}
-		source = append(source, entry("gsis", gsis))
-	}
-
 	families := yaml.MapSlice{}
 	for _, f := range s.Target.Families {
-		gc := yaml.MapSlice{}
-		if f.GC.Versions > 0 {
-			gc = append(gc, entry("versions", f.GC.Versions))
-		}
-		if f.GC.MaxAge > 0 {
-			gc = append(gc, entry("maxAge", f.GC.MaxAge.String()))
-		}
-		body := yaml.MapSlice{}
-		if len(gc) > 0 {
-			body = append(body, entry("gc", gc))
-		}
-		families = append(families, entry(f.Name, body))
+		gc := object(given("versions", f.GC.Versions), given("maxAge", durationText(f.GC.MaxAge)))
+		families = append(families, item(f.Name, object(given("gc", gc))))
 	}
-	target := yaml.MapSlice{entry("table", s.Target.Table), entry("families", families)}
-	if s.Target.Joiner != "" {
-		target = append(target, entry("joiner", s.Target.Joiner))
-	}
-	if s.Target.Shared != "" {
-		target = append(target, entry("shared", s.Target.Shared))
-	}
-	if s.Target.MaxFamilies != 0 {
-		target = append(target, entry("max_families", s.Target.MaxFamilies))
-	}
-	if len(s.Target.Names) > 0 {
-		names := yaml.MapSlice{}
-		for _, k := range slices.Sorted(maps.Keys(s.Target.Names)) {
-			names = append(names, entry(k, s.Target.Names[k]))
-		}
-		target = append(target, entry("names", names))
-	}
-	prefixes := yaml.MapSlice{}
-	for _, p := range []struct{ name, text string }{{"set", s.Target.SetPrefix}, {"map", s.Target.MapPrefix}} {
-		switch p.text {
-		case "":
-		case NoPrefix:
-			prefixes = append(prefixes, entry(p.name, ""))
-		default:
-			prefixes = append(prefixes, entry(p.name, p.text))
-		}
-	}
-	if len(prefixes) > 0 {
-		target = append(target, entry("prefixes", prefixes))
-	}
-
-	doc := yaml.MapSlice{entry("apiVersion", APIVersion)}
-	if s.Compat != "" {
-		doc = append(doc, entry("compat", s.Compat))
-	}
-	doc = append(doc, entry("source", source), entry("target", target))
-	if s.Fidelity != "" {
-		doc = append(doc, entry("fidelity", s.Fidelity))
-	}
+	var defaultTime string
 	if !s.DefaultTime.IsZero() {
-		doc = append(doc, entry("timestamps", yaml.MapSlice{entry("default", s.DefaultTime.UTC().Format(time.RFC3339Nano))}))
+		defaultTime = s.DefaultTime.UTC().Format(time.RFC3339Nano)
 	}
-	on := yaml.MapSlice{}
-	if s.Collision != "" {
-		on = append(on, entry("collision", s.Collision))
+	var ttl yaml.MapSlice
+	if s.Source.TTL != nil {
+		ttl = object(item("attribute", s.Source.TTL.Attribute), given("mode", s.Source.TTL.Mode))
 	}
-	if s.UnknownAttribute != "" {
-		on = append(on, entry("unknown-attribute", s.UnknownAttribute))
-	}
-	if len(on) > 0 {
-		doc = append(doc, entry("on", on))
-	}
-	if len(s.AcceptLoss) > 0 {
-		var losses []yaml.MapSlice
-		for _, l := range s.AcceptLoss {
-			m := yaml.MapSlice{}
-			if l.Rule != "" {
-				m = append(m, entry("rule", l.Rule))
-			}
-			losses = append(losses, append(m, entry("what", l.What), entry("why", l.Why)))
-		}
-		doc = append(doc, entry("accept_loss", losses))
-	}
-	rules := []yaml.MapSlice{}
-	for _, rule := range s.Rules {
-		rules = append(rules, rule.yaml())
-	}
-	if len(rules) > 0 {
-		doc = append(doc, entry("rules", rules))
-	}
-	if len(s.Patterns) > 0 {
-		doc = append(doc, entry("patterns", s.Patterns))
-	}
-	return yaml.MarshalWithOptions(doc, yaml.IndentSequence(true))
+	return yaml.MarshalWithOptions(object(
+		item("apiVersion", APIVersion),
+		given("compat", s.Compat),
+		item("source", object(
+			given("table", s.Source.Table),
+			item("key", s.Source.Key.yaml()),
+			given("schema", entries(s.Source.Schema, Schema.yaml)),
+			given("ttl", ttl),
+			given("gsis", elements(s.Source.GSIs, GSI.yaml)),
+		)),
+		item("target", object(
+			item("table", s.Target.Table),
+			item("families", families),
+			given("joiner", s.Target.Joiner),
+			given("shared", s.Target.Shared),
+			given("max_families", s.Target.MaxFamilies),
+			given("names", entries(s.Target.Names, func(name string) any { return name })),
+			given("prefixes", object(prefixItem("set", s.Target.SetPrefix), prefixItem("map", s.Target.MapPrefix))),
+		)),
+		given("fidelity", s.Fidelity),
+		given("timestamps", object(given("default", defaultTime))),
+		given("on", object(given("collision", s.Collision), given("unknown-attribute", s.UnknownAttribute))),
+		given("accept_loss", elements(s.AcceptLoss, func(l AcceptedLoss) yaml.MapSlice {
+			return object(given("rule", l.Rule), item("what", l.What), item("why", l.Why))
+		})),
+		given("rules", elements(s.Rules, Rule.yaml)),
+		given("patterns", s.Patterns),
+	), yaml.IndentSequence(true))
 }
 
-func (rule *Rule) yaml() yaml.MapSlice {
-	entry := func(k string, v any) yaml.MapItem { return yaml.MapItem{Key: k, Value: v} }
-	m := yaml.MapSlice{entry("name", rule.Name)}
-	when := yaml.MapSlice{}
-	for _, k := range slices.Sorted(maps.Keys(rule.When)) {
-		when = append(when, entry(k, rule.When[k]))
+// object is a mapping of the items that say something.
+func object(items ...yaml.MapItem) yaml.MapSlice {
+	return slices.DeleteFunc(items, func(i yaml.MapItem) bool { return i.Key == nil })
+}
+
+func item(key string, v any) yaml.MapItem { return yaml.MapItem{Key: key, Value: v} }
+
+// given is item, and says nothing of a zero, or of what is empty.
+func given(key string, v any) yaml.MapItem {
+	if r := reflect.ValueOf(v); r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0 {
+		return yaml.MapItem{}
 	}
+	return item(key, v)
+}
+
+// entries are those of a map in order of key.
+func entries[T any](m map[string]T, value func(T) any) yaml.MapSlice {
+	all := yaml.MapSlice{}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, item(k, value(m[k])))
+	}
+	return all
+}
+
+func elements[T any](list []T, element func(T) yaml.MapSlice) []yaml.MapSlice {
+	all := []yaml.MapSlice{}
+	for _, e := range list {
+		all = append(all, element(e))
+	}
+	return all
+}
+
+func durationText(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func prefixItem(key, prefix string) yaml.MapItem {
+	if prefix == NoPrefix {
+		return item(key, "")
+	}
+	return given(key, prefix)
+}
+
+func (k KeySchema) yaml() yaml.MapSlice {
+	return object(item("hash", k.Hash.yaml()), given("range", k.Range.yaml()))
+}
+
+func (k KeyAttr) yaml() any {
+	if k.Type == attr.Absent {
+		return k.Name
+	}
+	return object(item("name", k.Name), item("type", k.Type.String()))
+}
+
+func (g GSI) yaml() yaml.MapSlice {
+	projection := item("projection", g.Projection)
+	if g.Projection == "" {
+		projection.Value = g.Include
+	}
+	var shard yaml.MapSlice
+	if g.Shard != nil {
+		shard = object(item("n", g.Shard.N), item("by", g.Shard.By))
+	}
+	return slices.Concat(object(item("name", g.Name)), g.Key.yaml(), object(
+		projection, item("as", g.As), given("shard", shard), given("row", g.Row), given("joiner", g.Joiner), given("lag", durationText(g.Lag))))
+}
+
+func (rule Rule) yaml() yaml.MapSlice {
+	when := entries(rule.When, func(template string) any { return template })
 	if len(rule.Same) > 0 {
-		when = append(when, entry("same", rule.Same))
+		when = append(when, item("same", rule.Same))
 	}
-	if len(when) > 0 {
-		m = append(m, entry("when", when))
-	}
-	m = append(m, entry("row", rule.Row))
-	puts := []yaml.MapSlice{}
-	for _, p := range rule.Put {
-		put := yaml.MapSlice{}
-		if p.Attr == Presence {
-			put = append(put, entry("attr", nil))
-		} else {
-			put = append(put, entry("attr", p.Attr))
-		}
-		put = append(put, entry("cell", p.Cell))
-		if p.Codec != "" {
-			put = append(put, entry("codec", p.Codec))
-		}
-		if p.Order != "" {
-			put = append(put, entry("order", p.Order))
-		}
-		switch {
-		case p.Time.Capture != "":
-			put = append(put, entry("ts", "{"+p.Time.Capture+"}"))
-		case p.Time.Attr != "":
-			put = append(put, entry("ts", yaml.MapSlice{entry("attr", p.Time.Attr), entry("as", p.Time.As)}))
-		}
-		puts = append(puts, put)
-	}
-	m = append(m, entry("put", puts))
-	if rule.Latest != "" {
-		m = append(m, entry("latest", rule.Latest))
-	}
-	if rule.Tag {
-		m = append(m, entry("tag", true))
-	}
-	return m
+	return object(item("name", rule.Name), given("when", when), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
 }
 
-func schemasYAML(schemas map[string]Schema) yaml.MapSlice {
-	m := yaml.MapSlice{}
-	for _, k := range slices.Sorted(maps.Keys(schemas)) {
-		m = append(m, yaml.MapItem{Key: k, Value: schemas[k].yaml()})
+func (p Put) yaml() yaml.MapSlice {
+	name := item("attr", p.Attr)
+	if p.Attr == Presence {
+		name.Value = nil
 	}
-	return m
+	var ts any = ""
+	switch {
+	case p.Time.Capture != "":
+		ts = "{" + p.Time.Capture + "}"
+	case p.Time.Attr != "":
+		ts = object(item("attr", p.Time.Attr), item("as", p.Time.As))
+	}
+	return object(name, item("cell", p.Cell), given("codec", p.Codec), given("order", p.Order), given("ts", ts))
 }
 
 func (s Schema) yaml() any {
 	switch {
 	case s.Type == attr.L && s.Elem != nil:
-		return yaml.MapSlice{{Key: "L", Value: s.Elem.yaml()}}
+		return object(item("L", s.Elem.yaml()))
 	case s.Type == attr.M && s.Keys == nil && s.Elem != nil && s.Elem.Elem == nil && s.Elem.Keys == nil:
-		return yaml.MapSlice{{Key: "M", Value: s.Elem.yaml()}}
+		return object(item("M", s.Elem.yaml()))
 	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
-		m := yaml.MapSlice{{Key: "M", Value: schemasYAML(s.Keys)}}
+		m := object(item("M", entries(s.Keys, Schema.yaml)))
 		if s.Elem != nil {
-			m = append(m, yaml.MapItem{Key: "else", Value: s.Elem.yaml()})
+			m = append(m, item("else", s.Elem.yaml()))
 		}
 		return m
 	}
