@@ -11,7 +11,7 @@ import (
 
 // Options say how values are decoded.
 type Options struct {
-	// Hooks read what no type of Go says. The last one of a type or key counts.
+	// Hooks read what no type of Go says, and go before the tags of fields.
 	Hooks []Hook
 	// Loose takes a number or a truth value where a text is expected, a number in
 	// quotes, and null for what is not given.
@@ -87,21 +87,9 @@ func (f field) expected(usual string) string {
 
 // fieldOf reads the tags of a field; key is "" for none.
 func fieldOf(from reflect.StructField) (key string, inline bool, f field) {
-	options := strings.Split(from.Tag.Get("yaml"), ",")
-	key = options[0]
-	for _, option := range options[1:] {
-		switch option {
-		case "required":
-			f.required = true
-		case "filled":
-			f.filled = true
-		case "null":
-			f.null = true
-		case "inline":
-			inline = true
-		}
-	}
-	f.expect = from.Tag.Get("expect")
+	tag := strings.Split(from.Tag.Get("yaml"), ",")
+	has := func(option string) bool { return slices.Contains(tag[1:], option) }
+	f = field{required: has("required"), filled: has("filled"), null: has("null"), expect: from.Tag.Get("expect")}
 	if words := from.Tag.Get("words"); words != "" {
 		f.words = strings.Split(words, ",")
 	}
@@ -109,17 +97,7 @@ func fieldOf(from reflect.StructField) (key string, inline bool, f field) {
 		f.least, _ = strconv.ParseInt(least, 10, 64)
 		f.most, _ = strconv.ParseInt(most, 10, 64)
 	}
-	return key, inline, f
-}
-
-// hook is the hook of a type or of a key of it.
-func (v Value) hook(typ reflect.Type, key string) func(Value, any) error {
-	for _, h := range slices.Backward(v.o.Hooks) {
-		if h.typ == typ && h.key == key {
-			return h.read
-		}
-	}
-	return nil
+	return tag[0], has("inline"), f
 }
 
 func (v Value) decode(into reflect.Value, f field) error {
@@ -127,8 +105,8 @@ func (v Value) decode(into reflect.Value, f field) error {
 		into.Set(reflect.ValueOf(v))
 		return nil
 	}
-	if read := v.hook(into.Type(), ""); read != nil {
-		return read(v, into.Addr().Interface())
+	if i := slices.IndexFunc(v.o.Hooks, func(h Hook) bool { return h.typ == into.Type() && h.key == "" }); i >= 0 {
+		return v.o.Hooks[i].read(v, into.Addr().Interface())
 	}
 	if v.Kind() == Null && (f.null || v.o.Loose) {
 		return nil

@@ -28,10 +28,15 @@ const marks = "\n,:-?[]{}&*!" + quotes
 
 const quotes = "'\""
 
-// Parse reads a file of one document; the zero Value stands for one that says
-// nothing. An error is an [Error].
-func Parse(file string, text []byte) (Value, error) {
-	root := Value{file: file}
+// Parse reads a file of one document. The Value of one that says nothing IsZero. An
+// error is an [Error].
+func Parse(file string, text []byte) (root Value, err error) {
+	root.file = file
+	defer func() { // what is no YAML can make its parser panic
+		if p := recover(); p != nil {
+			err = root.fault(Position{}, fmt.Sprintf("no YAML: %v", p), "")
+		}
+	}()
 	if len(text) > maxBytes {
 		return root, root.fault(Position{}, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d", maxBytes))
 	}
@@ -50,22 +55,17 @@ func Parse(file string, text []byte) (Value, error) {
 		return root, err
 	}
 	t := &tree{root: root, anchors: map[string]*node{}}
-	root.node = t.node(body, nil, 0)
+	root.node = t.node(body, nil)
 	return root, t.err
 }
 
 // body is the one document of a text, nil for none.
 func (v Value) body(text []byte) (body ast.Node, err error) {
-	defer func() { // what is no YAML can make its parser panic
-		if p := recover(); p != nil {
-			err = v.fault(Position{}, fmt.Sprintf("no YAML: %v", p), "")
-		}
-	}()
 	tokens := lexer.Tokenize(string(text))
 	if err := v.bound(tokens); err != nil {
 		return nil, err
 	}
-	// Keys that are given twice are found by tree, which says so of merged ones too.
+	// Keys that are given twice are found by tree, whose error has their path.
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	var located yaml.Error
 	switch {
@@ -219,16 +219,12 @@ func (t *tree) fail(at Position, to *path, what, expected string) {
 }
 
 // node never returns nil; after an error, what it returns says nothing.
-func (t *tree) node(from ast.Node, to *path, depth int) *node {
+func (t *tree) node(from ast.Node, to *path) *node {
 	n := &node{kind: Null, size: 1}
 	if from == nil || t.err != nil {
 		return n
 	}
 	n.at = begin(from)
-	if depth > maxNesting {
-		t.fail(n.at, to, "the values are nested too deeply", fmt.Sprintf("at most %d levels", maxNesting))
-		return n
-	}
 	switch from := from.(type) {
 	case *ast.NullNode:
 		n.text = from.GetToken().Value
@@ -249,28 +245,28 @@ func (t *tree) node(from ast.Node, to *path, depth int) *node {
 	case *ast.SequenceNode:
 		n.kind = List
 		for i, value := range from.Values {
-			item := t.node(value, &path{up: to, index: i}, depth+1)
+			item := t.node(value, &path{up: to, index: i})
 			n.items = append(n.items, item)
 			n.size += item.size
 		}
 	case *ast.MappingNode:
-		t.mapping(n, from.Values, to, depth)
+		t.mapping(n, from.Values, to)
 	case *ast.MappingValueNode:
-		t.mapping(n, []*ast.MappingValueNode{from}, to, depth)
+		t.mapping(n, []*ast.MappingValueNode{from}, to)
 	case *ast.AnchorNode:
-		n = t.node(from.Value, to, depth+1)
+		n = t.node(from.Value, to)
 		t.anchors[from.Name.GetToken().Value] = n
 	case *ast.AliasNode:
 		return t.alias(n, from.Value.GetToken().Value, to)
 	case *ast.TagNode:
-		return t.tagged(n, from, to, depth)
+		return t.tagged(n, from, to)
 	default:
 		t.fail(n.at, to, "this is no value", "a text, a number, a list or a mapping")
 	}
 	return n
 }
 
-func (t *tree) mapping(n *node, from []*ast.MappingValueNode, to *path, depth int) {
+func (t *tree) mapping(n *node, from []*ast.MappingValueNode, to *path) {
 	n.kind = Mapping
 	own := make(map[string]Position, len(from))
 	var merged []*node
@@ -286,7 +282,7 @@ func (t *tree) mapping(n *node, from []*ast.MappingValueNode, to *path, depth in
 			t.fail(at, below, fmt.Sprintf("the key is given twice, first at %d:%d", first.Line, first.Column), "")
 		}
 		own[key] = at
-		value := t.node(one.Value, below, depth+1)
+		value := t.node(one.Value, below)
 		if one.Key.IsMergeKey() {
 			merged = append(merged, value)
 			continue
@@ -348,8 +344,8 @@ func (t *tree) alias(n *node, name string, to *path) *node {
 }
 
 // tagged is a value with a tag: !!str makes a text of it.
-func (t *tree) tagged(n *node, from *ast.TagNode, to *path, depth int) *node {
-	value := t.node(from.Value, to, depth+1)
+func (t *tree) tagged(n *node, from *ast.TagNode, to *path) *node {
+	value := t.node(from.Value, to)
 	if tag := from.GetToken().Value; tag != "!!str" || value.kind == Mapping || value.kind == List {
 		t.fail(n.at, to, fmt.Sprintf("tag %s", tag), "no tag, or !!str before a text")
 		return n

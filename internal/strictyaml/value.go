@@ -89,7 +89,7 @@ func (e *Error) Detail() string {
 	return text
 }
 
-// Value is a value of a file, at its path. The zero Value is that of an empty file.
+// Value is a value of a file, at its path.
 type Value struct {
 	file string
 	path string
@@ -97,7 +97,7 @@ type Value struct {
 	o    Options
 }
 
-// IsZero reports whether the value is that of a file that says nothing.
+// IsZero reports whether the value says nothing, as that of an empty file does.
 func (v Value) IsZero() bool { return v.node == nil }
 
 // Kind is what the value is.
