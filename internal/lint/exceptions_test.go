@@ -32,7 +32,6 @@ var exceptions = []exception{
 	{"package", "fixtures", "the split of fixtures"},
 	{"package", "internal/layout", "the split of internal/layout"},
 	{"methods", "facade.store", "the split of the facade"},
-	{"methods", "facade.validator", "the split of the facade"},
 	{"file", "facade/index.go", "the split of the facade"},
 	{"file", "facade/store_catalog.go", "the split of the facade"},
 	{"file", "facade/store_transaction.go", "the split of the facade"},
