@@ -36,7 +36,9 @@
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
 //     languages.
 //   - internal/layout is the machine of mappings.
-//   - internal/rowmerge joins the pieces in which rows are read.
+//   - internal/btclient is the one client of a Bigtable, internal/cells the rows
+//     and cells that it reads and writes, internal/rowmerge what joins the pieces
+//     in which they come.
 //   - internal/ddbmodel is a naive DynamoDB, which tests and differential runs
 //     compare the facade with.
 //

@@ -76,13 +76,13 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 // TestOperations runs testdata/operations/<operation>/*: each directive is the name of an
 // operation, its input the request, its output the answer. Arguments:
 //
-//	row=N     the row of the message catalog that the case shows
+//	row=N     the row of testdata/messages.tsv that the case shows
 //	profile=classic
 //	          the older wording
 //	profile=both
 //	          both wordings: one answer where they are the same
 //	unconfirmed
-//	          the text was seen in one source alone
+//	          the text is only believed: one source alone has it
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
 //	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",

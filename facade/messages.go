@@ -1,9 +1,10 @@
 package facade
 
-// The texts of DynamoDB's errors. The number before each group is its row in
-// the project's message catalog; test cases carry the same number. Texts of
-// attribute values (50-61, and those of unreadable ones) come from package attr, those of expressions (75-95,
-// 100, 101, 103, 104, 124-131) from package expr.
+// The texts of DynamoDB's errors. The number behind a text is its row in
+// testdata/messages.tsv, which says when it comes and who has seen it; test
+// cases carry the same number. Texts of attribute values (50-61, and those of
+// unreadable ones) come from package attr, those of expressions (75-95, 100,
+// 101, 103, 104, 124-131) from package expr.
 
 // Wire.
 const (
