@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -389,7 +389,7 @@ func TestMappings(t *testing.T) {
 	for name, text := range yamlBombs() {
 		t.Run(name, func(t *testing.T) {
 			within(t, 256*mib, func() {
-				_, err := layout.Load("bomb.yaml", []byte(text))
+				_, err := mapping.Load("bomb.yaml", []byte(text))
 				if err == nil {
 					t.Error("it is loaded")
 				}
