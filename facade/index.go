@@ -31,7 +31,7 @@ import (
 //
 // Index rows carry the order of the write they come from: the newest wins,
 // whoever applies it and however late. A row that an item left keeps a
-// tombstone for that reason, in mapping.FamilyTombstone, which Bigtable's garbage
+// tombstone for that reason, in layout.FamilyTombstone, which Bigtable's garbage
 // collection empties.
 
 // tombstoneAge is longer than any write can take to be applied.

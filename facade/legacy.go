@@ -115,7 +115,7 @@ func (l *legacyText) readValues(list []wire.Value) ([]attr.Value, error) {
 
 // comparison checks one comparison and writes it.
 func (l *legacyText) comparison(attribute, operator string, values []attr.Value) (string, error) {
-	if err := l.v.checkComparison(operator, values); err != nil {
+	if err := l.checkComparison(operator, values); err != nil {
 		return "", err
 	}
 	name := l.name(attribute)
@@ -144,7 +144,7 @@ func (l *legacyText) comparison(attribute, operator string, values []attr.Value)
 }
 
 // checkComparison checks number and types of a comparison's arguments.
-func (v *validator) checkComparison(operator string, values []attr.Value) error {
+func (l *legacyText) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
 	case "NULL", "NOT_NULL":
@@ -155,11 +155,11 @@ func (v *validator) checkComparison(operator string, values []attr.Value) error 
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return v.reject(fmt.Sprintf(msgLegacyArity, operator))
+		return l.v.reject(fmt.Sprintf(msgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return v.reject(msgLegacyMixedTypes)
+			return l.v.reject(msgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -169,12 +169,12 @@ func (v *validator) checkComparison(operator string, values []attr.Value) error 
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return l.v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return v.reject(msgLegacyBetweenOrder)
+			return l.v.reject(msgLegacyBetweenOrder)
 		}
 	}
 	return nil

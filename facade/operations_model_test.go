@@ -109,7 +109,7 @@ func newMachine(t *testing.T, r *rapid.T, remote *remoteConn, tables []modelTabl
 	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for i := range tables {
 		if tables[i].mapping != nil {
-			m.opts.Mappings = append(m.opts.Mappings, tables[i].mapping)
+			m.opts.Mappings = append(m.opts.Mappings, public(tables[i].mapping)...)
 		}
 	}
 	m.open(r)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 func TestOperations_Table(t *testing.T) {
@@ -397,8 +397,8 @@ func TestOptions(t *testing.T) {
 		{"messages", Options{Conn: conn, Messages: 7}, "Options.Messages is 7"},
 		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
 		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
-		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*layout.Mapping{nil}}, "exclude each other"},
-		{"mapping", Options{Conn: conn, Mappings: []*layout.Mapping{nil}}, "Options.Mappings[0] is nil"},
+		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},
+		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
 	} {
 		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
@@ -411,7 +411,7 @@ func TestOptions(t *testing.T) {
 func TestOperations_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {
-		o.Mappings = []*layout.Mapping{loadMapping(t, catalogMapping), loadMapping(t, videoMapping)}
+		o.Mappings = public(loadMapping(t, catalogMapping), loadMapping(t, videoMapping))
 	})
 	for _, c := range []struct{ operation, request, want string }{
 		{"PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}`, "E-DELIM"},

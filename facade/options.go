@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -31,7 +32,7 @@ type Options struct {
 
 	// Mappings are the declared layouts, one a table. A table without one
 	// gets the default lossless layout.
-	Mappings []*layout.Mapping
+	Mappings []*mapping.Mapping
 
 	// Now is the clock of creation times and revisions. Default: wall time.
 	Now func() time.Time
@@ -198,6 +199,15 @@ func (o Options) normalized() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// layouts are the Mappings as the store takes them.
+func (o Options) layouts() []*layout.Mapping {
+	var layouts []*layout.Mapping
+	for _, m := range o.Mappings {
+		layouts = append(layouts, (*layout.Mapping)(m))
+	}
+	return layouts
 }
 
 // lockedReader is a reader that is safe for concurrent use.

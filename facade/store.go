@@ -127,7 +127,7 @@ func newStore(ctx context.Context, o Options) (*store, error) {
 	}
 	s.latches.init()
 	targets := map[string]string{}
-	for _, m := range o.Mappings {
+	for _, m := range o.layouts() {
 		source, target := m.SourceTable(), m.TargetTable()
 		if source == "" {
 			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)

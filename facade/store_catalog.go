@@ -715,7 +715,7 @@ func (s *store) openCatalog(ctx context.Context) error {
 			}
 		}
 	}
-	for _, m := range s.o.Mappings {
+	for _, m := range s.o.layouts() {
 		if slices.Contains(names, m.SourceTable()) {
 			continue
 		}
@@ -727,7 +727,7 @@ func (s *store) openCatalog(ctx context.Context) error {
 			unfilledTTL = append(unfilledTTL, def.Name)
 		}
 	}
-	for _, m := range s.o.Mappings {
+	for _, m := range s.o.layouts() {
 		if err := s.warnUnreadable(ctx, m); err != nil {
 			return err
 		}

@@ -1048,7 +1048,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			now := clock.NewFrozen(testTime)
 			s := newTestServer(t, func(o *Options) {
 				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = []*layout.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
+				o.Mappings = public(loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1)))
 			})
 			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
 			indexed := func() bool {

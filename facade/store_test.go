@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/peer"
@@ -108,10 +109,19 @@ func TestBackends_WholeRows(t *testing.T) {
 // testOptions are Options over conn with a fixed seed and a frozen clock.
 func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Options {
 	return Options{
-		Conn: conn, Mappings: mappings,
+		Conn: conn, Mappings: public(mappings...),
 		Now:  clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
 		Rand: rand.NewChaCha8([32]byte{1}),
 	}
+}
+
+// public is what Options take of layouts.
+func public(layouts ...*layout.Mapping) []*mapping.Mapping {
+	var mappings []*mapping.Mapping
+	for _, m := range layouts {
+		mappings = append(mappings, (*mapping.Mapping)(m))
+	}
+	return mappings
 }
 
 // openStore opens a store that is closed with the test.

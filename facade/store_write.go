@@ -18,7 +18,7 @@ import (
 )
 
 // Every item that the facade wrote has one state cell, in the family
-// mapping.FamilyState of its row. Its value begins with one of these bytes,
+// layout.FamilyState of its row. Its value begins with one of these bytes,
 // its timestamp is the order of the item's last write: it grows from write to
 // write of one item, and stays close to the clock.
 //

@@ -22,7 +22,7 @@ import (
 )
 
 // acceptance is what the package must show, line by line, and the tests that show
-// it: of this package, or of facade/mapping.
+// it: of this package, or of internal/layout.
 var acceptance = []struct {
 	line  string
 	tests []string
@@ -399,13 +399,13 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 		items = append(items, e.Item)
 	}
 	if questions == nil {
-		questions = partitionsOf(in.Mapping, items)
+		questions = partitionsOf((*layout.Mapping)(in.Mapping), items)
 		if len(questions) != partitions {
 			t.Errorf("%d partitions, want %d", len(questions), partitions)
 		}
 	}
 	for i, q := range questions {
-		files[fmt.Sprintf("access/%02d.yaml", i)] = &fstest.MapFile{Data: q.pattern(t, in.Mapping, items)}
+		files[fmt.Sprintf("access/%02d.yaml", i)] = &fstest.MapFile{Data: q.pattern(t, (*layout.Mapping)(in.Mapping), items)}
 	}
 	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
 	if err != nil {

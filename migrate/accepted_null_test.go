@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -51,7 +52,7 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 	if text := r.Text(); !strings.Contains(text, "accepted   null: 2 values of attribute s by rule item") {
 		t.Errorf("the report does not tell:\n%s", text)
 	}
-	src, o := open(t, nullItems), Options{Mappings: []*layout.Mapping{mustLoad(t, nullsMapping)}}
+	src, o := open(t, nullItems), Options{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
 	plan, err := MakePlan(t.Context(), src, o)
 	if err != nil {
 		t.Fatal(err)
@@ -118,9 +119,9 @@ rules:
 	}
 }
 
-func mustLoad(t *testing.T, text string) *layout.Mapping {
+func mustLoad(t *testing.T, text string) *mapping.Mapping {
 	t.Helper()
-	m, err := layout.Load("mapping.yaml", []byte(text))
+	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -23,7 +23,7 @@ source:
 target: {table: videos, families: {a: {}}}
 rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: ddbjson}]}]
 `
-	m, err := layout.Load("mapping.yaml", []byte(text), nil)
+	m, err := mapping.Load("mapping.yaml", []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Mappings: []*layout.Mapping{m}}
+			o := Options{Mappings: []*mapping.Mapping{m}}
 			verified, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
 			if err != nil {
 				t.Fatal(err)

@@ -15,42 +15,42 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 // readers are the verbs that read stored rows, each of items that are loaded.
-var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *layout.Mapping) error{
-	"load": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *layout.Mapping) error {
+var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error{
+	"load": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		r, err := migrate.Load(t.Context(), conn, src, migrate.Options{Mappings: []*layout.Mapping{m}})
+		r, err := migrate.Load(t.Context(), conn, src, migrate.Options{Mappings: []*mapping.Mapping{m}})
 		if err == nil && r.Tables[0].CellsWritten != 0 {
 			return fmt.Errorf("%d cells were written again", r.Tables[0].CellsWritten)
 		}
 		return err
 	},
-	"verify": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *layout.Mapping) error {
+	"verify": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		return equal(migrate.Compare(t.Context(), conn, src, migrate.Options{Mappings: []*layout.Mapping{m}}))
+		return equal(migrate.Compare(t.Context(), conn, src, migrate.Options{Mappings: []*mapping.Mapping{m}}))
 	},
-	"lint of stored rows": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *layout.Mapping) error {
+	"lint of stored rows": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		o := migrate.Options{Mappings: []*layout.Mapping{m}, Lint: migrate.LintOptions{Run: true}}
+		o := migrate.Options{Mappings: []*mapping.Mapping{m}, Lint: migrate.LintOptions{Run: true}}
 		return equal(migrate.Compare(t.Context(), conn, src, o))
 	},
-	"diff of items": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *layout.Mapping) error {
+	"diff of items": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
 		rows := migrate.Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Mapping: m}
 		return equal(migrate.Diff(t.Context(), migrate.Side{Name: "source", Source: src}, rows, migrate.Options{}))
 	},
-	"diff of rows": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *layout.Mapping) error {
+	"diff of rows": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *mapping.Mapping) error {
 		t.Helper()
 		rows := migrate.Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Table: m.TargetTable()}
 		return equal(migrate.Diff(t.Context(), rows, rows, migrate.Options{}))
 	},
-	"reverse": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *layout.Mapping) error {
+	"reverse": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *mapping.Mapping) error {
 		t.Helper()
 		r, err := migrate.Reverse(t.Context(), conn, m, t.TempDir(), migrate.ReverseOptions{})
 		if err == nil && r.Items != brokenItems {
@@ -71,7 +71,7 @@ func equal(r *migrate.Report, err error) error {
 const brokenItems = 400
 
 // startLoaded starts a Bigtable that holds the items of a source, by a mapping.
-func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *layout.Mapping) {
+func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) {
 	t.Helper()
 	var lines strings.Builder
 	for i := range brokenItems {
@@ -86,7 +86,7 @@ func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *layout.Mapping) {
 		t.Fatal(err)
 	}
 	env := testkit.Start(t, testkit.WithInstance("tabletop", "tabletop"))
-	if _, err := migrate.Load(t.Context(), env.Conn(), src, migrate.Options{Mappings: []*layout.Mapping{in.Mapping}}); err != nil {
+	if _, err := migrate.Load(t.Context(), env.Conn(), src, migrate.Options{Mappings: []*mapping.Mapping{in.Mapping}}); err != nil {
 		t.Fatal(err)
 	}
 	return env, src, in.Mapping
@@ -191,7 +191,7 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	o := migrate.Options{Mappings: []*layout.Mapping{m}, Deadline: 50 * time.Millisecond}
+	o := migrate.Options{Mappings: []*mapping.Mapping{m}, Deadline: 50 * time.Millisecond}
 	for name, verb := range map[string]func() (*migrate.Report, error){
 		"load":   func() (*migrate.Report, error) { return migrate.Load(t.Context(), conn, src, o) },
 		"verify": func() (*migrate.Report, error) { return migrate.Compare(t.Context(), conn, src, o) },

@@ -92,7 +92,7 @@ func (r *Report) warnOfPatterns(jobs []*job) {
 }
 
 // compare checks the tables of all jobs. loaded says that this package loaded
-// them, which then noted that in mapping.SchemaTable.
+// them, which then noted that in layout.SchemaTable.
 func (r *Report) compare(ctx context.Context, b *bigtable, jobs []*job, loaded bool) error {
 	for _, j := range jobs {
 		j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})

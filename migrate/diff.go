@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
@@ -29,7 +30,7 @@ type Side struct {
 	Table             string
 	// Mapping makes items of rows. Two sides of rows without one are compared row
 	// by row.
-	Mapping *layout.Mapping
+	Mapping *mapping.Mapping
 }
 
 // Diff compares two sides, in bounded memory: items by their keys, or rows by
@@ -75,7 +76,7 @@ func (s Side) tables() ([]sideTable, error) {
 		if s.Mapping == nil {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: s.Name}, nil, "rows can be compared with items by a mapping only: give it")
 		}
-		return []sideTable{{side: s, name: s.Mapping.SourceTable(), key: s.Mapping.Key()}}, nil
+		return []sideTable{{side: s, name: s.Mapping.SourceTable(), key: (*layout.Mapping)(s.Mapping).Key()}}, nil
 	}
 	var all []sideTable
 	for _, t := range s.Source.Tables {
@@ -123,7 +124,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 		if err != nil {
 			return "", err
 		}
-		key = found.Mapping.Key()
+		key = (*layout.Mapping)(found.Mapping).Key()
 		r.Warnings = append(r.Warnings, found.Warnings...)
 	}
 	names := []string{key.Hash.Name}
@@ -310,7 +311,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 			}
 			return
 		}
-		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem(t.side.Mapping), retention{}) {
+		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem((*layout.Mapping)(t.side.Mapping)), retention{}) {
 			var found []attr.Item
 			if err == nil {
 				if found, err = t.side.Mapping.Items(row.Row); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -61,13 +62,13 @@ compat: google-utility
 source: {table: items, key: {hash: {name: id, type: N}}, schema: {n: S}}
 target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 `
-	m, err := layout.Load("mapping.yaml", []byte(text))
+	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
 	src := open(t, `{"id":{"N":"1"},"n":{"S":"x"}}`)
-	if _, err := Load(t.Context(), conn, src, Options{Mappings: []*layout.Mapping{m}}); err != nil {
+	if _, err := Load(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}}); err != nil {
 		t.Fatal(err)
 	}
 	putRow(t, conn, "t", []byte("1.0"), []layout.Cell{{Family: "cf1", Qualifier: []byte("n"), Timestamp: 1000, Value: []byte("x")}})

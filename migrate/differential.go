@@ -20,6 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -202,7 +203,7 @@ func newTrial(conn grpc.ClientConnInterface, b *bigtable, j *job) (*trial, error
 		return nil, fmt.Errorf("compiling the mapping of table %s for tables of its own: %w", j.report.Name, err)
 	}
 	o := Options{
-		Project: j.options.Project, Instance: j.options.Instance, Mappings: []*layout.Mapping{m},
+		Project: j.options.Project, Instance: j.options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},
 		TempDir: j.options.TempDir, DeadLetter: io.Discard, AllowEmpty: true, Sleep: j.options.Sleep, Now: j.options.Now,
 		Rand: j.options.Rand, Logger: j.options.Logger, inverse: j.options.inverse,
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -273,7 +274,7 @@ func newServer(ctx context.Context, conn grpc.ClientConnInterface, o Options, jo
 	}
 	for _, j := range jobs {
 		if j.unserved() == "" {
-			fo.Mappings = append(fo.Mappings, j.mapping)
+			fo.Mappings = append(fo.Mappings, (*mapping.Mapping)(j.mapping))
 		}
 	}
 	server, err := facade.New(ctx, fo)

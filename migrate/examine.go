@@ -181,7 +181,7 @@ func (r *RuleRows) add(j *job, item attr.Item, row []byte) {
 // no two items meet. What it finds is what the tables must hold.
 //
 // Where the mapping leaves the joiner open, all keys decide on it: that changes
-// no row (see mapping.JoinerProof).
+// no row (see layout.JoinerProof).
 func (j *job) examine(ctx context.Context) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	for again := true; again; {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -60,7 +61,7 @@ func TestCompare_Families(t *testing.T) {
 			t.Parallel()
 			src, m := comments(t, "versions: 4", "")
 			conn, o := newCollected(t, commentsEpoch.Add(12*time.Hour))
-			o.Mappings = []*layout.Mapping{m}
+			o.Mappings = []*mapping.Mapping{m}
 			if _, err := Load(t.Context(), conn, src, o); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	m := o.Mappings[0]
+	m := (*layout.Mapping)(o.Mappings[0])
 	x := m.Indexes()[0]
 	family := x.Families()[0].Name
 	setRule(t, conn, x.TargetTable(), family, btclient.GCRule(layout.GC{Versions: 7}))
@@ -177,7 +178,7 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "versions: 4", "")
 	conn, o := newCollected(t, commentsEpoch)
-	o.Mappings = []*layout.Mapping{m}
+	o.Mappings = []*mapping.Mapping{m}
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}

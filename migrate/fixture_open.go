@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -22,7 +22,7 @@ func (r *Report) wants(name string, choice *bool) bool {
 // OpenFixture opens a fixture directory, the root of fsys, as an input: its data
 // and its own mapping, nil if it has none. What o says goes before what the
 // fixture says. Errors are those of [Verify].
-func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *layout.Mapping, error) {
+func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping, error) {
 	f, err := readFixture(fsys, o)
 	if err == nil && f.Refused != nil {
 		err = ofFixtures(f.Refused)
@@ -30,7 +30,7 @@ func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *layout.Mapping,
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.source, f.Mapping, nil
+	return f.source, (*mapping.Mapping)(f.Mapping), nil
 }
 
 // fixture is a fixture directory with its data.

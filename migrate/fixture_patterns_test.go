@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -93,7 +93,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 // Apart from its folder, a mapping has no access patterns to run, which is said.
 func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	t.Parallel()
-	m, err := layout.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))
+	m, err := mapping.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	conn := newBigtableServer(t)
 	for _, verify := range []func() (*Report, error){
 		func() (*Report, error) {
-			return VerifySource(t.Context(), conn, src, Options{Mappings: []*layout.Mapping{m}})
+			return VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
 		},
 		func() (*Report, error) {
-			return Compare(t.Context(), conn, src, Options{Mappings: []*layout.Mapping{m}})
+			return Compare(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
 		},
 	} {
 		r, err := verify()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -55,7 +56,7 @@ type Choice struct {
 
 // Inferred is a mapping found from the data.
 type Inferred struct {
-	Mapping *layout.Mapping
+	Mapping *mapping.Mapping
 	Choices []Choice
 	// Warnings are what the data alone cannot tell, or tells of itself: a key that
 	// is a guess, values that may be errors. One sentence each, that names the table.
@@ -124,7 +125,7 @@ func infer(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the inferred mapping of table %s: %w", t.Name, err)
 	}
-	in.Mapping = m
+	in.Mapping = (*mapping.Mapping)(m)
 	return in, nil
 }
 
@@ -689,7 +690,8 @@ func (in *Inferred) indexes(t *source.Table, spec *layout.Spec) {
 // joiner lets all keys of the data decide between the plain joiner and the
 // escaped one.
 func (in *Inferred) joiner(ctx context.Context, t *source.Table, o Options) error {
-	proof := in.Mapping.ProveJoiner()
+	open := (*layout.Mapping)(in.Mapping)
+	proof := open.ProveJoiner()
 	n := int64(0)
 	for e, err := range inferring(ctx, t, o) {
 		if err != nil {
@@ -701,8 +703,8 @@ func (in *Inferred) joiner(ctx context.Context, t *source.Table, o Options) erro
 		n++
 	}
 	in.Choices = append(in.Choices, joinerChoice(proof, n))
-	var err error
-	in.Mapping, err = in.Mapping.WithJoiner(proof.Joiner())
+	m, err := open.WithJoiner(proof.Joiner())
+	in.Mapping = (*mapping.Mapping)(m)
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -51,7 +52,7 @@ func TestInfer_Key(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got := source.KeyText(in.Mapping.Key()); got != c.want {
+		if got := source.KeyText((*layout.Mapping)(in.Mapping).Key()); got != c.want {
 			t.Errorf("%s: key %s, want %s", c.name, got, c.want)
 		}
 		if len(in.Choices) < 4 || in.Choices[0].What != "key" || in.Choices[0].Why == "" {
@@ -111,7 +112,7 @@ func TestInfer_Joiner(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := in.Mapping.Spec().Target.Joiner; got != want {
+		if got := (*layout.Mapping)(in.Mapping).Spec().Target.Joiner; got != want {
 			t.Errorf("%s: joiner %s, want %s", text, got, want)
 		}
 	}
@@ -129,7 +130,7 @@ func TestInfer_KeyNames(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := in.Mapping.Key().Hash.Name; got != name {
+		if got := (*layout.Mapping)(in.Mapping).Key().Hash.Name; got != name {
 			t.Errorf("%s: key %q, want %q", text, got, name)
 		}
 	}
@@ -172,7 +173,7 @@ func TestInfer_TypesAndFamilies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := in.Mapping.Spec()
+	spec := (*layout.Mapping)(in.Mapping).Spec()
 	var types []string
 	for _, name := range []string{"v", "m", "a b", "l"} {
 		types = append(types, spec.Source.Schema[name].Type.String())
@@ -401,8 +402,8 @@ func TestInfer_Inputs(t *testing.T) {
 						t.Errorf("table %s: %s", table.Name, f)
 					}
 				}
-				if len(in.Mapping.Spec().AcceptLoss) > 0 {
-					t.Errorf("table %s: the mapping accepts %v", table.Name, in.Mapping.Spec().AcceptLoss)
+				if len((*layout.Mapping)(in.Mapping).Spec().AcceptLoss) > 0 {
+					t.Errorf("table %s: the mapping accepts %v", table.Name, (*layout.Mapping)(in.Mapping).Spec().AcceptLoss)
 				}
 				for _, c := range in.Choices {
 					if c.What == "" || c.Chosen == "" || c.Why == "" {
@@ -413,7 +414,7 @@ func TestInfer_Inputs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := layout.Load("inferred.yaml", text)
+				m, err := mapping.Load("inferred.yaml", text)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -178,7 +179,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 						}
 						o := Options{}
 						if m != nil {
-							o.Mappings = []*layout.Mapping{m}
+							o.Mappings = []*mapping.Mapping{m}
 						}
 						empty := newBigtableServer(t)
 						if _, err = Load(t.Context(), empty, src, o); itemKind(err) != kind || len(tableIDs(t, empty)) > 0 {

@@ -18,9 +18,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -61,7 +63,7 @@ func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
 	var jobs []*job
 	if f.Refused == nil {
 		if f.Mapping != nil {
-			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], f.Mapping)
+			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 		}
 		if jobs, err = lintJobs(ctx, f.source, o); err != nil {
 			return nil, err
@@ -114,7 +116,7 @@ func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error
 // lintFixture lints a fixture: its configuration, patterns, golden rows and
 // trace too.
 func (r *Report) lintFixture(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
-	config, err := f.lintConfig(fsys)
+	config, err := lintConfig(fsys, f.Lint)
 	if err != nil {
 		return err
 	}
@@ -125,21 +127,18 @@ func (r *Report) lintFixture(ctx context.Context, fsys fs.FS, f *fixture, jobs [
 	return r.compareLintGolden(fsys)
 }
 
-// lintConfig reads what a fixture says of lint besides its mapping file: the key
-// `lint` of fixture.yaml, and lint.yaml over it.
-func (f *fixture) lintConfig(fsys fs.FS) (*lint.Config, error) {
+// lintConfig reads what a fixture says of lint besides its mapping file: own, which
+// is the key `lint` of fixture.yaml, and lint.yaml over it.
+func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 	text, err := readOptionalFile(fsys, fixtures.LintFile)
 	if err != nil {
 		return nil, err
 	}
-	config, err := lint.ReadConfig(fixtures.FixtureFile, f.LintNode)
-	if err != nil {
-		return nil, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
+	config, err := lint.ReadConfig(own)
+	var over *lint.Config
+	if err == nil {
+		over, err = lint.ParseConfig(fixtures.LintFile, text)
 	}
-	if len(text) == 0 {
-		return config, nil
-	}
-	over, err := lint.ParseConfig(fixtures.LintFile, text)
 	if err != nil {
 		return nil, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
 	}
@@ -283,7 +282,7 @@ func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
 		if j.failed(e.Item) { // the comparison has told of it
 			continue
 		}
-		placed, err := j.mapping.Place(e.Item, j.micros)
+		placed, err := (*mapping.Mapping)(j.mapping).Place(e.Item, j.micros)
 		switch {
 		case err == nil:
 			p.Item(e.Item, &placed)
@@ -324,7 +323,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 // lintTable is a table as the rules see it. Ages are judged by Options.Now or,
 // so that the same input gives the same findings, by the time of the data.
 func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
-	table := lint.Table{Name: t.Name, Spec: spec, Mapping: m, Key: t.Key, Now: at}
+	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(layout.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
 	}
@@ -332,15 +331,14 @@ func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Ti
 		table.Now = o.Now()
 	}
 	if spec != nil {
-		file, _, _ := spec.Position("lint")
-		config, err := lint.ReadConfig(file, spec.Lint())
+		config, err := lint.ReadConfig(spec.Lint())
 		if err != nil {
 			return table, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
 		for _, x := range spec.Source.GSIs {
-			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name, Shard: x.Shard})
+			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
 		}
 	}
 	for _, x := range t.Indexes {

@@ -50,7 +50,7 @@ type job struct {
 
 // Load writes a source into Bigtable as its mappings say, and the rows of the
 // indexes that they lay out: [Prepare], then [Prepared.Load]. At last it notes in
-// mapping.SchemaTable how the tables are to be read. It reads the whole
+// _migration_schema how the tables are to be read. It reads the whole
 // source first: an error that is an [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
 // compared: see [VerifySource] and [Compare].
@@ -218,7 +218,7 @@ func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
-			j.mapping = m
+			j.mapping = (*layout.Mapping)(m)
 		}
 	}
 	switch {
@@ -232,7 +232,7 @@ func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 			return nil, err
 		}
 		done(found.items)
-		j.mapping, j.report.Choices, j.warnings = found.Mapping, found.Choices, found.Warnings
+		j.mapping, j.report.Choices, j.warnings = (*layout.Mapping)(found.Mapping), found.Choices, found.Warnings
 	default:
 		if err := j.adopt(src); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -36,7 +37,7 @@ type Options struct {
 	// Mappings are the layouts, found by the name of their DynamoDB table; a
 	// single one also serves the single table of a source. A table without
 	// one gets an inferred mapping.
-	Mappings []*layout.Mapping
+	Mappings []*mapping.Mapping
 
 	// MaxDifferences is how many failures a report lists. Default: 100.
 	MaxDifferences int

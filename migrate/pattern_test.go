@@ -15,8 +15,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -112,11 +112,11 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 	for pattern, want := range map[string]string{
 		queryA:                                   "it has no id",
 		"id: p\n" + queryA:                       "it has one door and expects nothing: give expect.items",
-		"id: p\n" + queryA + "equal: {as: rows}": `equal.as is "rows", want items or keys or count`,
-		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3: the access pattern cannot be run: equal.sets is "ordered", want unordered`,
-		"id: p\n" + queryA + "equal: {numbers: by-text}":                                                        `equal.numbers is "by-text", want by-value`,
-		"id: p\n" + queryA + "consistency: eventual(soon)":                                                      `consistency is "eventual(soon)", want strong, eventual or eventual(500ms)`,
-		"id: p\n" + queryA + "consistency: sometimes":                                                           `access/1.yaml:3: the access pattern cannot be run: consistency is "sometimes", want strong or eventual`,
+		"id: p\n" + queryA + "equal: {as: rows}": `access/1.yaml:3:13: the access pattern cannot be understood: equal.as: "rows"; expected items, keys, count`,
+		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3:15: the access pattern cannot be understood: equal.sets: "ordered"; expected unordered`,
+		"id: p\n" + queryA + "equal: {numbers: by-text}":                                                        `equal.numbers: "by-text"; expected by-value`,
+		"id: p\n" + queryA + "consistency: eventual(soon)":                                                      `consistency: "eventual(soon)"; expected strong, eventual or eventual(500ms)`,
+		"id: p\n" + queryA + "consistency: sometimes":                                                           `access/1.yaml:3:14: the access pattern cannot be understood: consistency: "sometimes"; expected strong, eventual or eventual(500ms)`,
 		"id: p\n" + queryA + "expect: {items: silver}":                                                          `expect.items is "silver", want golden or a list of items`,
 		"id: p\nbigtable: {read: {prefix: 'hex:6'}}":                                                            `the key "hex:6" is not hex`,
 		writeA + "bigtable: {write: {key: 'hex:6', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":    `the key "hex:6" is not hex`,
@@ -242,7 +242,7 @@ func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), conn, f.source, Options{Mappings: []*layout.Mapping{f.Mapping}}); err != nil {
+	if _, err := Load(t.Context(), conn, f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -260,7 +260,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if after := tableText(t, conn, "letters"); after != before || len(tableIDs(t, conn)) != 2 { // with mapping.SchemaTable
+	if after := tableText(t, conn, "letters"); after != before || len(tableIDs(t, conn)) != 2 { // with layout.SchemaTable
 		t.Errorf("tables %v, rows\n%s\nwant them as they were:\n%s", tableIDs(t, conn), after, before)
 	}
 	if len(r.Patterns) != 1 || !slices.Equal(r.Patterns[0].Doors, []string{"bigtable"}) {
@@ -373,13 +373,13 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"timestamps: soon":      `timestamps is "soon", want exact, order-only or ignore`,
-		"extra_columns: [meta]": `extra_columns has "meta", want FAMILY:QUALIFIER or FAMILY:*`,
+		"timestamps: soon":      `fixture.yaml:1:26: the file cannot be understood: tolerances.timestamps: "soon"; expected exact, order-only, ignore`,
+		"extra_columns: [meta]": `fixture.yaml: the tolerances cannot be used: extra_columns has "meta", want FAMILY:QUALIFIER or FAMILY:*`,
 	} {
 		files := patternFixture()
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
 		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, Options{})
-		WantDamage(t, err, source.FixtureInvalid, "fixture.yaml: the tolerances cannot be used: "+want)
+		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
 

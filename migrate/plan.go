@@ -33,7 +33,7 @@ type TablePlan struct {
 	Cells  int64  `json:"cells"`
 	Joiner string `json:"joiner"`
 	// Bigtable are the tables that a load creates: that of the items, those of the
-	// indexes, and mapping.SchemaTable, which all mappings share.
+	// indexes, and _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
 	// Views are the indexes that are continuous materialized views.
 	Views []ViewPlan `json:"views"`

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -31,7 +31,7 @@ rules:
 - {name: inbox, when: {sk: "in-{id}"}, row: ["{user}", "in", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
 - {name: outbox, when: {sk: "out-{id}"}, row: ["{user}", "out", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
-	m, err := layout.Load("mapping.yaml", []byte(text))
+	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*layout.Mapping{m}})
+	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*mapping.Mapping{m}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ table Mail: 2 items, 2 rows, 3 cells
 // Items that a server would delete at once are told of before.
 func TestMakePlan_Expired(t *testing.T) {
 	t.Parallel()
-	m, err := layout.Load("mapping.yaml", []byte(`apiVersion: migration/v1
+	m, err := mapping.Load("mapping.yaml", []byte(`apiVersion: migration/v1
 source: {table: Mail, key: {hash: {name: user, type: S}}, schema: {at: N}, ttl: {attribute: at}}
 target: {table: mail, families: {a: {gc: {versions: 1}}}}
 rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
@@ -113,7 +113,7 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*layout.Mapping{m}, Now: func() time.Time { return now }})
+	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*mapping.Mapping{m}, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

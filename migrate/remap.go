@@ -18,7 +18,7 @@ import (
 )
 
 // remaps compares the mapping with the one by which its table was loaded before,
-// if a load noted one in mapping.SchemaTable. Where that one left cells of items of
+// if a load noted one in layout.SchemaTable. Where that one left cells of items of
 // the source in columns, or at times, at which this one has none, a load would mix
 // the two layouts, and no later one would take the old cells away: an [source.Error],
 // unless Options.Remap lets it. What else differs is a warning; "" for none.

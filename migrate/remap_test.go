@@ -8,7 +8,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -43,11 +43,11 @@ func TestLoad_OtherMapping(t *testing.T) {
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
 			load := func(text string, remap bool) (*Report, error) {
 				t.Helper()
-				m, err := layout.Load("mapping.yaml", []byte(text))
+				m, err := mapping.Load("mapping.yaml", []byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*layout.Mapping{m}, Remap: remap})
+				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
 			}
 			if r, err := load(remappedMapping, false); err != nil || len(r.Warnings) > 0 {
 				t.Fatalf("the first load: %v, %+v", err, r)
@@ -83,11 +83,11 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 	conn := newBigtableServer(t)
 	load := func(text string) *Report {
 		t.Helper()
-		m, err := layout.Load("mapping.yaml", []byte(text))
+		m, err := mapping.Load("mapping.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), Options{Mappings: []*layout.Mapping{m}})
+		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), Options{Mappings: []*mapping.Mapping{m}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,11 +110,11 @@ func TestLoad_OtherIndex(t *testing.T) {
 	load := func(hash string, remap bool) (*Report, error) {
 		t.Helper()
 		index := fmt.Sprintf("gsis: [{name: G, hash: {name: %s, type: N}, projection: ALL, as: table}], schema:", hash)
-		m, err := layout.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))
+		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*layout.Mapping{m}, Remap: remap})
+		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
 	}
 	if _, err := load("n", false); err != nil {
 		t.Fatal(err)
@@ -132,12 +132,12 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	load := func(text string) error {
 		t.Helper()
-		m, err := layout.Load("mapping.yaml", []byte(text))
+		m, err := mapping.Load("mapping.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), Options{Mappings: []*layout.Mapping{m}, batch: 1})
+		_, err = Load(t.Context(), conn, open(t, items), Options{Mappings: []*mapping.Mapping{m}, batch: 1})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

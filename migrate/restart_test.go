@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -85,7 +86,7 @@ func TestVerifySource_Restart(t *testing.T) {
 			t.Parallel()
 			src, m := comments(t, "versions: 2", `{what: retention, why: "x"}`)
 			conn, o := newRestarted(t)
-			o.Mappings = []*layout.Mapping{m}
+			o.Mappings = []*mapping.Mapping{m}
 			restart := o.Restart
 			o.Restart = func(ctx context.Context) (grpc.ClientConnInterface, error) {
 				conn, err := restart(ctx)

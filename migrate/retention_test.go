@@ -14,7 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -49,9 +49,9 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Option
 // video, one of another, each a day older than the one before.
 var commentsEpoch = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
-func comments(t *testing.T, gc, accept string) (*source.Source, *layout.Mapping) {
+func comments(t *testing.T, gc, accept string) (*source.Source, *mapping.Mapping) {
 	t.Helper()
-	m, err := layout.Load("m.yaml", fmt.Appendf(nil, `
+	m, err := mapping.Load("m.yaml", fmt.Appendf(nil, `
 apiVersion: migration/v1
 source: {table: Comments, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Text: S}}
 target: {table: comments, joiner: "plain('#')", families: {c: {gc: {%s}}}}
@@ -101,7 +101,7 @@ func TestVerifySource_Retention(t *testing.T) {
 			t.Parallel()
 			src, m := comments(t, c.gc, c.accept)
 			conn, o := newCollected(t, commentsEpoch.Add(12*time.Hour))
-			o.Mappings = []*layout.Mapping{m}
+			o.Mappings = []*mapping.Mapping{m}
 			r, err := VerifySource(t.Context(), conn, src, o)
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +142,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "versions: 2", `{what: retention, why: "x"}`)
 	conn, o := newCollected(t, commentsEpoch)
-	o.Mappings = []*layout.Mapping{m}
+	o.Mappings = []*mapping.Mapping{m}
 	collect := o.RunGC
 	o.RunGC = func(ctx context.Context) error {
 		change(t, conn, "comments", "v2", deleteRow())
@@ -160,7 +160,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 func TestVerifySource_RetentionWithoutClock(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "maxAge: 1h", "")
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -38,7 +39,7 @@ type ReverseOptions struct {
 	Options
 	// ExportTime is the moment that the export is said to be of. Cells without a
 	// time of their own are loaded back at it. Default: that at which the load
-	// wrote them, as mapping.SchemaTable tells; without such a note it is an error.
+	// wrote them, as _migration_schema tells; without such a note it is an error.
 	ExportTime time.Time
 	fileBytes  int // maxReverseFileBytes but in tests
 }
@@ -50,7 +51,7 @@ type Reversed struct {
 	Rows  int64
 	Files int
 	// Warnings are what a reader should know: that the table was loaded by another
-	// mapping, as mapping.SchemaTable tells.
+	// mapping, as _migration_schema tells.
 	Warnings []string
 }
 
@@ -64,7 +65,8 @@ func (r *Reversed) String() string {
 // itself writes it, that can be imported from S3 and opened as a [Source]. The
 // rows become items by the mapping, of which [StoredMappings] has those of earlier
 // loads; one that cannot is an error. The folder appears when it is whole.
-func Reverse(ctx context.Context, conn grpc.ClientConnInterface, m *layout.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
+func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
+	m := (*layout.Mapping)(by)
 	o.Options = o.normalized()
 	if o.fileBytes == 0 {
 		o.fileBytes = maxReverseFileBytes

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -41,7 +42,7 @@ func TestReverse_ClosedLoop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testReverse(t, src, Options{Mappings: []*layout.Mapping{in.Mapping}})
+		testReverse(t, src, Options{Mappings: []*mapping.Mapping{in.Mapping}})
 	})
 }
 
@@ -59,7 +60,7 @@ func testReverse(t *testing.T, src *source.Source, o Options) {
 	j := p.jobs[0]
 	at := time.UnixMicro(j.micros).UTC()
 	dir := t.TempDir()
-	back, err := Reverse(t.Context(), first, j.mapping, dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})
+	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.mapping), dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func testReverse(t *testing.T, src *source.Source, o Options) {
 	if diff := cmp.Diff(tableText(t, first, j.report.Target), tableText(t, second, j.report.Target)); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
-	_, err = Reverse(t.Context(), first, j.mapping, dir, ReverseOptions{Options: o, ExportTime: at})
+	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.mapping), dir, ReverseOptions{Options: o, ExportTime: at})
 	WantDamage(t, err, source.FixtureInvalid, "is there already")
 
 	// The rows alone tell the mapping and the time: the export is the same file by
@@ -131,7 +132,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 func TestStoredMappings(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	stored := func() ([]*layout.Mapping, error) { return StoredMappings(t.Context(), conn, Options{}) }
+	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, Options{}) }
 	if all, err := stored(); err != nil || len(all) > 0 {
 		t.Fatalf("%d mappings, error %v; want none where there is no table", len(all), err)
 	}
@@ -149,7 +150,7 @@ func TestStoredMappings(t *testing.T) {
 	}
 	var got []string
 	for _, m := range all {
-		got = append(got, m.SourceTable()+" in "+m.TargetTable()+", "+m.Joiner())
+		got = append(got, m.SourceTable()+" in "+m.TargetTable()+", "+(*layout.Mapping)(m).Joiner())
 	}
 	if want := []string{"T in t, oc", "T2 in t2, oc"}; !slices.Equal(got, want) {
 		t.Errorf("mappings %q, want %q", got, want)

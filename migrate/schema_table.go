@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -19,16 +20,16 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// schemaFamilies are the families of mapping.SchemaTable.
+// schemaFamilies are the families of layout.SchemaTable.
 var schemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
 // StoredMappings are the mappings by which the tables of an instance were loaded,
-// as the rows of mapping.SchemaTable tell, sorted by Bigtable table; none where no
+// as the rows of _migration_schema tell, sorted by Bigtable table; none where no
 // load noted one. Options say which instance. An error is an [source.Error] where
 // what is noted cannot be read; others are Bigtable's.
-func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]*layout.Mapping, error) {
+func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Options) ([]*mapping.Mapping, error) {
 	o = o.normalized()
-	var all []*layout.Mapping
+	var all []*mapping.Mapping
 	for row, err := range newBigtable(conn, o).read(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
@@ -49,12 +50,12 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Option
 		if m == nil || m.TargetTable() != table {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)
 		}
-		all = append(all, m)
+		all = append(all, (*mapping.Mapping)(m))
 	}
 	return all, nil
 }
 
-// schemaRows are the rows of mapping.SchemaTable that are to be there for the
+// schemaRows are the rows of layout.SchemaTable that are to be there for the
 // job's table. A default layout has none.
 func (j *job) schemaRows() ([]layout.Row, error) {
 	if j.mapping.Spec() == nil {
@@ -63,7 +64,7 @@ func (j *job) schemaRows() ([]layout.Row, error) {
 	return j.mapping.SchemaRows(j.micros)
 }
 
-// schemaOf reads the rows of mapping.SchemaTable of one table; none where there
+// schemaOf reads the rows of layout.SchemaTable of one table; none where there
 // is no such table.
 func (b *bigtable) schemaOf(ctx context.Context, table string) ([]layout.Row, error) {
 	prefix := layout.SchemaRowPrefix(table)
@@ -80,7 +81,7 @@ func (b *bigtable) schemaOf(ctx context.Context, table string) ([]layout.Row, er
 	return rows, nil
 }
 
-// writeSchema makes the rows of mapping.SchemaTable that are of the job's table
+// writeSchema makes the rows of layout.SchemaTable that are of the job's table
 // those of its mapping, each row at once. Rows that are so already are not
 // written; changed is how many were.
 func (j *job) writeSchema(ctx context.Context, b *bigtable) (changed int, err error) {
@@ -126,7 +127,7 @@ func (j *job) writeSchema(ctx context.Context, b *bigtable) (changed int, err er
 	return len(entries), nil
 }
 
-// compareSchema compares the rows of mapping.SchemaTable that are of the job's
+// compareSchema compares the rows of layout.SchemaTable that are of the job's
 // table with those of its mapping. Who loads the items by other means need not
 // write them: without required nothing is compared where there are none.
 func (r *Report) compareSchema(ctx context.Context, b *bigtable, j *job, required bool) error {
@@ -171,7 +172,7 @@ func (r *Report) compareSchema(ctx context.Context, b *bigtable, j *job, require
 }
 
 // loadedBy says in what a mapping differs from the one by which its table was
-// loaded, as the rows of mapping.SchemaTable tell; nil where they do not.
+// loaded, as the rows of layout.SchemaTable tell; nil where they do not.
 func loadedBy(rows []layout.Row, m *layout.Mapping) []string {
 	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
 	if err != nil {

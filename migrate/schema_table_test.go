@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -23,7 +24,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 // noted is a source of one item, and the options to load it by a mapping.
 func noted(t *testing.T, text string) (*source.Source, Options) {
 	t.Helper()
-	m, err := layout.Load("mapping.yaml", []byte(text))
+	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func noted(t *testing.T, text string) (*source.Source, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, Options{Mappings: []*layout.Mapping{m}}
+	return src, Options{Mappings: []*mapping.Mapping{m}}
 }
 
 // A load notes how its table is to be read, once, and what a mapping has no
@@ -129,7 +130,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
 		b := newBigtable(conn, Options{})
-		if _, err := b.ensureTable(t.Context(), "t", o.Mappings[0].Families()); err != nil {
+		if _, err := b.ensureTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
 			t.Fatal(err)
 		}
 		change(t, conn, "t", "1", setCell("a", "n", 1715685260608000, "2"))

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -197,7 +198,7 @@ func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.
 		o.Now = func() time.Time { return f.At }
 	}
 	if f.Mapping != nil {
-		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], f.Mapping)
+		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 	}
 	o.fixture = f.Name
 	r, jobs, err := prepare(ctx, f.source, *o)

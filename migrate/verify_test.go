@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -166,12 +167,12 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := in.Mapping.WithJoiner("plain('#')")
+	plain, err := (*layout.Mapping)(in.Mapping).WithJoiner("plain('#')")
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = VerifySource(t.Context(), conn, src, Options{Mappings: []*layout.Mapping{plain}})
+	_, err = VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
 	var broken *layout.Error
 	if !errors.As(err, &broken) || broken.Code != layout.CodeDelim || !strings.Contains(err.Error(), "m#17") {
 		t.Errorf("plain joiner: error %v, want %s with the key", err, layout.CodeDelim)
@@ -185,7 +186,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	plan, err := in.Mapping.PlanQuery(layout.KeyCondition{Hash: attr.String("m#17")})
+	plan, err := (*layout.Mapping)(in.Mapping).PlanQuery(layout.KeyCondition{Hash: attr.String("m#17")})
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
@@ -236,7 +237,7 @@ func subject(t *testing.T, name string) (*source.Source, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.source, Options{Mappings: []*layout.Mapping{f.Mapping}}
+	return f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
 }
 
 func setCell(family, qualifier string, us int64, value string) *btpb.Mutation {
@@ -487,7 +488,7 @@ rules:
 - {name: one, when: {SK: "x"}, row: ["{PK:s}"], put: [{attr: A, cell: "a:A"}]}
 - {name: two, when: {SK: "y"}, row: ["{PK:s}"], put: [{attr: A, cell: "a:A"}], tag: true}
 `
-		m, err := layout.Load("m.yaml", []byte(text))
+		m, err := mapping.Load("m.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -495,10 +496,10 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}})
+		_, err = Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
 		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
 		var dead strings.Builder
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*layout.Mapping{m}, DeadLetter: &dead})
+		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}

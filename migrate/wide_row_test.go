@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
@@ -106,7 +106,7 @@ func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	f := friendsFixture(t)
-	o := Options{Mappings: []*layout.Mapping{f.Mapping}, part: 1, batch: 1}
+	o := Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, part: 1, batch: 1}
 	for _, written := range []int64{6, 0} {
 		r, err := Load(t.Context(), piecemeal{conn}, f.source, o)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestLoad_WideRows(t *testing.T) {
 	}
 	for _, part := range []int{0, 1} {
 		o.part = part
-		done, err := Reverse(t.Context(), piecemeal{conn}, f.Mapping, t.TempDir(), ReverseOptions{Options: o})
+		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Options: o})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -80,8 +80,8 @@ type csvFlags struct {
 }
 
 // open reads the mappings and recognizes the source.
-func (f *inputFlags) open(m mappingFlags) (*source.Source, []*layout.Mapping, error) {
-	var mappings []*layout.Mapping
+func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, error) {
+	var mappings []*mapping.Mapping
 	var err error
 	if !m.auto() {
 		if mappings, err = loadMappings(m.Mapping); errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func (f *inputFlags) open(m mappingFlags) (*source.Source, []*layout.Mapping, er
 			return nil, nil, asInputError(inFixture(f.Source, err))
 		}
 		if own != nil && m.auto() {
-			mappings = []*layout.Mapping{own}
+			mappings = []*mapping.Mapping{own}
 		}
 		return src, mappings, nil
 	}
@@ -151,9 +151,9 @@ func asInputError(err error) error {
 		return nil
 	}
 	_, input := errors.AsType[*source.Error](err)
-	_, spec := errors.AsType[*layout.SpecError](err)
-	_, layout := errors.AsType[*layout.Error](err)
-	if input || spec || layout {
+	_, spec := errors.AsType[*mapping.SpecError](err)
+	_, item := errors.AsType[*mapping.Error](err)
+	if input || spec || item {
 		return &exitError{exitBadInput, err}
 	}
 	return err
@@ -166,13 +166,18 @@ const (
 	relaxedGCPercent = 300
 )
 
-// options are the options of all commands that work on a source: the clocks
-// of this machine, and its memory.
-func options(mappings []*layout.Mapping) migrate.Options {
+// relaxGC lets the process take memory up to memoryGoal before it collects garbage
+// often. It is the first step of each command that works on a source.
+func relaxGC() {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
 		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often
 	}
+}
+
+// options are the options of all commands that work on a source: the clocks of this
+// machine.
+func options(mappings []*mapping.Mapping) migrate.Options {
 	start := time.Now()
 	return migrate.Options{
 		Mappings: mappings, Now: time.Now, Sleep: sleep,

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
@@ -54,7 +54,8 @@ func (*diffCommand) Help() string {
 
 // Run compares the two sides.
 func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
-	var m *layout.Mapping
+	relaxGC()
+	var m *mapping.Mapping
 	if c.Mapping != "" {
 		mappings, err := loadMappings([]string{c.Mapping})
 		if err != nil {
@@ -83,7 +84,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // side opens one side.
-func (c *diffCommand) side(ctx context.Context, text string, m *layout.Mapping) (migrate.Side, func() error, error) {
+func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (migrate.Side, func() error, error) {
 	side := migrate.Side{Name: text, Mapping: m}
 	where, table, found := bigtableSide(text)
 	switch {

@@ -33,6 +33,7 @@ func (*inferCommand) Help() string {
 
 // Run infers and writes the mappings.
 func (c *inferCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	src, _, err := c.open(mappingFlags{})
 	if err != nil {
 		return err
@@ -103,6 +104,7 @@ func (*planCommand) Help() string {
 
 // Run prints the plan.
 func (c *planCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ func (*lintCommand) Help() string {
 
 // Run lints a fixture or an input.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	o := options(nil)
 	var err error
 	if o.Lint, err = c.lint(); err != nil {

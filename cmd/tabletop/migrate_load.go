@@ -91,6 +91,7 @@ func (c *loadCommand) waiting(w migrate.Wait, now time.Time) string {
 
 // Run loads the source.
 func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
+	relaxGC()
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err

@@ -109,6 +109,7 @@ func (*verifyCommand) Help() string {
 
 // Run verifies the source.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	verify, err := c.prepare()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/support.md and the summary of it in README.md")
@@ -59,7 +59,7 @@ func TestReadmeMappings(t *testing.T) {
 	}
 	for i, block := range blocks {
 		text, _, _ := strings.Cut(block, "```")
-		if _, err := layout.Load(fmt.Sprintf("README.md, mapping %d", i+1), []byte(text)); err != nil {
+		if _, err := mapping.Load(fmt.Sprintf("README.md, mapping %d", i+1), []byte(text)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -107,7 +107,7 @@ func FuzzOpen(f *testing.F) {
 			_, err := drain(fstest.MapFS{name: {Data: data}}, name, Options{})
 			var input *Error
 			if err != nil && !errors.As(err, &input) {
-				t.Errorf("%s: error %v of type %T, want an InputError", name, err, err)
+				t.Errorf("%s: error %v of type %T, want an Error", name, err, err)
 			}
 		}
 	})

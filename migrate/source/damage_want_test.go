@@ -10,7 +10,7 @@ func WantDamage(t *testing.T, err error, damage Damage, text string) {
 	t.Helper()
 	var input *Error
 	if !errors.As(err, &input) {
-		t.Fatalf("error %v, want an InputError", err)
+		t.Fatalf("error %v, want an Error", err)
 	}
 	if input.Damage != damage || !strings.Contains(err.Error(), text) {
 		t.Errorf("damage %s, message %q; want %s, %q", input.Damage, err, damage, text)

@@ -162,7 +162,7 @@ func JsonCause(err error) error {
 	return err
 }
 
-// itemError turns an error of the value model into an InputError.
+// itemError turns an error of the value model into an Error.
 func itemError(err error, at Position) error {
 	var bad *attr.Error
 	if !errors.As(err, &bad) {

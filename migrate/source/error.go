@@ -73,7 +73,7 @@ func Damaged(d Damage, p Position, err error, format string, args ...any) *Error
 	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Refused turns a mapping's error about an item into an InputError.
+// Refused turns a mapping's error about an item into an Error.
 func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
 	var broken *layout.Error

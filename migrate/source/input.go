@@ -40,7 +40,7 @@ type input struct {
 	zstd    *zstd.Decoder // of a zstd file
 }
 
-// open opens a file. Its errors are InputErrors.
+// open opens a file. Its errors are Errors.
 func (t tree) open(name string) (*input, error) {
 	f, err := t.Open(name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (in *input) checksum() (string, error) {
 // errTooLong: one item's text is longer than maxItemBytes.
 var errTooLong = errors.New("item text too long")
 
-// failed turns an error of reading at a line into an InputError. What the
+// failed turns an error of reading at a line into an Error. What the
 // file system answers is no fault of the input, and stays what it is.
 func (in *input) failed(err error, line int) error {
 	var known *Error

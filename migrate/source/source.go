@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -47,7 +48,7 @@ type Entry struct {
 // Index is a secondary index that a table description declares.
 type Index struct {
 	Name       string
-	Key        layout.KeySchema
+	Key        mapping.KeySchema
 	Local      bool
 	Projection string   // ALL, KEYS_ONLY or INCLUDE
 	Include    []string // attributes of an INCLUDE projection
@@ -59,7 +60,7 @@ type Table struct {
 	Name string
 	// Key is the declared key schema. Its Hash.Name is "" where the input
 	// declares none; a Type is attr.Absent where only the name is known.
-	Key     layout.KeySchema
+	Key     mapping.KeySchema
 	Indexes []Index
 	// ExportTime is the moment that the data stands for; zero if unknown.
 	ExportTime time.Time

@@ -3,13 +3,14 @@ package source
 import (
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // TableSchema is what a table description says that a mapping needs.
 type TableSchema struct {
 	Name    string
-	Key     layout.KeySchema
+	Key     mapping.KeySchema
 	Indexes []Index
 }
 
@@ -35,7 +36,7 @@ type schemaTable struct {
 }
 
 // ParseTableSchema reads the JSON of a DescribeTable or CreateTable answer or
-// of a CreateTable request. Errors are InputErrors that name file.
+// of a CreateTable request. Errors are Errors that name file.
 func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	at := Position{File: file}
 	var doc struct {
