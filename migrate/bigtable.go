@@ -18,10 +18,12 @@ import (
 )
 
 // How often a call is sent again after an error that may pass, and how long the
-// first wait is; each further one is twice as long.
+// first wait is; each further one is twice as long. A read is the first that meets a
+// server that is not there: it gives up after 3 s, a write after 25 s.
 const (
-	maxRetries     = 8
-	firstRetryWait = 100 * time.Millisecond
+	maxReadRetries  = 5
+	maxWriteRetries = 8
+	firstRetryWait  = 100 * time.Millisecond
 )
 
 // defaultDeadline is how long a Bigtable may go without an answer.
@@ -36,7 +38,7 @@ type bigtable struct {
 }
 
 func newBigtable(conn grpc.ClientConnInterface, o Options) *bigtable {
-	retry := btclient.Retry{Reads: maxRetries, Writes: maxRetries, First: firstRetryWait, Sleep: o.Sleep}
+	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep}
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = func(w btclient.Wait) { o.Waiting(Wait(w)) }
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -142,6 +143,11 @@ func inFixture(dir string, err error) error {
 		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
 		return &named
 	}
+	if fixture, ok := errors.AsType[*fixtures.Error](err); ok {
+		named := *fixture
+		named.File = filepath.ToSlash(filepath.Join(dir, fixture.File))
+		return &named
+	}
 	return err
 }
 
@@ -151,9 +157,10 @@ func asInputError(err error) error {
 		return nil
 	}
 	_, input := errors.AsType[*source.Error](err)
+	_, fixture := errors.AsType[*fixtures.Error](err)
 	_, spec := errors.AsType[*mapping.SpecError](err)
 	_, item := errors.AsType[*mapping.Error](err)
-	if input || spec || item {
+	if input || fixture || spec || item {
 		return &exitError{exitBadInput, err}
 	}
 	return err
