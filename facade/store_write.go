@@ -141,7 +141,8 @@ func (p slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]
 // slots returns the rows that the item of the given key can be in: one, but
 // for mappings whose rules send one key to different rows.
 func (l *tableLayout) slots(key attr.Item) ([]slot, error) {
-	locations, err := l.base.Locate(key)
+	at, err := l.base.Locate(key)
+	locations := []layout.Location{at}
 	if err != nil {
 		return nil, outsideMapping(err)
 	}
