@@ -426,12 +426,12 @@ func TestStore_EntriesLeft(t *testing.T) {
 			def := newTable(t, s, indexedTable("left"))
 			item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
 			key := keyAttrs(def, item)
-			slots, err := s.cat.tables[def.Name].layout.slots(key)
+			p, err := s.cat.tables[def.Name].layout.slot(key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			natively := func() error {
-				return s.mutateRow(t.Context(), def.BigtableTable, slots[0].row, []*btpb.Mutation{deleteRow()})
+				return s.mutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{deleteRow()})
 			}
 			facade := func() error { return remove(t.Context(), s, def, key) }
 			for i, leave := range []func() error{natively, facade, natively, natively, facade} {
@@ -469,11 +469,11 @@ func TestStore_StaleDrain(t *testing.T) {
 			if err := put(t.Context(), s, def, first); err != nil {
 				t.Fatal(err)
 			}
-			slots, err := l.slots(key)
+			p, err := l.slot(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := s.readState(t.Context(), l, slots, key)
+			st, err := s.readState(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -490,7 +490,7 @@ func TestStore_StaleDrain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.drain(t.Context(), l, key, st); err != nil {
+				if err := s.drain(t.Context(), st); err != nil {
 					t.Fatal(err)
 				}
 				if err := checkIndexes(t.Context(), s, def, m); err != nil {

@@ -208,11 +208,11 @@ func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 
 // entered reports whether an item that is entering its indexes is known to be
 // there.
-func (s *store) entered(l *tableLayout, st *itemState) bool {
+func (s *store) entered(st *itemState) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := w.marks[markID(l.name, st.slot.row)]
+	m := w.marks[markID(st.slot.l.name, st.slot.row)]
 	return m != nil && bytes.Equal(m.entered, st.live())
 }
 
@@ -426,24 +426,22 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 		if err != nil {
 			return left, fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 		}
-		slots, err := l.slots(item)
+		p, err := l.slot(item)
 		if err != nil {
 			return left, err
 		}
-		for _, p := range slots {
-			if !bytes.Equal(p.row, key) {
-				continue
-			}
-			st, err := s.readState(ctx, l, []slot{p}, item)
-			if err != nil {
-				return left, err
-			}
-			if st.outbox == nil {
-				continue
-			}
-			if err := s.drain(ctx, l, item, st); err != nil {
-				return left, err
-			}
+		if !bytes.Equal(p.row, key) {
+			continue
+		}
+		st, err := s.readState(ctx, p)
+		if err != nil {
+			return left, err
+		}
+		if st.outbox == nil {
+			continue
+		}
+		if err := s.drain(ctx, st); err != nil {
+			return left, err
 		}
 	}
 	if entering {
@@ -464,11 +462,11 @@ func (s *store) recoverEntering(ctx context.Context, l *tableLayout, key []byte)
 		return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 	}
 	for _, item := range items {
-		st := bookkeeping(l.idOf(item).slot(key), row)
+		st := l.slotIn(key, keyOf(l.key, item)).bookkeeping(row)
 		if st.item = item; !st.entering() {
 			continue
 		}
-		if err := s.drain(ctx, l, keyOf(l.key, item), st); err != nil {
+		if err := s.drain(ctx, st); err != nil {
 			return err
 		}
 	}

@@ -260,12 +260,8 @@ var (
 	genValue = rapid.OneOf(genScalar, genScalar,
 		rapid.Map(rapid.SliceOfN(genScalar, 0, 3), func(e []attr.Value) attr.Value { return attr.ListOf(e...) }),
 		rapid.Map(rapid.MapOfN(rapid.StringN(0, 3, -1), genScalar, 0, 3), attr.MapOf),
-		rapid.Custom(func(t *rapid.T) attr.Value {
-			v, err := attr.StringSet(rapid.SliceOfNDistinct(rapid.StringN(0, 3, -1), 1, 3, rapid.ID[string]).Draw(t, "set")...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
+		rapid.Map(rapid.SliceOfNDistinct(rapid.StringN(0, 3, -1), 1, 3, rapid.ID[string]), func(members []string) attr.Value {
+			return attr.SetOf(attr.SS, members...)
 		}),
 	)
 )
