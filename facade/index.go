@@ -131,7 +131,7 @@ func (s *store) placeIndex(def *tableDef, ix *indexDef) {
 			return
 		}
 	}
-	ix.BigtableTable = bigtableName(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
+	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
 }
 
 // tableOfMapping returns the table that a mapping describes.
@@ -398,10 +398,7 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 // cutKey takes the key off that appendKey put there.
 func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
-	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
-		if k.Name == "" {
-			continue
-		}
+	for _, k := range schema.Attrs() {
 		if len(value) == 0 || attr.Type(value[0]) != k.Type {
 			return nil, nil, false
 		}
@@ -644,11 +641,7 @@ func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout
 	if err != nil {
 		return err
 	}
-	key := attr.Item{l.key.Hash.Name: item[l.key.Hash.Name]}
-	if l.key.Range.Name != "" {
-		key[l.key.Range.Name] = item[l.key.Range.Name]
-	}
-	_, _, err = s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+	_, _, err = s.writeItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
 	return err
 }
 
@@ -676,7 +669,7 @@ func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) e
 			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
 		}
 		for _, entry := range entries {
-			item, err := s.getItem(ctx, c.def, keyOf(c.def.Key, entry))
+			item, err := s.getItem(ctx, c.def, c.def.Key.KeyOf(entry))
 			if err != nil {
 				return err
 			}

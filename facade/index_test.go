@@ -579,7 +579,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if _, err := s.deleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
 		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.pending.dirty, len(s.pending.marks), err)
 	}
-	for _, row := range dump(t, s, s.o.catalog) {
+	for _, row := range dump(t, s, s.o.Catalog) {
 		if strings.HasPrefix(row, `"`+pendingRowPrefix) {
 			t.Errorf("the catalog has %s", row)
 		}

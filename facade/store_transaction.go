@@ -229,7 +229,7 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
-	_, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		setCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
@@ -238,7 +238,7 @@ func (s *store) record(ctx context.Context, r *transactionRecord) error {
 
 // readTransaction reads a record; its state is 0 if there is none.
 func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.readRow(ctx, s.o.catalog, transactionRow(id), newestOnly())
+	row, err := s.readRow(ctx, s.o.Catalog, transactionRow(id), newestOnly())
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -249,7 +249,7 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 // says. It reports false when someone else has decided. Errors: errRecordGone.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
-	ok, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+	ok, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
@@ -285,7 +285,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := appendKey(append(make([]byte, 0, itemJSONBytes(in.item)), in.kind), l.key, key)
+	value := appendKey(append(make([]byte, 0, in.item.JSONSize()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}
@@ -885,7 +885,7 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 
 // removeRecord removes the record of a transaction of which no intent is left.
 func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
-	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
+	return s.mutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
 }
 
 // settleItems settles all items and the token of a transaction.
@@ -925,13 +925,13 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: s.o.Catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
 		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
 		if err != nil {
-			return fmt.Errorf("row %q of table %s names no transaction", row.Key, s.o.catalog)
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, s.o.Catalog)
 		}
 		r, err := parseTransaction(string(id), row)
 		if err != nil {
@@ -1012,13 +1012,13 @@ func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
 // of one that is long over, or nil.
 func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
-		row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
 		if err != nil || len(row.Cells) == 0 {
 			return nil, false, err
 		}
 		known := row.Cells[0].Value
 		if len(known) != requestBytes {
-			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, s.o.catalog)
+			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, s.o.Catalog)
 		}
 		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
 		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
@@ -1063,7 +1063,7 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 // forgetRequest removes what is remembered of a request, if it is still known.
 func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
 	return err
 }
 
@@ -1076,9 +1076,9 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 	var err error
 	if known != nil {
 		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), guard, claim, nil)
+		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), guard, claim, nil)
 	} else {
-		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
 		claimed = !claimed && err == nil
 	}
 	r.claim = value
@@ -1086,7 +1086,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 		return claimed, err
 	}
 	// The claim that is there may be this one, delivered twice.
-	row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
 	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
 }
 
@@ -1095,7 +1095,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {
-		row, err := s.readRow(ctx, s.o.catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.readRow(ctx, s.o.Catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
 		if err != nil || len(row.Cells) == 0 {
 			return err
 		}
@@ -1108,7 +1108,7 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 		return s.forgetRequest(ctx, r.token, known)
 	}
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(r.token), guard, []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
 		deleteRow(),
 		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)

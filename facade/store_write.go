@@ -116,10 +116,7 @@ func (l *tableLayout) idOf(key attr.Item) itemID {
 
 // appendKey appends the key attributes of item, injectively.
 func appendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
-	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
-		if k.Name == "" {
-			continue
-		}
+	for _, k := range schema.Attrs() {
 		v := item[k.Name]
 		dst = append(dst, byte(v.Type))
 		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))

@@ -98,3 +98,9 @@ func (v Value) Depth() int {
 	}
 	return deepest + 1
 }
+
+// JSONSize is about how long the item's JSON is, in bytes.
+func (i Item) JSONSize() int {
+	const overhead = 16 // of an attribute, besides its name and value
+	return i.Size() + overhead*(1+len(i))
+}
