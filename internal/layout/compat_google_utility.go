@@ -262,7 +262,7 @@ func (l *googleUtility) planQuery(c KeyCondition) (Plan, error) {
 	if bad != nil {
 		return Plan{}, bad
 	}
-	return Plan{Spans: []Span{{row, append(bytes.Clone(row), 0)}}}, nil
+	return Plan{Spans: []Span{{Start: row, End: append(bytes.Clone(row), 0)}}}, nil
 }
 
 func (l *googleUtility) planScan() Plan { return Plan{Spans: []Span{{}}} }

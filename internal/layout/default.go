@@ -188,7 +188,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		buf = append(buf, name...)
 		value := len(buf)
 		buf = appendTagged(buf, item[name])
-		p.Cells = append(p.Cells, Cell{FamilyItem, buf[start:value:value], defaultTimeMicros, buf[value:len(buf):len(buf)]})
+		p.Cells = append(p.Cells, Cell{Family: FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
 	}
 	switch {
 	case blob:
@@ -196,9 +196,9 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendWhole(nil, rest)}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: appendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
-		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
 	return p, nil
 }
@@ -304,7 +304,7 @@ func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
 	}
 	prefix := keyBytes(c.Hash)
 	if l.key.Range.Name == "" {
-		return Plan{Spans: []Span{Span{prefix, append(bytes.Clone(prefix), 0)}.clamp()}}, nil
+		return Plan{Spans: []Span{clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
 	}
 	prefix, _ = appendPartition(nil, prefix, maxShortPartitionBytes)
 	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
@@ -324,7 +324,7 @@ func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
 	if v.hi != nil {
 		s.End = append(bytes.Clone(prefix), form(v.hi)...)
 	}
-	return Plan{Spans: []Span{s.clamp()}}
+	return Plan{Spans: []Span{clamp(s)}}
 }
 
 func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }

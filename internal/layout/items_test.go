@@ -29,7 +29,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: spelled, cell: "spelled:{member
 	for i := range placed.Cells {
 		placed.Cells[i].Value = nil
 	}
-	if back, err := m.Item(Row{placed.Row, placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+	if back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 		t.Errorf("%v comes back as %v, %v", item, back, err)
 	}
 }

@@ -778,7 +778,7 @@ func (p *placer) finish() *Error {
 	if p.r.tag {
 		for _, c := range slices.Clone(p.cells) {
 			if c.Family != FamilyTypes {
-				p.cells = append(p.cells, Cell{FamilyTypes, []byte("r/" + c.Family + ":" + string(c.Qualifier)), p.time, []byte(p.r.name)})
+				p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.time, Value: []byte(p.r.name)})
 			}
 		}
 	}
@@ -790,7 +790,7 @@ func (p *placer) finish() *Error {
 		case len(qual) > MaxQualifierBytes:
 			return p.l.fault(CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
 		}
-		p.cells = append(p.cells, Cell{FamilyTypes, qual, p.time, appendExtras(nil, p.extras)})
+		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: qual, Timestamp: p.time, Value: appendExtras(nil, p.extras)})
 	}
 	if err := p.absences(); err != nil {
 		return err
@@ -823,7 +823,7 @@ func (p *placer) absences() *Error {
 			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := integer(p.vars[p.r.version])
-		p.cells = append(p.cells, Cell{FamilyTypes, []byte(qual), millis * 1000, []byte{absent}})
+		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
 	}
 	return nil
 }

@@ -632,11 +632,11 @@ func TestIndexRoundTrip(t *testing.T) {
 				continue
 			}
 			seen[id] = true
-			rows, items = append(rows, Row{p.Row, p.Cells}), append(items, item)
+			rows, items = append(rows, Row{Key: p.Row, Cells: p.Cells}), append(items, item)
 			if len(p.Row) > MaxRowKeyBytes {
 				t.Fatalf("a row key of %d bytes", len(p.Row))
 			}
-			back, err := x.Items(Row{p.Row, p.Cells})
+			back, err := x.Items(Row{Key: p.Row, Cells: p.Cells})
 			if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
 				t.Fatalf("%v comes back as %v, %v", item, back, err)
 			}
