@@ -87,7 +87,7 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // indexes and their items.
 func (o *onDisk) text(t *testing.T) string {
 	t.Helper()
-	o.store.background.Wait()
+	o.store.wait()
 	var b strings.Builder
 	defs, items := o.tables(t)
 	for i, def := range defs {

@@ -101,8 +101,8 @@ func TestIndexKey_MultiSize(t *testing.T) {
 		},
 	}
 	item := attr.Item{
-		"p": zeros(maxHashKeyBytes), "s": zeros(maxRangeKeyBytes),
-		"h1": zeros(maxHashKeyBytes - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(maxRangeKeyBytes - 1),
+		"p": zeros(2048), "s": zeros(1024),
+		"h1": zeros(2048 - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(1024 - 1),
 	}
 	row := x.multiRow(item)
 	if len(row) > layout.MaxRowKeyBytes {

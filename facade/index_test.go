@@ -509,7 +509,7 @@ func TestStore_IndexLag(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := clock.NewFrozen(testTime)
+			now := clock.NewFrozen(storeTestTime)
 			o := testOptions(start(t))
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
@@ -558,7 +558,7 @@ func TestStore_IndexLag(t *testing.T) {
 func TestStore_IndexLagBounded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(backends["emu"](t))
-	o.Now, o.IndexLag = clock.NewFrozen(testTime).Now, time.Minute
+	o.Now, o.IndexLag = clock.NewFrozen(storeTestTime).Now, time.Minute
 	s := openStore(t, o)
 	def := newTable(t, s, indexedTable("bounded"))
 	s.pending.dirty = maxLaggingRows

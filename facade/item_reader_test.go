@@ -134,7 +134,7 @@ var wideTables = map[string]wideTable{
   put: [{attr: A, cell: "v:a", codec: s, ts: "{t}"}, {attr: B, cell: "v:b", codec: s, ts: "{t}"}]
 `,
 		item: func(i int) attr.Item {
-			item := wideItem("Comment#"+testTime.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000"), i)
+			item := wideItem("Comment#"+storeTestTime.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000"), i)
 			if i%2 == 0 {
 				item["B"] = attr.String("b")
 			}
@@ -158,7 +158,7 @@ var wideTables = map[string]wideTable{
 func loadWide(tb testing.TB, w wideTable, n int, change ...func(*storeOptions)) (*store, *tableDef, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
-	o := testOptions(testBigtable(tb, time.Now), m)
+	o := testOptions(storeTestBigtable(tb, time.Now), m)
 	for _, c := range change {
 		c(&o)
 	}

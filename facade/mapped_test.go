@@ -1,6 +1,7 @@
 package facade
 
 import (
+	_ "embed" // keep
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
+
+// The mappings that the tests of the store have too.
+var (
+	//go:embed internal/store/testdata/catalog.yaml
+	catalogYAML string
+	//go:embed internal/store/testdata/video.yaml
+	videoYAML string
+)
+
+func mappingOf(tb testing.TB, text string) *layout.Mapping {
+	tb.Helper()
+	m, err := layout.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
 
 // A mapping says of each of its indexes how far reads are behind, whatever the
 // server's own lag is.
@@ -29,7 +47,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			now := clock.NewFrozen(testTime)
 			s := newTestServer(t, func(o *Options) {
 				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = []*layout.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
+				o.Mappings = []*layout.Mapping{mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1))}
 			})
 			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
 			indexed := func() bool {
@@ -53,7 +71,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 // has it.
 func TestPutItem_SharedColumn(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, func(o *Options) { o.Mappings = []*layout.Mapping{loadMapping(t, videoMapping)} })
+	s := newTestServer(t, func(o *Options) { o.Mappings = []*layout.Mapping{mappingOf(t, videoYAML)} })
 	must(t, s, "PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}}}`)
 	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
 	if e, ok := asError(err); !ok || e.Code != codeValidation {

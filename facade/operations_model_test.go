@@ -255,7 +255,7 @@ func (m *machine) transactGet(r *rapid.T) {
 
 // pass lets time go on, garbage be collected, and items expire.
 func (m *machine) pass(r *rapid.T) {
-	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, requestTokenAge, time.Hour))
+	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, 10*time.Minute, time.Hour))
 	if m.bigtable != nil {
 		if _, err := m.bigtable.RunGC(m.tb.Context()); err != nil {
 			r.Fatal(err)

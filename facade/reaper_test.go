@@ -173,7 +173,7 @@ func TestReapExpired_Restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openStore(t, o)
-	s.background.Wait()
+	s.wait()
 	if n, err := s.reapExpired(ctx); n != 1 || err != nil {
 		t.Errorf("reaped %d items, %v", n, err)
 	}

@@ -21,9 +21,9 @@ import (
 func TestSDK_Transactions(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
-	var conn *hookConn
+	var conn *meanwhileConn
 	s := newTestServer(t, func(o *Options) {
-		conn = &hookConn{ClientConnInterface: o.Conn}
+		conn = &meanwhileConn{ClientConnInterface: o.Conn}
 		o.Conn, o.NoAuth, o.Now = conn, false, now.Now
 	})
 	c := sdkClient("http://dynamodb.invalid", s.RoundTripper())

@@ -174,6 +174,9 @@ func (s *store) close() error {
 	return s.flushMarks(context.WithoutCancel(s.life), 0)
 }
 
+// wait waits until no work is under way in the background.
+func (s *store) wait() { s.background.Wait() }
+
 // nowMicros is the clock's time in the granularity of cell timestamps.
 func (s *store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
 

@@ -126,7 +126,7 @@ func TestStore_AddIndex(t *testing.T) {
 			for range 60 {
 				write()
 			}
-			s.background.Wait()
+			s.wait()
 			if grown, err = s.table(ctx, def.Name); err != nil || grown.Status != statusActive || grown.Indexes[3].Status != statusActive {
 				t.Fatalf("after backfill: %+v, %v", grown, err)
 			}
@@ -182,7 +182,7 @@ func TestStore_TableLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			now := clock.NewFrozen(testTime)
+			now := clock.NewFrozen(storeTestTime)
 			conn := start(t)
 			c := &listingConn{ClientConnInterface: conn}
 			o := testOptions(c)

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	_ "embed" // keep
 	"errors"
 	"fmt"
 	"iter"
@@ -22,64 +23,14 @@ import (
 )
 
 // catalogMapping has one row an item, in the words of the design guides.
-const catalogMapping = `
-apiVersion: migration/v1
-source:
-  table: Products
-  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
-  schema: {Description: S, Price: N, Thumbnail: S}
-  gsis:
-  - {name: ByPrice, hash: {name: Description, type: S}, range: {name: Price, type: N}, projection: ALL, as: table}
-target:
-  table: products
-  joiner: plain('#')
-  families:
-    SKU: {gc: {versions: 1}}
-timestamps: {default: "2024-05-14T11:14:20.608Z"}
-rules:
-- name: sku
-  when: {}
-  row: ["{PK:s}", "{SK:s}"]
-  put: [{attr: "*", cell: "SKU:{attr}"}]
-`
+//
+//go:embed testdata/catalog.yaml
+var catalogMapping string
 
 // videoMapping has several items a row: columns, and versions of a column.
-const videoMapping = `
-apiVersion: migration/v1
-source:
-  table: Videos
-  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
-  schema: {UploadDate: S, Formats: {M: S}, Content: S, Count: N, ViewCount: N}
-target:
-  table: videos
-  families:
-    a: {gc: {versions: 1}}
-    c: {gc: {versions: 1000}}
-    _t: {gc: {versions: 1}}
-timestamps: {default: "2024-05-14T11:14:20.608Z"}
-rules:
-- name: video
-  when: {SK: "Video"}
-  row: ["{PK:s}"]
-  put: [{attr: Formats, cell: "a:Formats", codec: json, ts: {attr: UploadDate, as: iso(s)}}]
-- name: comment
-  when: {SK: "VideoComment#{t:revms(13)}"}
-  row: ["{PK:s}"]
-  put: [{attr: Content, cell: "c:UserComments", codec: s, ts: "{t}"}]
-- name: likes
-  when: {SK: "VideoStatsLikes"}
-  row: ["{PK:s}"]
-  put: [{attr: Count, cell: "a:Likes", codec: i64be}]
-- name: views
-  when: {SK: "VideoStatsViews"}
-  row: ["{PK:s}"]
-  put: [{attr: Count, cell: "a:Views", codec: i64be}]
-- name: views2
-  when: {SK: "VideoStats"}
-  row: ["{PK:s}"]
-  put: [{attr: ViewCount, cell: "a:Views", codec: i64be}]
-  tag: true
-`
+//
+//go:embed testdata/video.yaml
+var videoMapping string
 
 func loadMapping(tb testing.TB, text string) *layout.Mapping {
 	tb.Helper()
@@ -640,7 +591,7 @@ func TestStore_MappingChanges(t *testing.T) {
 	}
 
 	s = openStore(t, testOptions(conn, loadMapping(t, catalogMapping)))
-	s.background.Wait()
+	s.wait()
 	if def, err = s.table(ctx, "Products"); err != nil {
 		t.Fatal(err)
 	}
@@ -995,7 +946,7 @@ func TestReapExpired_Mapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openStore(t, o)
-	s.background.Wait()
+	s.wait()
 	def, err := s.table(ctx, "Sessions")
 	if err != nil || def.TTLAttribute != "expires" || def.TTLFilling {
 		t.Fatalf("%+v, %v", def, err)

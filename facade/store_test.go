@@ -32,12 +32,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
-// backends are the Bigtables that the store is tested on: see testBigtable,
+// backends are the Bigtables that the store is tested on: see storeTestBigtable,
 // and Google's test server over a wire.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		return testBigtable(tb, nil)
+		return storeTestBigtable(tb, nil)
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()

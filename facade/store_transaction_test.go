@@ -839,7 +839,7 @@ func TestTransact_NewIndex(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
-		s.background.Wait()
+		s.wait()
 	}
 	if ok, _, err := s.transact(ctx, transactionRequest{}, transfer(def, "a", "b", 20)); !ok || err != nil {
 		t.Fatalf("transact: %v, %v", ok, err)
