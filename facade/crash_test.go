@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
@@ -48,26 +49,26 @@ func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 func (o *onDisk) close() error { return errors.Join(o.Close(), o.bt.Close(), o.db.Close()) }
 
 // tables returns the definitions of all tables, and their items.
-func (o *onDisk) tables(t *testing.T) (defs []*tableDef, items [][]attr.Item) {
+func (o *onDisk) tables(t *testing.T) (defs []*store.Table, items [][]attr.Item) {
 	t.Helper()
-	names, _, err := o.store.listTables(t.Context(), "", 100)
+	names, _, err := o.store.ListTables(t.Context(), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		def, err := o.store.table(t.Context(), name)
+		def, err := o.store.Table(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defs, items = append(defs, def), append(items, o.scan(t, def, nil))
+		defs, items = append(defs, def), append(items, o.Scan(t, def, nil))
 	}
 	return defs, items
 }
 
-// scan returns all items of a table, or of an index, in the order of their texts.
-func (o *onDisk) scan(t *testing.T, def *tableDef, ix *indexDef) (items []attr.Item) {
+// Scan returns all items of a table, or of an index, in the order of their texts.
+func (o *onDisk) Scan(t *testing.T, def *store.Table, ix *store.Index) (items []attr.Item) {
 	t.Helper()
-	for stored, err := range o.store.scan(t.Context(), def, ix, 0, 1, nil) {
+	for stored, err := range o.store.Scan(t.Context(), def, ix, 0, 1, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // indexes and their items.
 func (o *onDisk) text(t *testing.T) string {
 	t.Helper()
-	o.store.wait()
+	o.store.Wait()
 	var b strings.Builder
 	defs, items := o.tables(t)
 	for i, def := range defs {
@@ -121,7 +122,7 @@ func (o *onDisk) check(t *testing.T) {
 				}
 			}
 			slices.SortFunc(want, func(a, b attr.Item) int { return strings.Compare(itemText(a), itemText(b)) })
-			got := o.scan(t, def, def.index(x.Name()))
+			got := o.Scan(t, def, def.Index(x.Name()))
 			if !slices.EqualFunc(got, want, attr.EqualItems) {
 				t.Errorf("index %s of table %s holds %v, want %v", x.Name(), def.Name, got, want)
 			}

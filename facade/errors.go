@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -169,23 +170,23 @@ func asError(err error) (*Error, bool) {
 // foreignError turns an error of the store, or of the Bigtable behind it,
 // into the one to answer.
 func foreignError(err error) *Error {
-	var busy *TableInUseError
+	var busy *store.TableInUseError
 	switch {
-	case errors.Is(err, errOutsideMapping):
+	case errors.Is(err, store.ErrOutsideMapping):
 		return validationError(msgInvalidParameterPrefix + err.Error())
-	case errors.Is(err, errSchemaConflict):
+	case errors.Is(err, store.ErrSchemaConflict):
 		return validationError(msgInvalidParameterPrefix + err.Error())
-	case errors.Is(err, errIntent):
+	case errors.Is(err, store.ErrIntent):
 		return badRequest(codeTransactionConflict, msgTransactionOngoing)
-	case errors.Is(err, errTokenMismatch):
+	case errors.Is(err, store.ErrTokenMismatch):
 		return badRequest(codeIdempotentMismatch, msgTokenMismatch)
-	case errors.Is(err, errTokenRunning):
+	case errors.Is(err, store.ErrTokenRunning):
 		return badRequest(codeTransactionInProgress, msgTokenRunning)
-	case errors.Is(err, errTableNotFound):
+	case errors.Is(err, store.ErrTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
 	case errors.As(err, &busy):
 		return resourceInUseError(fmt.Sprintf(msgTableInUse, inUseWord(busy.Status), busy.Table))
-	case errors.Is(err, errContended):
+	case errors.Is(err, store.ErrContended):
 		return serviceUnavailableError(err.Error())
 	}
 	var unreadable *layout.Error
@@ -206,9 +207,9 @@ func foreignError(err error) *Error {
 // inUseWord is what AWS calls a status of a table that refuses to be changed.
 func inUseWord(status string) string {
 	switch status {
-	case statusCreating:
+	case store.StatusCreating:
 		return "created"
-	case statusDeleting:
+	case store.StatusDeleting:
 		return "deleted"
 	default:
 		return "updated"

@@ -180,7 +180,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		f.now.Advance(parseDuration(t, d, d.Input))
 		return ""
 	case "filled":
-		f.server.store.wait()
+		f.server.store.Wait()
 		return ""
 	}
 	target := f.server

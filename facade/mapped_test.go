@@ -32,10 +32,10 @@ func mappingOf(tb testing.TB, text string) *layout.Mapping {
 func TestOperations_MappedIndexLag(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
-		server time.Duration
-		lag    string
-		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
+		name            string
+		server          time.Duration
+		lag             string
+		TransitionAfter time.Duration // the index has the item then, and not a millisecond before; 0 at once
 	}{
 		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
 		{"of the server", time.Minute, "", time.Minute},
@@ -53,15 +53,15 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			indexed := func() bool {
 				return strings.Contains(must(t, s, "Query", `{"TableName": "Products", "IndexName": "ByPrice", "KeyConditionExpression": "Description = :d", "ExpressionAttributeValues": {":d": {"S": "felt"}}}`), `"Count":1,`)
 			}
-			if c.after > 0 {
-				now.Advance(c.after - time.Millisecond)
+			if c.TransitionAfter > 0 {
+				now.Advance(c.TransitionAfter - time.Millisecond)
 				if indexed() {
-					t.Errorf("the index has the item before %v are over", c.after)
+					t.Errorf("the index has the item before %v are over", c.TransitionAfter)
 				}
 				now.Advance(time.Millisecond)
 			}
 			if !indexed() {
-				t.Errorf("the index has not the item after %v", c.after)
+				t.Errorf("the index has not the item after %v", c.TransitionAfter)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"log/slog"
 	"maps"
 	"slices"
@@ -17,11 +18,11 @@ import (
 // catalog of its own.
 type namespaces struct {
 	mu     sync.Mutex
-	stores map[string]*store // by id of the catalog
+	stores map[string]*store.Store // by id of the catalog
 }
 
 // namespacePrefix begins the ids of the catalogs.
-const namespacePrefix = catalogTable + "-"
+const namespacePrefix = store.CatalogTable + "-"
 
 func (c caller) namespace() string {
 	sum := sha256.Sum256([]byte(c.accessKey + "\x00" + c.region))
@@ -31,8 +32,8 @@ func (c caller) namespace() string {
 // openNamespaces opens the namespaces that are there, so that what was under
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
-	s.namespaces = &namespaces{stores: map[string]*store{}}
-	ids, err := s.store.bt.Tables(ctx)
+	s.namespaces = &namespaces{stores: map[string]*store.Store{}}
+	ids, err := s.store.Bt.Tables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
 	}
@@ -49,7 +50,7 @@ func (s *Server) openNamespaces(ctx context.Context) error {
 
 // namespaceStore returns the store over a catalog, creating it if need be.
 // Whoever makes up keys gets no further than Options.maxNamespaces.
-func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, error) {
+func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store.Store, error) {
 	n := s.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, er
 	if most := s.opts.maxNamespaces; len(n.stores) >= most {
 		return nil, limitExceededError(fmt.Sprintf(msgTooManyNamespaces, most))
 	}
-	st, err := newStore(ctx, s.opts.store(catalog))
+	st, err := store.Open(ctx, s.opts.store(catalog))
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +100,8 @@ func (s *Server) noteCaller(ctx context.Context, c caller) {
 }
 
 // stores returns all stores.
-func (s *Server) stores() []*store {
-	all := []*store{s.store}
+func (s *Server) stores() []*store.Store {
+	all := []*store.Store{s.store}
 	if s.namespaces == nil {
 		return all
 	}
@@ -123,7 +124,7 @@ func (s *Server) stores() []*store {
 // stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {
-		n, err := st.tidy(ctx)
+		n, err := st.Tidy(ctx)
 		if deleted += n; err != nil {
 			return deleted, fmt.Errorf("facade: %w", err)
 		}
@@ -135,7 +136,7 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 func (s *Server) Close() error {
 	var errs []error
 	for _, st := range s.stores() {
-		errs = append(errs, st.close())
+		errs = append(errs, st.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ const dueTimes = "due times"
 
 func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 	tb.Helper()
-	def, err := s.store.tableNow(tb.Context(), name)
+	def, err := s.store.TableNow(tb.Context(), name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 		t.indexes = append(t.indexes, x)
 	}
 	for i := range def.Indexes {
-		add(def.Indexes[i].BigtableTable, def.Indexes[i].definition())
+		add(def.Indexes[i].BigtableTable, def.Indexes[i].Definition())
 	}
 	if def.TTLTable != "" {
 		due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}

@@ -169,7 +169,7 @@ var operations = []*operation{
 	serve("Query", (*Server).query, ""),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
-	serve("Scan", (*Server).scan, ""),
+	serve("Scan", (*Server).Scan, ""),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),

@@ -482,7 +482,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 		pages := m.pages(r, "Query", request)
 		got = m.checkPages(r, pages, limit, restartable, want.Scanned, counting)
 	} else {
-		got = m.scan(r, request, limit, want.Scanned, counting)
+		got = m.Scan(r, request, limit, want.Scanned, counting)
 	}
 	if counting {
 		n := 0
@@ -530,8 +530,8 @@ func (m *machine) pages(r *rapid.T, operation string, request map[string]any) []
 	}
 }
 
-// scan reads one segment after the other.
-func (m *machine) scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
+// Scan reads one segment after the other.
+func (m *machine) Scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
 	segments := rapid.IntRange(1, 3).Draw(r, "segments")
 	var got []string
 	total := 0

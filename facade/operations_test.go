@@ -254,7 +254,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
-	s.store.wait() // the backfill
+	s.store.Wait() // the backfill
 	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)
 	if want := `{"Count":5,"ScannedCount":5}`; got != want {
 		t.Errorf("the new index answers %s, want %s", got, want)
@@ -263,7 +263,7 @@ func TestUpdateTable_Index(t *testing.T) {
 		t.Errorf("after the backfill: %s", d)
 	}
 	must(t, s, "UpdateTable", `{"TableName": "pairs", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g"}}]}`)
-	s.store.wait()
+	s.store.Wait()
 	if d := must(t, s, "DescribeTable", `{"TableName": "pairs"}`); strings.Contains(d, "by-g") || strings.Contains(d, `"AttributeName":"g"`) {
 		t.Errorf("after the deletion: %s", d)
 	}

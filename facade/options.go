@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -89,11 +90,11 @@ type Options struct {
 }
 
 // store returns the options of the store over a catalog. o is normalized.
-func (o Options) store(catalog string) storeOptions {
-	return storeOptions{
+func (o Options) store(catalog string) store.Options {
+	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.Mappings,
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
-		StatusDelays: statusDelays(o.StatusDelays), MaxTables: o.maxTables,
+		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables,
 	}
 }
 

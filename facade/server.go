@@ -17,13 +17,14 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // Server answers the DynamoDB API over a Bigtable. It is an http.Handler and
 // safe for concurrent use.
 type Server struct {
 	opts  Options
-	store *store
+	store *store.Store
 	pages *pageMemory
 
 	namespaces *namespaces // nil: all callers share the tables of store
@@ -41,7 +42,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: opts, pages: &pageMemory{}}
-	s.store, err = newStore(ctx, opts.store(catalogTable))
+	s.store, err = store.Open(ctx, opts.store(store.CatalogTable))
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
 	}
@@ -177,7 +178,7 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
 	defer s.answerPanic(ctx, op, &err)
 	response, err = op.handle(ctx, s, op, r)
-	if s.store.outdated(err) {
+	if s.store.Outdated(err) {
 		response, err = op.handle(ctx, s, op, request{body: r.body})
 	}
 	return response, err

@@ -99,11 +99,11 @@ func TestSignature_Verified(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		query  bool
-		signed time.Duration // after now
-		after  func(*http.Request)
-		want   string
+		name            string
+		query           bool
+		signed          time.Duration // after now
+		TransitionAfter func(*http.Request)
+		want            string
 	}{
 		{"as signed", false, 0, nil, good},
 		{"as signed, in the query", true, 0, nil, good},
@@ -144,8 +144,8 @@ func TestSignature_Verified(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := signedRequest(t, `{"a":1}`, testTime.Add(c.signed), c.query)
-			if c.after != nil {
-				c.after(r)
+			if c.TransitionAfter != nil {
+				c.TransitionAfter(r)
 			}
 			if got := answerTo(s, r); got != c.want {
 				t.Errorf("answered\n%s, want\n%s", got, c.want)

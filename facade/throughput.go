@@ -2,6 +2,7 @@ package facade
 
 import (
 	"fmt"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"time"
 )
 
@@ -14,7 +15,7 @@ type warmThroughputDescription struct {
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-func (v *validator) throughputSettings(member string, given throughputSettings) {
+func (v *validator) throughputSettings(member string, given store.Throughput) {
 	if o := given.OnDemand; o != nil {
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, noUnitsBound)
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, noUnitsBound)
@@ -36,23 +37,23 @@ func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 
 // setThroughput changes the settings of a table or an index with a billing mode
 // to what is given; what is not given stays.
-func setThroughput(s *throughputSettings, given throughputSettings, billing string) error {
+func setThroughput(s *store.Throughput, given store.Throughput, billing string) error {
 	if o := given.OnDemand; o != nil {
 		if billing != billingOnDemand {
 			return validationError(msgOnDemandProvisioned)
 		}
-		var bounds onDemandThroughput
+		var bounds store.OnDemandThroughput
 		if s.OnDemand != nil {
 			bounds = *s.OnDemand
 		}
 		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
 		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
-		if s.OnDemand = &bounds; bounds == (onDemandThroughput{}) {
+		if s.OnDemand = &bounds; bounds == (store.OnDemandThroughput{}) {
 			s.OnDemand = nil
 		}
 	}
 	if w := given.Warm; w != nil {
-		var warm warmThroughput
+		var warm store.WarmThroughput
 		if s.Warm != nil {
 			warm = *s.Warm
 		}
@@ -73,18 +74,18 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-func describeWarm(s throughputSettings) *warmThroughputDescription {
+func describeWarm(s store.Throughput) *warmThroughputDescription {
 	if s.Warm == nil {
 		return nil
 	}
 	return &warmThroughputDescription{
-		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: statusActive,
+		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: store.StatusActive,
 	}
 }
 
 // setBilling changes the billing mode of a table. On demand nothing is
 // provisioned, and the other way around nothing is bounded.
-func setBilling(t *tableDef, mode string, now time.Time) {
+func setBilling(t *store.Table, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return
 	}
@@ -108,7 +109,7 @@ func setBilling(t *tableDef, mode string, now time.Time) {
 
 // describeBilling describes the billing mode of a table that is or was on
 // demand.
-func describeBilling(t *tableDef) *billingModeSummary {
+func describeBilling(t *store.Table) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
 		if t.BillingMode != billingOnDemand {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -455,7 +456,7 @@ func kindName(t attr.Type) string {
 }
 
 // checkItem checks a whole item against a table: its key and its index keys.
-func checkItem(t *tableDef, item attr.Item) error {
+func checkItem(t *store.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
@@ -474,10 +475,10 @@ func checkItem(t *tableDef, item attr.Item) error {
 // checkIndexKeys checks the index key attributes of item that differ from
 // those of old: an item that came in natively keeps what it has until someone
 // changes it.
-func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
+func checkIndexKeys(t *store.Table, old, item attr.Item, emptyText string) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		for _, a := range ix.Key.attributes() {
+		for _, a := range ix.Key.Attributes() {
 			value, ok := item[a.Name]
 			if !ok || t.Key.IsKey(a.Name) {
 				continue
@@ -501,7 +502,7 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 
 // checkIndexKeySizes checks the size of each part of an index's key that
 // differs from that of old: the attributes of a part count together.
-func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
+func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 	for _, part := range []struct {
 		attributes []layout.KeyAttr
 		maxBytes   int
@@ -523,13 +524,13 @@ func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
 // checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
 // scalars.
 func checkPathsOutsideKeys(key layout.KeySchema, paths []expr.Path) error {
-	return checkPathsOutsideIndexKey(indexKeyOf(key), paths)
+	return checkPathsOutsideIndexKey(store.IndexKeyOf(key), paths)
 }
 
 // checkPathsOutsideIndexKey is checkPathsOutsideKeys for a read of an index.
-func checkPathsOutsideIndexKey(key indexKey, paths []expr.Path) error {
+func checkPathsOutsideIndexKey(key store.IndexKey, paths []expr.Path) error {
 	for _, p := range paths {
-		if len(p) > 1 && key.has(p.Attribute()) {
+		if len(p) > 1 && key.Has(p.Attribute()) {
 			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
 		}
 	}

@@ -36,12 +36,12 @@ func (s *Server) readRequest(ctx context.Context, op *operation, body []byte) (r
 // reflection: to check the body and to decode it takes several times as long. It
 // is false for all else, which is left to the decoder, as are members that it
 // does not know; what it makes of a body is what the decoder would.
-type scannedInput interface{ scan(s *attr.Scanner) bool }
+type scannedInput interface{ Scan(s *attr.Scanner) bool }
 
 // scanBody reads a body into in, if it can.
 func scanBody(body []byte, in scannedInput) bool {
 	s := attr.NewScanner(body)
-	return in.scan(s) && s.End()
+	return in.Scan(s) && s.End()
 }
 
 func scanText(s *attr.Scanner, to **string) bool {
@@ -75,7 +75,7 @@ func scanValues(s *attr.Scanner, to *map[string]wireValue) bool {
 	})
 }
 
-func (in *getItemInput) scan(s *attr.Scanner) bool {
+func (in *getItemInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TableName":
@@ -119,7 +119,7 @@ func (in *writeInput) scanMember(s *attr.Scanner, name string) bool {
 	}
 }
 
-func (in *putItemInput) scan(s *attr.Scanner) bool {
+func (in *putItemInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TableName":
@@ -132,7 +132,7 @@ func (in *putItemInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (in *deleteItemInput) scan(s *attr.Scanner) bool {
+func (in *deleteItemInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TableName":
@@ -145,7 +145,7 @@ func (in *deleteItemInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (in *updateItemInput) scan(s *attr.Scanner) bool {
+func (in *updateItemInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TableName":
@@ -160,7 +160,7 @@ func (in *updateItemInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (in *batchWriteItemInput) scan(s *attr.Scanner) bool {
+func (in *batchWriteItemInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "RequestItems":
@@ -169,7 +169,7 @@ func (in *batchWriteItemInput) scan(s *attr.Scanner) bool {
 				writes := []writeRequest{}
 				ok := s.List(func() bool {
 					writes = append(writes, writeRequest{})
-					return writes[len(writes)-1].scan(s)
+					return writes[len(writes)-1].Scan(s)
 				})
 				in.RequestItems[table] = writes
 				return ok
@@ -184,7 +184,7 @@ func (in *batchWriteItemInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (w *writeRequest) scan(s *attr.Scanner) bool {
+func (w *writeRequest) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "PutRequest":
@@ -199,14 +199,14 @@ func (w *writeRequest) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (in *transactWriteItemsInput) scan(s *attr.Scanner) bool {
+func (in *transactWriteItemsInput) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TransactItems":
 			in.TransactItems = []transactWriteItem{}
 			return s.List(func() bool {
 				in.TransactItems = append(in.TransactItems, transactWriteItem{})
-				return in.TransactItems[len(in.TransactItems)-1].scan(s)
+				return in.TransactItems[len(in.TransactItems)-1].Scan(s)
 			})
 		case "ClientRequestToken":
 			return scanText(s, &in.ClientRequestToken)
@@ -220,7 +220,7 @@ func (in *transactWriteItemsInput) scan(s *attr.Scanner) bool {
 	})
 }
 
-func (w *transactWriteItem) scan(s *attr.Scanner) bool {
+func (w *transactWriteItem) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		a := &transactAction{}
 		switch name {
@@ -235,11 +235,11 @@ func (w *transactWriteItem) scan(s *attr.Scanner) bool {
 		default:
 			return false
 		}
-		return a.scan(s)
+		return a.Scan(s)
 	})
 }
 
-func (a *transactAction) scan(s *attr.Scanner) bool {
+func (a *transactAction) Scan(s *attr.Scanner) bool {
 	return s.Object(func(name string) bool {
 		switch name {
 		case "TableName":

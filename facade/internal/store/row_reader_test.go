@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestRowReader_Resume(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
-	def := newTable(t, s, tableDef{Name: "resume", Key: testSchemas["SN"]})
+	def := newTable(t, s, Table{Name: "resume", Key: testSchemas["SN"]})
 	var want []attr.Item
 	for i := range 10 {
 		item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(i))}
@@ -64,7 +64,7 @@ func TestRowReader_Resume(t *testing.T) {
 	cond := layout.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		conn.after = 3
-		got, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, nil))
+		got, err := collect(s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, forward, nil))
 		if !forward {
 			slices.Reverse(got)
 		}
@@ -73,7 +73,7 @@ func TestRowReader_Resume(t *testing.T) {
 		}
 	}
 	conn.after = 0
-	if _, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
+	if _, err := collect(s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
 	}
 	conn.after = -1
@@ -85,13 +85,13 @@ func TestRowReader_OneRow(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
-	def := newTable(t, s, tableDef{Name: "one", Key: testSchemas["S"]})
+	def := newTable(t, s, Table{Name: "one", Key: testSchemas["S"]})
 	if err := put(t.Context(), s, def, attr.Item{"p": attr.String("p")}); err != nil {
 		t.Fatal(err)
 	}
 	conn.after, conn.broken = 1, func() { t.Error("the stream was read on behind the row") }
 	var keys [][]byte
-	for row, err := range s.bt.Read(t.Context(), btclient.Read{Table: s.o.Catalog, Spans: []layout.Span{{}}, Limit: 1}) {
+	for row, err := range s.Bt.Read(t.Context(), btclient.Read{Table: s.o.Catalog, Spans: []layout.Span{{}}, Limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal("the catalog has no row")
 	}
-	if row, err := s.bt.ReadRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
+	if row, err := s.Bt.ReadRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
 		t.Errorf("got %d cells, %v", len(row.Cells), err)
 	}
 	conn.after = -1

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"encoding/json"
@@ -11,23 +11,23 @@ import (
 
 // The statuses of tables and indexes, in DynamoDB's words.
 const (
-	statusCreating = "CREATING"
-	statusActive   = "ACTIVE"
-	statusUpdating = "UPDATING"
-	statusDeleting = "DELETING"
+	StatusCreating = "CREATING"
+	StatusActive   = "ACTIVE"
+	StatusUpdating = "UPDATING"
+	StatusDeleting = "DELETING"
 )
 
 // The kinds of index projections, in DynamoDB's words.
 const (
-	projectAll      = "ALL"
+	ProjectAll      = "ALL"
 	projectKeysOnly = "KEYS_ONLY"
-	projectInclude  = "INCLUDE"
+	ProjectInclude  = "INCLUDE"
 )
 
-// tableDef is a table's definition, as the catalog stores it. A *tableDef
+// Table is a table's definition, as the catalog stores it. A *tableDef
 // that the store hands out is shared: never change it; updateTable gives its
 // function a copy to change.
-type tableDef struct {
+type Table struct {
 	Name string `json:"name"`
 	ID   string `json:"id"` // TableId, UUID form; set by createTable
 	// BigtableTable is the id of the table that holds the rows; set by
@@ -52,8 +52,8 @@ type tableDef struct {
 	StreamLabel string `json:"streamLabel,omitempty"`
 	// OnDemandSince is when the billing mode last became on demand; the zero
 	// time: it has always been what it is.
-	OnDemandSince time.Time          `json:"onDemandSince,omitzero"`
-	Throughput    throughputSettings `json:"throughput,omitzero"`
+	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
+	Throughput    Throughput `json:"throughput,omitzero"`
 	// TTLAttribute is the attribute that items expire by, "" for none.
 	TTLAttribute string `json:"ttlAttribute,omitempty"`
 	// TTLChanged is when TTLAttribute last changed; the zero time: never.
@@ -66,45 +66,45 @@ type tableDef struct {
 	// TTLFillAgain is for the due times what FillAgain is for an index.
 	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	Indexes      []indexDef        `json:"indexes,omitempty"` // local and global, in the order given
+	Indexes      []Index           `json:"indexes,omitempty"` // local and global, in the order given
 	// Leaving are indexes that were deleted and still look like DELETING; set
 	// by the store.
-	Leaving []indexDef `json:"leaving,omitempty"`
+	Leaving []Index `json:"leaving,omitempty"`
 	// Extra holds request members that are only echoed by descriptions, by
 	// name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
-// onDemandThroughput bounds what is used of an on-demand table or index. In a
+// OnDemandThroughput bounds what is used of an on-demand table or index. In a
 // request -1 takes a bound away.
-type onDemandThroughput struct {
+type OnDemandThroughput struct {
 	MaxReadRequestUnits  *int64 `json:",omitzero"`
 	MaxWriteRequestUnits *int64 `json:",omitzero"`
 }
 
-// warmThroughput is what a table or an index can do at once.
-type warmThroughput struct {
+// WarmThroughput is what a table or an index can do at once.
+type WarmThroughput struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-// throughputSettings are those beside the provisioned ones: of a request, or of
+// Throughput are those beside the provisioned ones: of a request, or of
 // a table or index.
-type throughputSettings struct {
-	OnDemand *onDemandThroughput `json:"onDemandThroughput,omitempty"`
-	Warm     *warmThroughput     `json:"warmThroughput,omitempty"`
+type Throughput struct {
+	OnDemand *OnDemandThroughput `json:"onDemandThroughput,omitempty"`
+	Warm     *WarmThroughput     `json:"warmThroughput,omitempty"`
 }
 
-// indexDef is a secondary index of a table.
-type indexDef struct {
-	Name       string             `json:"name"`
-	Global     bool               `json:"global"`
-	Key        indexKey           `json:"key"`
-	Projection string             `json:"projection"`       // projectAll, …
-	NonKey     []string           `json:"nonKey,omitempty"` // of projectInclude
-	ReadUnits  int64              `json:"readUnits,omitempty"`
-	WriteUnits int64              `json:"writeUnits,omitempty"`
-	Throughput throughputSettings `json:"throughput,omitzero"`
+// Index is a secondary index of a table.
+type Index struct {
+	Name       string     `json:"name"`
+	Global     bool       `json:"global"`
+	Key        IndexKey   `json:"key"`
+	Projection string     `json:"projection"`       // projectAll, …
+	NonKey     []string   `json:"nonKey,omitempty"` // of projectInclude
+	ReadUnits  int64      `json:"readUnits,omitempty"`
+	WriteUnits int64      `json:"writeUnits,omitempty"`
+	Throughput Throughput `json:"throughput,omitzero"`
 	// Set by the store.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
@@ -119,8 +119,8 @@ type indexDef struct {
 	FillAgain time.Time `json:"fillAgain,omitzero"`
 }
 
-// index returns the index of that name, or nil.
-func (t *tableDef) index(name string) *indexDef {
+// Index returns the index of that name, or nil.
+func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
 			return &t.Indexes[i]
@@ -156,11 +156,11 @@ type (
 		Name string `json:"name"`
 		Type string `json:"type"`
 	}
-	plainTable tableDef
-	plainIndex indexDef
+	plainTable Table
+	plainIndex Index
 )
 
-func encodeTable(def *tableDef) ([]byte, error) {
+func encodeTable(def *Table) ([]byte, error) {
 	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
 	for _, a := range def.Attributes {
 		t.Attributes = append(t.Attributes, storeAttr(a))
@@ -169,7 +169,7 @@ func encodeTable(def *tableDef) ([]byte, error) {
 	return json.Marshal(t)
 }
 
-func storeIndexes(indexes []indexDef) []storedIndex {
+func storeIndexes(indexes []Index) []storedIndex {
 	var stored []storedIndex
 	for i := range indexes {
 		stored = append(stored, storedIndex{plainIndex: plainIndex(indexes[i]), Key: storeIndexKey(indexes[i].Key)})
@@ -177,10 +177,10 @@ func storeIndexes(indexes []indexDef) []storedIndex {
 	return stored
 }
 
-func indexesOf(stored []storedIndex) ([]indexDef, error) {
-	var indexes []indexDef
+func indexesOf(stored []storedIndex) ([]Index, error) {
+	var indexes []Index
 	for _, x := range stored {
-		ix := indexDef(x.plainIndex)
+		ix := Index(x.plainIndex)
 		var err error
 		if ix.Key, err = x.Key.indexKey(); err != nil {
 			return nil, err
@@ -190,13 +190,13 @@ func indexesOf(stored []storedIndex) ([]indexDef, error) {
 	return indexes, nil
 }
 
-func decodeTable(text []byte) (*tableDef, error) {
+func decodeTable(text []byte) (*Table, error) {
 	var t storedTable
 	err := json.Unmarshal(text, &t)
 	if err != nil {
 		return nil, err
 	}
-	def := (*tableDef)(&t.plainTable)
+	def := (*Table)(&t.plainTable)
 	if def.Key, err = t.Key.key(); err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func decodeTable(text []byte) (*tableDef, error) {
 
 // clone returns a deep copy, by way of the stored form: so a definition never
 // holds what the catalog would lose.
-func (t *tableDef) clone() (*tableDef, error) {
+func (t *Table) clone() (*Table, error) {
 	text, err := encodeTable(t)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func storeKey(k layout.KeySchema) storedKey {
 	return stored
 }
 
-func storeIndexKey(k indexKey) storedIndexKey {
+func storeIndexKey(k IndexKey) storedIndexKey {
 	stored := storedIndexKey{storedKey: storeKey(k.schema())}
 	for _, a := range k.Hash[1:] {
 		stored.MoreHash = append(stored.MoreHash, storeAttr(a))
@@ -255,12 +255,12 @@ func (k storedKey) key() (schema layout.KeySchema, err error) {
 	return schema, err
 }
 
-func (k storedIndexKey) indexKey() (indexKey, error) {
+func (k storedIndexKey) indexKey() (IndexKey, error) {
 	schema, err := k.key()
 	if err != nil {
-		return indexKey{}, err
+		return IndexKey{}, err
 	}
-	key := indexKeyOf(schema)
+	key := IndexKeyOf(schema)
 	for _, more := range []struct {
 		stored []storedAttr
 		to     *[]layout.KeyAttr
@@ -268,7 +268,7 @@ func (k storedIndexKey) indexKey() (indexKey, error) {
 		for _, stored := range more.stored {
 			a, err := stored.attr()
 			if err != nil {
-				return indexKey{}, err
+				return IndexKey{}, err
 			}
 			*more.to = append(*more.to, a)
 		}

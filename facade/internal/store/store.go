@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -38,23 +38,23 @@ import (
 // Errors of the store that operations turn into AWS errors. They come wrapped:
 // test with errors.Is. Any other error is a failure of the Bigtable behind.
 var (
-	errTableExists   = errors.New("table exists")
-	errTooManyTables = errors.New("too many tables")
-	errTableNotFound = errors.New("table not found")
-	// errSchemaConflict: a CreateTable whose key schema differs from that of
+	ErrTableExists   = errors.New("table exists")
+	ErrTooManyTables = errors.New("too many tables")
+	ErrTableNotFound = errors.New("table not found")
+	// ErrSchemaConflict: a CreateTable whose key schema differs from that of
 	// the mapping given for the table.
-	errSchemaConflict = errors.New("key schema differs from the table's mapping")
-	// errOutsideMapping: the item cannot be expressed in the table's layout;
+	ErrSchemaConflict = errors.New("key schema differs from the table's mapping")
+	// ErrOutsideMapping: the item cannot be expressed in the table's layout;
 	// the text names the rule and the attribute. Or the mapping that the
 	// table was created with was not given.
-	errOutsideMapping = errors.New("outside the table's mapping")
-	// errContended: the item changed under every attempt to write it.
-	errContended = errors.New("too many concurrent writes of one item")
+	ErrOutsideMapping = errors.New("outside the table's mapping")
+	// ErrContended: the item changed under every attempt to write it.
+	ErrContended = errors.New("too many concurrent writes of one item")
 	// errIndexesBehind: the item is written; its indexes follow as soon as
 	// anyone looks at them.
 	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
-	// errIntent: the item belongs to a transaction in flight.
-	errIntent = errors.New("item is held by a transaction")
+	// ErrIntent: the item belongs to a transaction in flight.
+	ErrIntent = errors.New("item is held by a transaction")
 )
 
 // presence is what a write requires of the item it replaces.
@@ -62,24 +62,24 @@ type presence uint8
 
 const (
 	anyPresence presence = iota // whatever is there
-	mustExist
-	mustNotExist
+	MustExist
+	MustNotExist
 )
 
-// writeHint lets writeItem go without reading the item. The zero value reads.
-type writeHint struct {
-	// blind says that the write's outcome does not depend on the old item
+// Hint lets writeItem go without reading the item. The zero value reads.
+type Hint struct {
+	// Blind says that the write's outcome does not depend on the old item
 	// beyond require, and that the caller does not need the old item: the
 	// item becomes replacement (nil: it is deleted) if require holds. When
 	// require does not hold, or the store needs the old item for itself, it
 	// falls back to reading and calling fn, which must give the same outcome.
-	blind       bool
-	replacement attr.Item
-	require     presence
+	Blind       bool
+	Replacement attr.Item
+	Require     presence
 }
 
-// storeOptions are what a store works with. Those without a default are required.
-type storeOptions struct {
+// Options are what a store works with. Those without a default are required.
+type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
 	Catalog           string // id of the table that holds the definitions
@@ -88,20 +88,20 @@ type storeOptions struct {
 	Rand              io.Reader // safe for concurrent use
 	Logger            *slog.Logger
 	IndexLag          time.Duration
-	StatusDelays      statusDelays
+	StatusDelays      StatusDelays
 	MaxTables         int
 }
 
-// statusDelays are how long tables and their parts look like they are being
+// StatusDelays are how long tables and their parts look like they are being
 // changed; 0: not at all.
-type statusDelays struct {
+type StatusDelays struct {
 	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, TimeToLive time.Duration
 }
 
-// store holds items in Bigtable. It is safe for concurrent use.
-type store struct {
-	o        storeOptions
-	bt       *btclient.Client
+// Store holds items in Bigtable. It is safe for concurrent use.
+type Store struct {
+	o        Options
+	Bt       *btclient.Client
 	mappings map[string]*layout.Mapping // by DynamoDB table
 	cat      catalog
 	latches  itemLatches
@@ -119,13 +119,13 @@ type store struct {
 	background sync.WaitGroup
 }
 
-// newStore opens the catalog, creating it in an empty instance; defines the
+// Open opens the catalog, creating it in an empty instance; defines the
 // tables of the mappings that the catalog does not know yet; and finishes
 // what an earlier process left undone.
-func newStore(ctx context.Context, o storeOptions) (*store, error) {
-	s := &store{
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{
 		o:        o,
-		bt:       btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
+		Bt:       btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
 		mappings: map[string]*layout.Mapping{},
 		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
@@ -166,19 +166,19 @@ func newStore(ctx context.Context, o storeOptions) (*store, error) {
 	return s, nil
 }
 
-// close stops background work (index backfill), which resumes at the next
+// Close stops background work (index backfill), which resumes at the next
 // newStore.
-func (s *store) close() error {
+func (s *Store) Close() error {
 	s.end()
 	s.background.Wait()
 	return s.flushMarks(context.WithoutCancel(s.life), 0)
 }
 
-// wait waits until no work is under way in the background.
-func (s *store) wait() { s.background.Wait() }
+// Wait waits until no work is under way in the background.
+func (s *Store) Wait() { s.background.Wait() }
 
 // nowMicros is the clock's time in the granularity of cell timestamps.
-func (s *store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
+func (s *Store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
 
 // maxReadResumes bounds how often one read is taken up again after the
 // connection broke without a row in between.
@@ -188,7 +188,7 @@ const maxReadResumes = 3
 const microsPerMilli = 1000
 
 // random fills b.
-func (s *store) random(b []byte) {
+func (s *Store) random(b []byte) {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()
 	s.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
@@ -196,13 +196,13 @@ func (s *store) random(b []byte) {
 
 // newToken returns 16 bytes that no other write has, of any store on the same
 // catalog.
-func (s *store) newToken() []byte {
+func (s *Store) newToken() []byte {
 	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(s.epoch))
 	return binary.BigEndian.AppendUint64(token, s.tokens.Add(1))
 }
 
 // newUUID returns a random (version 4) UUID in text form.
-func (s *store) newUUID() string {
+func (s *Store) newUUID() string {
 	var b [16]byte
 	s.random(b[:])
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
-// tidy deletes the items whose time has come, in all tables with a time to live,
+// Tidy deletes the items whose time has come, in all tables with a time to live,
 // ends the transactions that timed out, and removes what is left of tables that
 // were DELETING. It returns how many items it deleted, even with an error.
 //
 // It reads the due times alone, never a table. An item that is written meanwhile
 // is looked at again before it goes; one that a transaction holds stays until the
 // next call.
-func (s *store) tidy(ctx context.Context) (deleted int, err error) {
+func (s *Store) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := s.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
 	}
-	if err := s.removeDeleted(ctx); err != nil {
+	if err := s.RemoveDeleted(ctx); err != nil {
 		return 0, fmt.Errorf("removing deleted tables: %w", err)
 	}
 	if deleted, err = s.reapExpired(ctx); err != nil {
@@ -38,15 +38,15 @@ func (s *store) tidy(ctx context.Context) (deleted int, err error) {
 // the outbox, in a table of its own, without a name that a request could use.
 
 // dueIndex lays out the due times of a table.
-func dueIndex(def *tableDef) (*indexLayout, error) {
+func dueIndex(def *Table) (*indexLayout, error) {
 	due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
 	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: layout.KeySchema{Hash: due}, KeysOnly: true})
-	return &indexLayout{table: def.TTLTable, key: indexKeyOf(x.Def().Key), base: def.Key, x: x}, err
+	return &indexLayout{table: def.TTLTable, key: IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }
 
 // placeDueTimes gives a definition that got another TTLAttribute the table of
 // its due times, or none.
-func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
+func (s *Store) placeDueTimes(ctx context.Context, def *Table) error {
 	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
 		return nil
@@ -56,14 +56,14 @@ func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
+	_, err = s.Bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
 	return err
 }
 
-// fillDueTimes enters, in the background, the items of a table that were there
+// FillDueTimes enters, in the background, the items of a table that were there
 // before its due times. What close interrupts goes on at the next start. The
 // result is closed at the end.
-func (s *store) fillDueTimes(name string) (done <-chan struct{}) {
+func (s *Store) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	s.background.Go(func() {
 		defer close(ended)
@@ -75,7 +75,7 @@ func (s *store) fillDueTimes(name string) (done <-chan struct{}) {
 	return ended
 }
 
-func (s *store) fillDueTimesNow(ctx context.Context, name string) error {
+func (s *Store) fillDueTimesNow(ctx context.Context, name string) error {
 	c, err := s.lookup(ctx, name)
 	if err != nil || !c.def.TTLFilling {
 		return err
@@ -101,29 +101,29 @@ func (s *store) fillDueTimesNow(ctx context.Context, name string) error {
 	return err
 }
 
-// ttlChanging reports whether the time to live of a table still looks like it is
+// TtlChanging reports whether the time to live of a table still looks like it is
 // being changed.
-func (s *store) ttlChanging(t *tableDef) bool {
+func (s *Store) TtlChanging(t *Table) bool {
 	return !t.TTLChanged.IsZero() && s.o.Now().Before(t.TTLChanged.Add(s.o.StatusDelays.TimeToLive))
 }
 
 // errNotDue: an item that was due when its due time was read.
 var errNotDue = errors.New("item has not expired")
 
-func (s *store) reapExpired(ctx context.Context) (deleted int, err error) {
-	names, _, err := s.listTables(ctx, "", maxCatalogTables)
+func (s *Store) reapExpired(ctx context.Context) (deleted int, err error) {
+	names, _, err := s.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return 0, err
 	}
 	for _, name := range names {
 		c, err := s.lookup(ctx, name)
-		if errors.Is(err, errTableNotFound) || errors.Is(err, errOutsideMapping) {
+		if errors.Is(err, ErrTableNotFound) || errors.Is(err, ErrOutsideMapping) {
 			continue
 		}
 		if err != nil {
 			return deleted, err
 		}
-		if c.layout.due == nil || c.def.Status == statusDeleting || s.ttlChanging(c.def) {
+		if c.layout.due == nil || c.def.Status == StatusDeleting || s.TtlChanging(c.def) {
 			continue
 		}
 		n, err := s.reapTable(ctx, c)
@@ -135,7 +135,7 @@ func (s *store) reapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // reapTable deletes the items of a table that are due.
-func (s *store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
+func (s *Store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
 	due := c.layout.due
 	name := c.def.TTLAttribute
 	now := s.o.Now()
@@ -157,16 +157,16 @@ func (s *store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err
 		if err = readErr; err != nil {
 			return false
 		}
-		_, _, err = s.writeItem(ctx, c.def, indexKeyOf(c.def.Key).of(entry), func(old attr.Item) (attr.Item, error) {
+		_, _, err = s.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}
 			return nil, nil
-		}, writeHint{})
+		}, Hint{})
 		switch {
 		case err == nil:
 			deleted++
-		case errors.Is(err, errNotDue), errors.Is(err, errIntent), errors.Is(err, errContended):
+		case errors.Is(err, errNotDue), errors.Is(err, ErrIntent), errors.Is(err, ErrContended):
 			err = nil
 		}
 		return err == nil

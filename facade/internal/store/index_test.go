@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -30,15 +30,15 @@ import (
 
 // indexedTable is a table with a global index of each projection, a local one,
 // and global ones whose keys have several attributes.
-func indexedTable(name string) tableDef {
-	key := func(hash ...layout.KeyAttr) indexKey { return indexKey{Hash: hash} }
-	return tableDef{Name: name, Key: testSchemas["SN"], Indexes: []indexDef{
-		{Name: "all", Global: true, Key: indexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: projectAll},
+func indexedTable(name string) Table {
+	key := func(hash ...layout.KeyAttr) IndexKey { return IndexKey{Hash: hash} }
+	return Table{Name: name, Key: testSchemas["SN"], Indexes: []Index{
+		{Name: "all", Global: true, Key: IndexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: ProjectAll},
 		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: projectKeysOnly},
-		{Name: "some", Global: true, Key: indexKey{key(numberKey("h")).Hash, key(stringKey("g")).Hash}, Projection: projectInclude, NonKey: []string{"v"}},
-		{Name: "local", Key: indexKey{key(stringKey("p")).Hash, key(stringKey("g")).Hash}, Projection: projectAll},
+		{Name: "some", Global: true, Key: IndexKey{key(numberKey("h")).Hash, key(stringKey("g")).Hash}, Projection: ProjectInclude, NonKey: []string{"v"}},
+		{Name: "local", Key: IndexKey{key(stringKey("p")).Hash, key(stringKey("g")).Hash}, Projection: ProjectAll},
 		{Name: "pair", Global: true, Key: key(stringKey("g"), numberKey("h")), Projection: projectKeysOnly},
-		{Name: "sorted", Global: true, Key: indexKey{key(stringKey("p")).Hash, key(stringKey("g"), numberKey("h")).Hash}, Projection: projectInclude, NonKey: []string{"v"}},
+		{Name: "sorted", Global: true, Key: IndexKey{key(stringKey("p")).Hash, key(stringKey("g"), numberKey("h")).Hash}, Projection: ProjectInclude, NonKey: []string{"v"}},
 	}}
 }
 
@@ -60,15 +60,15 @@ func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
 }
 
 // projected returns what an index should hold of an item, nil: nothing.
-func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
+func projected(t *Table, ix Index, item attr.Item) attr.Item {
 	names := []string{t.Key.Hash.Name, t.Key.Range.Name}
-	for _, k := range ix.Key.attributes() {
+	for _, k := range ix.Key.Attributes() {
 		if item[k.Name].Type != k.Type {
 			return nil
 		}
 		names = append(names, k.Name)
 	}
-	if ix.Projection == projectAll {
+	if ix.Projection == ProjectAll {
 		return item
 	}
 	out := attr.Item{}
@@ -81,8 +81,8 @@ func projected(t *tableDef, ix indexDef, item attr.Item) attr.Item {
 }
 
 // partitionOf is the condition of the partition that an item is in.
-func partitionOf(key indexKey, item attr.Item) indexCondition {
-	cond := indexCondition{KeyCondition: layout.KeyCondition{Hash: item[key.Hash[0].Name]}}
+func partitionOf(key IndexKey, item attr.Item) Condition {
+	cond := Condition{KeyCondition: layout.KeyCondition{Hash: item[key.Hash[0].Name]}}
 	for _, a := range key.Hash[1:] {
 		cond.MoreHash = append(cond.MoreHash, item[a.Name])
 	}
@@ -90,11 +90,11 @@ func partitionOf(key indexKey, item attr.Item) indexCondition {
 }
 
 // checkIndexes compares every index with what the items give.
-func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
+func checkIndexes(ctx context.Context, s *Store, t *Table, m model) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		want := model{}
-		partitions := map[string]indexCondition{}
+		partitions := map[string]Condition{}
 		for _, item := range m {
 			if p := projected(t, *ix, item); p != nil {
 				want[keyText(keyAttrs(t, item))] = p
@@ -104,7 +104,7 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 		}
 		all := func(attr.Item) bool { return true }
 		got := model{}
-		for item, err := range decode(s.scan(ctx, t, ix, 0, 1, nil)) {
+		for item, err := range decode(s.Scan(ctx, t, ix, 0, 1, nil)) {
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 		}
 		for hash, cond := range partitions {
 			part, err := pages(2, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-				return s.query(ctx, t, ix, cond, true, after)
+				return s.Query(ctx, t, ix, cond, true, after)
 			})
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func checkIndexes(ctx context.Context, s *store, t *tableDef, m model) error {
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
 			}
-			back, err := collect(s.query(ctx, t, ix, cond, false, nil))
+			back, err := collect(s.Query(ctx, t, ix, cond, false, nil))
 			slices.Reverse(back)
 			if d := diffItems(part, back); d != "" || err != nil {
 				return fmt.Errorf("index %s, partition %v, backward: %w\n%s", ix.Name, hash, err, d)
@@ -183,7 +183,7 @@ func TestStore_Indexes(t *testing.T) {
 				if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
 					r.Fatalf("rows are left behind: %v", rows)
 				}
-				if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
+				if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 					r.Fatal(err)
 				}
 			})
@@ -222,7 +222,7 @@ func TestStore_IndexRaces(t *testing.T) {
 							item["h"] = attr.Int(int64(rng.IntN(3)))
 							err = put(t.Context(), s, def, item)
 						}
-						if err != nil && !errors.Is(err, errContended) {
+						if err != nil && !errors.Is(err, ErrContended) {
 							t.Error(err)
 						}
 					}
@@ -230,7 +230,7 @@ func TestStore_IndexRaces(t *testing.T) {
 			}
 			wg.Wait()
 			m := model{}
-			for item, err := range decode(a.scan(t.Context(), def, nil, 0, 1, nil)) {
+			for item, err := range decode(a.Scan(t.Context(), def, nil, 0, 1, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -282,36 +282,36 @@ func indexWrites(n int) func(string, any) bool {
 // the next, to a later write, or to its own next read of the index.
 func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
-	finish := map[string]func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store{
-		"restart": func(t *testing.T, o storeOptions, _ *store, _ *tableDef, _ attr.Item) *store {
+	finish := map[string]func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store{
+		"restart": func(t *testing.T, o Options, _ *Store, _ *Table, _ attr.Item) *Store {
 			t.Helper()
 			return openStore(t, o)
 		},
-		"read": func(_ *testing.T, _ storeOptions, s *store, _ *tableDef, _ attr.Item) *store { return s },
-		"write": func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store {
+		"read": func(_ *testing.T, _ Options, s *Store, _ *Table, _ attr.Item) *Store { return s },
+		"write": func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store {
 			t.Helper()
 			// A write that changes nothing, through another store.
-			_, _, err := openStore(t, o).writeItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+			_, _, err := openStore(t, o).WriteItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 			if err != nil {
 				t.Error(err)
 			}
 			return s
 		},
-		"check": func(t *testing.T, o storeOptions, _ *store, def *tableDef, key attr.Item) *store {
+		"check": func(t *testing.T, o Options, _ *Store, def *Table, key attr.Item) *Store {
 			t.Helper()
 			// A transaction that holds the item and changes nothing, of another store.
 			other := openStore(t, o)
-			check := &itemChange{table: def, key: key, check: true, fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
-			if ok, _, err := other.transact(t.Context(), transactionRequest{}, []*itemChange{check}); !ok || err != nil {
-				t.Error(ok, check.err, err)
+			check := &Change{Table: def, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
+			if ok, _, err := other.Transact(t.Context(), RequestToken{}, []*Change{check}); !ok || err != nil {
+				t.Error(ok, check.Err, err)
 			}
 			return other
 		},
-		"transaction": func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store {
+		"transaction": func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store {
 			t.Helper()
-			same := &itemChange{table: def, key: key, fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
-			if ok, _, err := s.transact(t.Context(), transactionRequest{}, []*itemChange{same}); !ok || err != nil {
-				t.Error(ok, same.err, err)
+			same := &Change{Table: def, Key: key, Fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
+			if ok, _, err := s.Transact(t.Context(), RequestToken{}, []*Change{same}); !ok || err != nil {
+				t.Error(ok, same.Err, err)
 			}
 			return s
 		},
@@ -322,9 +322,9 @@ func TestStore_Recovery(t *testing.T) {
 	changed := maps.Clone(item)
 	changed["v"] = attr.Int(7)
 	writes := []struct {
-		name          string
-		before, after attr.Item
-		entries       int // that the write makes
+		name                    string
+		before, TransitionAfter attr.Item
+		entries                 int // that the write makes
 	}{
 		{"moves", item, moved, 6},
 		{"changes", item, changed, 4},
@@ -350,12 +350,12 @@ func TestStore_Recovery(t *testing.T) {
 								}
 							}
 							c.set(indexWrites(reached))
-							if err := put(t.Context(), s, def, w.after); err == nil {
+							if err := put(t.Context(), s, def, w.TransitionAfter); err == nil {
 								t.Fatal("the write reached its indexes")
 							}
 							c.set(nil)
 							s = next(t, o, s, def, key)
-							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.after}); err != nil {
+							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.TransitionAfter}); err != nil {
 								t.Error(err)
 							}
 							if err := remove(t.Context(), s, def, key); err != nil {
@@ -432,7 +432,7 @@ func TestStore_EntriesLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			natively := func() error {
-				return s.bt.MutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{btclient.DeleteRow()})
+				return s.Bt.MutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{btclient.DeleteRow()})
 			}
 			facade := func() error { return remove(t.Context(), s, def, key) }
 			for i, leave := range []func() error{natively, facade, natively, natively, facade} {
@@ -509,7 +509,7 @@ func TestStore_IndexLag(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := clock.NewFrozen(storeTestTime)
+			now := clock.NewFrozen(testTime)
 			o := testOptions(start(t))
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
@@ -536,7 +536,7 @@ func TestStore_IndexLag(t *testing.T) {
 					}
 					now.Advance(time.Duration(rapid.IntRange(0, 40).Draw(r, "seconds")) * time.Second)
 					ix := rapid.IntRange(0, len(def.Indexes)-1).Draw(r, "index")
-					if _, err := collect(s.scan(ctx, def, &def.Indexes[ix], 0, 1, nil)); err != nil {
+					if _, err := collect(s.Scan(ctx, def, &def.Indexes[ix], 0, 1, nil)); err != nil {
 						r.Fatal(err)
 					}
 				}
@@ -558,7 +558,7 @@ func TestStore_IndexLag(t *testing.T) {
 func TestStore_IndexLagBounded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(backends["emu"](t))
-	o.Now, o.IndexLag = clock.NewFrozen(storeTestTime).Now, time.Minute
+	o.Now, o.IndexLag = clock.NewFrozen(testTime).Now, time.Minute
 	s := openStore(t, o)
 	def := newTable(t, s, indexedTable("bounded"))
 	s.pending.dirty = maxLaggingRows
@@ -566,7 +566,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if err := put(t.Context(), s, def, item); err != nil {
 		t.Fatal(err)
 	}
-	items, err := collect(s.scan(t.Context(), def, def.index("all"), 0, 1, nil))
+	items, err := collect(s.Scan(t.Context(), def, def.Index("all"), 0, 1, nil))
 	if err != nil || len(items) != 1 {
 		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
 	}
@@ -577,7 +577,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if err := put(t.Context(), s, def, item); err != nil || s.pending.dirty != 1 {
 		t.Errorf("%d rows lag, %v, want 1", s.pending.dirty, err)
 	}
-	if _, err := s.deleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
+	if _, err := s.DeleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
 		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.pending.dirty, len(s.pending.marks), err)
 	}
 	for _, row := range dump(t, s, s.o.Catalog) {

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -18,15 +18,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
-// getItem returns the item with the given key (the key attributes alone), or
+// GetItem returns the item with the given key (the key attributes alone), or
 // nil. A key that the table's layout cannot express has no item.
-func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.Item, error) {
+func (s *Store) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item, error) {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	p, err := c.layout.slot(key)
-	if errors.Is(err, errOutsideMapping) {
+	if errors.Is(err, ErrOutsideMapping) {
 		return nil, nil
 	}
 	if err != nil {
@@ -36,9 +36,9 @@ func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.I
 	return st.item, err
 }
 
-// getItems returns the items with the given keys, nil where there is none, in
+// GetItems returns the items with the given keys, nil where there is none, in
 // the order of keys, by one read.
-func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]attr.Item, error) {
+func (s *Store) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]attr.Item, error) {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	read := btclient.Read{Table: l.table}
 	for i, key := range keys {
 		p, err := l.slot(key)
-		if errors.Is(err, errOutsideMapping) {
+		if errors.Is(err, ErrOutsideMapping) {
 			continue
 		}
 		if err != nil {
@@ -64,7 +64,7 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	slices.SortFunc(read.Keys, bytes.Compare)
 	read.Filter = extentsFilter(distinctExtents(extents))
 	items := make([]attr.Item, len(keys))
-	for row, err := range s.bt.Read(ctx, read) {
+	for row, err := range s.Bt.Read(ctx, read) {
 		if err != nil {
 			return nil, err
 		}
@@ -86,12 +86,12 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 
 // itemsOf returns the items of a row. What has expired by Options.Now is none,
 // though garbage collection may have left its cells.
-func (s *store) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
+func (s *Store) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
 	return l.base.Items(l.base.Live(row, s.nowMicros()))
 }
 
 // itemOf returns the item of the given key out of its row, or nil.
-func (s *store) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
+func (s *Store) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
 	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
@@ -109,12 +109,12 @@ func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
 	return btclient.AnyOf(append(filters, anyIntent())...)
 }
 
-// query yields the items of the table, or of its index ix when that is not
+// Query yields the items of the table, or of its index ix when that is not
 // nil, that satisfy the condition, by sort key, ascending if forward, after
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond indexCondition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (s *Store) Query(ctx context.Context, t *Table, ix *Index, cond Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := s.current(ctx, t)
 		if err != nil {
@@ -132,7 +132,7 @@ func (s *store) query(ctx context.Context, t *tableDef, ix *indexDef, cond index
 
 // baseQuery is a query of a table's own rows.
 type baseQuery struct {
-	s          *store
+	s          *Store
 	l          *tableLayout
 	cond       layout.KeyCondition
 	forward    bool
@@ -268,7 +268,7 @@ func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, cond indexCondition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (s *Store) queryIndex(ctx context.Context, c *cachedTable, name string, cond Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -301,7 +301,7 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 				rest.Op = layout.LessEqual
 			}
 		}
-		behind, err := x.plan(indexCondition{KeyCondition: rest})
+		behind, err := x.plan(Condition{KeyCondition: rest})
 		if err != nil {
 			yield(nil, err)
 			return
@@ -331,7 +331,7 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 
 // indexItems yields the entries of an index that keep accepts, in row order or
 // against it, after startAfter.
-func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
+func (s *Store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
 		before = s.nowMicros() - x.lag.Microseconds() + 1
@@ -352,7 +352,7 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 		}
 		spans = cells.Intersect(spans, []layout.Span{behind})
 	}
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
 		if err != nil {
 			yield(nil, err)
 			return
@@ -376,10 +376,10 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 	}
 }
 
-// scan yields the items of one segment of the table or index, in an order
+// Scan yields the items of one segment of the table or index, in an order
 // that stays the same, after startAfter. total is at least 1. What a segment
 // reads grows with its share of the table. Errors: errOtherSegment.
-func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (s *Store) Scan(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		if err := s.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
@@ -388,7 +388,7 @@ func (s *store) scan(ctx context.Context, t *tableDef, ix *indexDef, segment, to
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
+func (s *Store) scanSegment(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err
@@ -411,7 +411,7 @@ func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segm
 			return err
 		}
 		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !parts.hasRow(segment, from) {
-			return errOtherSegment
+			return ErrOtherSegment
 		}
 	}
 	plan.Spans = parts.spans(segment, plan.Spans)
@@ -436,7 +436,7 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 
 // scanBase yields the items of a plan by row, those of a row by key: those
 // after startAfter, which is in the row from, unless that is nil.
-func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (s *Store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
 		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
 	}

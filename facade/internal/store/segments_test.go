@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -52,12 +52,12 @@ func segmentItem(i int) attr.Item {
 	return attr.Item{"p": attr.String(fmt.Sprintf("user#%d", i%97)), "s": attr.Int(int64(i)), "g": attr.String(fmt.Sprintf("group#%d", i%31))}
 }
 
-func segmentTable(t *testing.T, s *store) (*tableDef, *indexDef) {
+func segmentTable(t *testing.T, s *Store) (*Table, *Index) {
 	t.Helper()
-	def := newTable(t, s, tableDef{Name: "segments", Key: testSchemas["SN"], Indexes: []indexDef{{
-		Name: "by-group", Global: true, Key: indexKey{Hash: []layout.KeyAttr{stringKey("g")}}, Projection: projectAll,
+	def := newTable(t, s, Table{Name: "segments", Key: testSchemas["SN"], Indexes: []Index{{
+		Name: "by-group", Global: true, Key: IndexKey{Hash: []layout.KeyAttr{stringKey("g")}}, Projection: ProjectAll,
 	}}})
-	return def, def.index("by-group")
+	return def, def.Index("by-group")
 }
 
 // Each segment of a parallel scan reads its share of the table and no more,
@@ -76,15 +76,15 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, ix := range []*indexDef{nil, index} {
+			for _, ix := range []*Index{nil, index} {
 				for _, total := range []int{2, 3, 8, 50, 5000} {
-					if _, err := collect(s.scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
+					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
 						t.Fatal(err)
 					}
 					seen := map[string]int{}
 					for segment := range total {
 						before := conn.rows.Load()
-						got, err := collect(s.scan(t.Context(), def, ix, segment, total, nil))
+						got, err := collect(s.Scan(t.Context(), def, ix, segment, total, nil))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -126,7 +126,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 			c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
 			options := testOptions(conn)
 			options.Now = c.Now
-			processes := []*store{openStore(t, options), openStore(t, options)}
+			processes := []*Store{openStore(t, options), openStore(t, options)}
 			def, _ := segmentTable(t, processes[0])
 			for i := range items {
 				if err := put(t.Context(), processes[0], def, segmentItem(i)); err != nil {
@@ -142,7 +142,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 				i := random.IntN(len(left))
 				segment := left[i]
 				got := 0
-				for item, err := range decode(processes[random.IntN(2)].scan(t.Context(), def, nil, segment, total, after[segment])) {
+				for item, err := range decode(processes[random.IntN(2)].Scan(t.Context(), def, nil, segment, total, after[segment])) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -168,8 +168,8 @@ func TestScan_SegmentsStay(t *testing.T) {
 			checkSeenOnce(t, seen, items)
 
 			other := (slices.IndexFunc(after, func(item attr.Item) bool { return item != nil }) + 1) % total
-			_, err := collect(processes[0].scan(t.Context(), def, nil, other, total, after[(other+total-1)%total]))
-			if !errors.Is(err, errOtherSegment) {
+			_, err := collect(processes[0].Scan(t.Context(), def, nil, other, total, after[(other+total-1)%total]))
+			if !errors.Is(err, ErrOtherSegment) {
 				t.Errorf("a start key of another segment: %v", err)
 			}
 
@@ -177,7 +177,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 			c.Advance(segmentsKept)
 			sizes := make([]int, total)
 			for segment := range total {
-				got, err := collect(processes[1].scan(t.Context(), def, nil, segment, total, nil))
+				got, err := collect(processes[1].Scan(t.Context(), def, nil, segment, total, nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -203,7 +203,7 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 		}
 		seen := map[string]int{}
 		for segment := range 3 {
-			for item, err := range decode(s.scan(t.Context(), def, nil, segment, 3, nil)) {
+			for item, err := range decode(s.Scan(t.Context(), def, nil, segment, 3, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +211,7 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 			}
 		}
 		checkSeenOnce(t, seen, smallTableRows)
-		if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
+		if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 			t.Fatal(err)
 		}
 	}

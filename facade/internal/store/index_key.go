@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -10,42 +10,42 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// indexKey is the key of an index: the attributes of its partition key and
+// IndexKey is the key of an index: the attributes of its partition key and
 // those of its sort key. Most indexes have one of the first and one or none of
 // the second; a global one may have up to maxKeyAttributesOfKind of each.
-type indexKey struct {
+type IndexKey struct {
 	Hash, Range []layout.KeyAttr
 }
 
-// indexKeyOf is the key of a table as that of an index.
-func indexKeyOf(k layout.KeySchema) indexKey {
+// IndexKeyOf is the key of a table as that of an index.
+func IndexKeyOf(k layout.KeySchema) IndexKey {
 	attrs := k.Attrs()
-	return indexKey{Hash: attrs[:1:1], Range: attrs[1:]}
+	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
 }
 
-// attributes returns all attributes, the partition key's first.
-func (k indexKey) attributes() []layout.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+// Attributes returns all attributes, the partition key's first.
+func (k IndexKey) Attributes() []layout.KeyAttr { return slices.Concat(k.Hash, k.Range) }
 
-// has reports whether name is part of the key.
-func (k indexKey) has(name string) bool {
+// Has reports whether name is part of the key.
+func (k IndexKey) Has(name string) bool {
 	named := func(a layout.KeyAttr) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
 }
 
-// of returns the key attributes of an item.
-func (k indexKey) of(item layout.Stored) attr.Item {
+// Of returns the key attributes of an item.
+func (k IndexKey) Of(item layout.Stored) attr.Item {
 	key := attr.Item{}
-	for _, a := range k.attributes() {
+	for _, a := range k.Attributes() {
 		key[a.Name] = item.Get(a.Name)
 	}
 	return key
 }
 
 // isMulti reports whether a part of the key has several attributes.
-func (k indexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
+func (k IndexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
 // schema is the key of an index that is not multi.
-func (k indexKey) schema() layout.KeySchema {
+func (k IndexKey) schema() layout.KeySchema {
 	schema := layout.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
 		schema.Range = k.Range[0]
@@ -53,20 +53,20 @@ func (k indexKey) schema() layout.KeySchema {
 	return schema
 }
 
-// indexCondition is what a query asks of an index's key. In its KeyCondition,
+// Condition is what a query asks of an index's key. In its KeyCondition,
 // Hash is of the first attribute of the partition key, and Op, A and B are of
 // the attribute of the sort key that follows those in Equal.
-type indexCondition struct {
+type Condition struct {
 	layout.KeyCondition
 	MoreHash []attr.Value // of the further attributes of the partition key
 	Equal    []attr.Value // of the first attributes of the sort key
 }
 
 // hashes returns the values of the partition key.
-func (c indexCondition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
+func (c Condition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
 
 // matches reports whether an item satisfies the condition on key.
-func (c indexCondition) matches(key indexKey, item layout.Stored) bool {
+func (c Condition) matches(key IndexKey, item layout.Stored) bool {
 	for i, hash := range c.hashes() {
 		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
 			return false
@@ -102,7 +102,7 @@ func (x *indexLayout) multiRow(item attr.Item) []byte {
 	for _, a := range x.key.Range {
 		row = appendSegment(row, item[a.Name])
 	}
-	base := appendKey([]byte{plainPart}, x.base, item)
+	base := AppendKey([]byte{plainPart}, x.base, item)
 	if len(row)+len(base) > layout.MaxRowKeyBytes {
 		base = hashPart(base)
 	}
@@ -156,7 +156,7 @@ func orderedBytes(value attr.Value) []byte {
 }
 
 // multiSpan is the rows that satisfy a condition.
-func multiSpan(c indexCondition) layout.Span {
+func multiSpan(c Condition) layout.Span {
 	prefix := multiPartition(c.hashes())
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
@@ -187,7 +187,7 @@ func multiSpan(c indexCondition) layout.Span {
 }
 
 // plan is how the rows that can satisfy a condition are read.
-func (x *indexLayout) plan(c indexCondition) (layout.Plan, error) {
+func (x *indexLayout) plan(c Condition) (layout.Plan, error) {
 	if x.key.isMulti() {
 		return layout.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
 	}
@@ -206,27 +206,27 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 
 // holds reports whether an item has all attributes of the key, of their types
 // and not empty.
-func (k indexKey) holds(item attr.Item) bool {
-	return !slices.ContainsFunc(k.attributes(), func(a layout.KeyAttr) bool {
+func (k IndexKey) holds(item attr.Item) bool {
+	return !slices.ContainsFunc(k.Attributes(), func(a layout.KeyAttr) bool {
 		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
 	})
 }
 
-// definition is what an index is for the mapping that writes its entries. That
+// Definition is what an index is for the mapping that writes its entries. That
 // knows keys of one attribute each: the others are projected like any, and
 // their rows are this file's.
-func (ix *indexDef) definition() layout.IndexDef {
+func (ix *Index) Definition() layout.IndexDef {
 	d := layout.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
 	if !ix.Key.isMulti() {
 		d.Key = ix.Key.schema()
 		return d
 	}
 	d.Key.Hash = ix.Key.Hash[0]
-	if ix.Projection == projectAll {
+	if ix.Projection == ProjectAll {
 		return d
 	}
 	d.KeysOnly, d.Include = false, slices.Clone(ix.NonKey)
-	for _, a := range ix.Key.attributes() {
+	for _, a := range ix.Key.Attributes() {
 		d.Include = append(d.Include, a.Name)
 	}
 	return d

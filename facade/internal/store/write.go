@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -111,12 +111,12 @@ func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // idOf returns the id of the item with the given key attributes.
 func (l *tableLayout) idOf(key attr.Item) itemID {
-	h := sha256.Sum256(appendKey(nil, l.key, key))
+	h := sha256.Sum256(AppendKey(nil, l.key, key))
 	return itemID(h[:16])
 }
 
-// appendKey appends the key attributes of item, injectively.
-func appendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
+// AppendKey appends the key attributes of item, injectively.
+func AppendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
 	for _, k := range schema.Attrs() {
 		v := item[k.Name]
 		dst = append(dst, byte(v.Type))
@@ -159,7 +159,7 @@ func outsideMapping(err error) error {
 	}
 	var e *layout.Error
 	if errors.As(err, &e) && e.Code != layout.CodeCorrupt {
-		return fmt.Errorf("%w: %w", errOutsideMapping, err)
+		return fmt.Errorf("%w: %w", ErrOutsideMapping, err)
 	}
 	return err
 }
@@ -228,11 +228,11 @@ func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 }
 
 // newState returns the value of a new state cell, with a token of its own.
-func (s *store) newState(kind byte) []byte { return append([]byte{kind}, s.newToken()...) }
+func (s *Store) newState(kind byte) []byte { return append([]byte{kind}, s.newToken()...) }
 
 // setState returns the mutations that give the item a new state, nil for none.
 // The write is guarded by old, nil if there was no state.
-func (s *store) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
+func (s *Store) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
@@ -267,8 +267,8 @@ func (p *slot) bookkeeping(row layout.Row) itemState {
 }
 
 // readState reads an item with its bookkeeping.
-func (s *store) readState(ctx context.Context, p *slot) (itemState, error) {
-	row, err := s.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
+func (s *Store) readState(ctx context.Context, p *slot) (itemState, error) {
+	row, err := s.Bt.ReadRow(ctx, p.l.table, p.row, p.filter())
 	if err != nil {
 		return itemState{}, err
 	}
@@ -278,7 +278,7 @@ func (s *store) readState(ctx context.Context, p *slot) (itemState, error) {
 // readStates is readState of several items, nil for those that no row can have:
 // one read a table of those that have a row for themselves. It leaves the others
 // nil, which are to be read singly.
-func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
+func (s *Store) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	type tableRead struct {
 		btclient.Read
 		wanted map[string][]int // row to indexes of slots
@@ -311,7 +311,7 @@ func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 			}
 		}
 		slices.SortFunc(r.Keys, bytes.Compare)
-		for row, err := range s.bt.Read(ctx, r.Read) {
+		for row, err := range s.Bt.Read(ctx, r.Read) {
 			if err != nil {
 				return nil, err
 			}
@@ -326,7 +326,7 @@ func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 }
 
 // stateOf is what a row that was read says of an item.
-func (s *store) stateOf(p *slot, row layout.Row) (st itemState, err error) {
+func (s *Store) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 	st = p.bookkeeping(row)
 	if len(row.Cells) > 0 {
 		if st.item, err = s.itemOf(p.l, row, p.key); err != nil {
@@ -336,7 +336,7 @@ func (s *store) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 	return st, nil
 }
 
-// writeItem replaces the item with the given key by what fn makes of it. fn
+// WriteItem replaces the item with the given key by what fn makes of it. fn
 // gets the item as it is (nil: none; never to be changed in place) and
 // returns the new one (nil: none), which must have the same key; an error
 // aborts the write and is returned as it is, together with the old item. fn
@@ -345,7 +345,7 @@ func (s *store) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 //
 // An item that a transaction holds is settled first if the transaction has
 // ended, or timed out.
-func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
+func (s *Store) WriteItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError
 		if old, updated, err = s.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
@@ -355,12 +355,12 @@ func (s *store) writeItem(ctx context.Context, t *tableDef, key attr.Item, fn fu
 			return nil, nil, cmp.Or(err, error(held))
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), t.Name)
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
 // writeFreeItem is writeItem for an item that no transaction holds; else it
 // fails with a *heldError.
-func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint writeHint) (old, updated attr.Item, err error) {
+func (s *Store) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := s.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
@@ -368,13 +368,13 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.def.Status == statusDeleting {
-		return nil, nil, fmt.Errorf("%w: %s is being deleted", errTableNotFound, t.Name)
+	if c.def.Status == StatusDeleting {
+		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
 	}
 	w := itemWrite{s: s, fn: fn}
 	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
-		if !errors.Is(err, errOutsideMapping) {
+		if !errors.Is(err, ErrOutsideMapping) {
 			return nil, nil, err
 		}
 		if updated, fnErr := fn(nil); fnErr != nil || updated == nil {
@@ -387,9 +387,9 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 	}
 	defer s.latches.unlock(w.id)
 
-	if hint.blind && len(w.l.indexes) == 0 && w.alone() {
+	if hint.Blind && len(w.l.indexes) == 0 && w.alone() {
 		if ok, err := w.blind(ctx, hint); ok || err != nil {
-			return nil, hint.replacement, err
+			return nil, hint.Replacement, err
 		}
 	}
 	for range maxWriteAttempts {
@@ -399,34 +399,34 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 		}
 		runtime.Gosched()
 	}
-	return nil, nil, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), t.Name)
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// itemReplacement is a write of an item that does not look at what was there.
-type itemReplacement struct {
-	key, item attr.Item // item is nil to delete
-	blind     bool      // the old item is not asked for
+// Replacement is a write of an item that does not look at what was there.
+type Replacement struct {
+	Key, Item attr.Item // item is nil to delete
+	Blind     bool      // the old item is not asked for
 
 	// Set by writeItems: what writeItem returns. The error is errContended or
 	// errIntent.
-	old, updated attr.Item
-	err          error
+	Old, Updated attr.Item
+	Err          error
 }
 
-// writeItems is writeItem of several items of a table, none twice: as far as can
+// WriteItems is writeItem of several items of a table, none twice: as far as can
 // be, they are read at once. Each write is on its own; an error that is not of
 // one item alone ends them.
-func (s *store) writeItems(ctx context.Context, t *tableDef, all []itemReplacement) error {
+func (s *Store) WriteItems(ctx context.Context, t *Table, all []Replacement) error {
 	done, err := s.writeTogether(ctx, t, all)
 	for i := 0; i < len(all) && err == nil; i++ {
 		if done[i] {
 			continue
 		}
 		r := &all[i]
-		fn := func(attr.Item) (attr.Item, error) { return r.item, nil }
-		r.old, r.updated, err = s.writeItem(ctx, t, r.key, fn, writeHint{blind: r.blind, replacement: r.item})
-		if errors.Is(err, errContended) || errors.Is(err, errIntent) {
-			r.err, err = err, nil
+		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
+		r.Old, r.Updated, err = s.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
+		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
+			r.Err, err = err, nil
 		}
 	}
 	return err
@@ -434,7 +434,7 @@ func (s *store) writeItems(ctx context.Context, t *tableDef, all []itemReplaceme
 
 // writeTogether makes those of the writes that can be made after one read of the
 // table, and says which. What they are read for is their entries in indexes.
-func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplacement) (done []bool, err error) {
+func (s *Store) writeTogether(ctx context.Context, t *Table, all []Replacement) (done []bool, err error) {
 	done = make([]bool, len(all))
 	schema := s.latchOf(t.Name)
 	schema.RLock()
@@ -443,12 +443,12 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 	if err != nil {
 		return done, err
 	}
-	if c.def.Status == statusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].blind {
+	if c.def.Status == StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].Blind {
 		return done, nil
 	}
 	slots := make([]*slot, len(all))
 	for i := range all {
-		if slots[i], err = c.layout.slot(all[i].key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if slots[i], err = c.layout.slot(all[i].Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
 			return done, err
 		}
 	}
@@ -468,7 +468,7 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 			continue
 		}
 		r := &all[i]
-		w := &itemWrite{s: s, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.item, nil }}
+		w := &itemWrite{s: s, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
 		// What speaks against it is said when it is written alone.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
 			if prepared[i] = &g; !g.change.empty() {
@@ -494,7 +494,7 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 		case mark != nil:
 			s.unmark(mark, true, nil)
 		}
-		all[i].old, all[i].updated = g.old, g.updated
+		all[i].Old, all[i].Updated = g.old, g.updated
 	}
 	return done, err
 }
@@ -502,14 +502,14 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
 	*slot
-	s  *store
+	s  *Store
 	fn func(attr.Item) (attr.Item, error)
 	tx string // the transaction that writes, if one does
 }
 
-// checkPlace reports whether the table's layout can hold an item, whatever else
+// CheckPlace reports whether the table's layout can hold an item, whatever else
 // is stored; it writes nothing. Errors: errOutsideMapping.
-func (s *store) checkPlace(ctx context.Context, t *tableDef, item attr.Item) error {
+func (s *Store) CheckPlace(ctx context.Context, t *Table, item attr.Item) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err
@@ -537,14 +537,14 @@ func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, 
 // reports false, having written nothing, if the predicate did not hold or the
 // item's cells cannot be named without reading. The item has its row for
 // itself: where rules share a column, only reading tells whose cells it has.
-func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
+func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	p := w.slot
 	var sets []*btpb.Mutation
 	var live []byte
 	var err error
-	if hint.replacement != nil {
+	if hint.Replacement != nil {
 		live = w.s.newState(stateLive)
-		if sets, err = w.l.sets(hint.replacement, w.s.nowMicros()); err != nil {
+		if sets, err = w.l.sets(hint.Replacement, w.s.nowMicros()); err != nil {
 			return false, err
 		}
 	}
@@ -559,10 +559,10 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 
 	state := btclient.OfColumn(layout.FamilyState, p.state)
 	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
-	switch hint.require {
-	case mustExist:
+	switch hint.Require {
+	case MustExist:
 		return w.writeIf(ctx, true, btclient.Unless(intent, p.occupied()), muts)
-	case mustNotExist:
+	case MustNotExist:
 		return w.writeIf(ctx, false, btclient.AnyOf(p.occupied(), state), muts)
 	case anyPresence:
 	}
@@ -579,7 +579,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue
 	}
-	matched, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
+	matched, err := w.s.Bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
 	if err != nil || matched == holds {
 		return err == nil, err
 	}
@@ -588,7 +588,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
 			continue
 		}
-		row, err := w.s.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
+		row, err := w.s.Bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -635,7 +635,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	}
 	if w.derived && (pw.old != nil || pw.updated != nil) {
 		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
-			errOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
+			ErrOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
 	}
 	if pw.updated != nil {
 		if w.l.idOf(pw.updated) != w.id {
@@ -915,7 +915,7 @@ func (w *itemWrite) adopt(ctx context.Context) error {
 	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
 	there := btclient.Unless(state, w.occupied())
-	_, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
+	_, err := w.s.Bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err
 }
 

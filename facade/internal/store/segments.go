@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -52,8 +52,8 @@ var (
 	segmentsCuts    = []byte("cuts")
 )
 
-// errOtherSegment: a scan is to go on after a key that is not in its segment.
-var errOtherSegment = errors.New("the start key belongs to another segment")
+// ErrOtherSegment: a scan is to go on after a key that is not in its segment.
+var ErrOtherSegment = errors.New("the start key belongs to another segment")
 
 // segmentCuts are the cuts that this process knows, by Bigtable table.
 type segmentCuts struct {
@@ -97,7 +97,7 @@ type segmentation struct {
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (s *store) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
+func (s *Store) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
 	seg := segmentation{total: total, hash: hash}
 	if total <= 1 {
 		return seg, nil
@@ -158,7 +158,7 @@ func (g segmentation) hasRow(segment int, row []byte) bool {
 
 // cutsOf returns the cuts of a table that are in use, or, for a scan that
 // begins, new ones when there are none.
-func (s *store) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
+func (s *Store) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
 	if cuts, ok := s.segments.lookup(table, s.o.Now()); ok {
 		return cuts, nil
 	}
@@ -192,7 +192,7 @@ func (s *store) cutsOf(ctx context.Context, table string, spans []layout.Span, b
 			return cuts, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: the segments of table %s", errContended, table)
+	return nil, fmt.Errorf("%w: the segments of table %s", ErrContended, table)
 }
 
 // keptCuts are cuts as the catalog has them.
@@ -204,8 +204,8 @@ type keptCuts struct {
 
 func segmentsRow(table string) []byte { return []byte(segmentsRowPrefix + table) }
 
-func (s *store) readCuts(ctx context.Context, table string) (keptCuts, error) {
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+func (s *Store) readCuts(ctx context.Context, table string) (keptCuts, error) {
+	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	if err != nil {
 		return keptCuts{}, err
 	}
@@ -229,7 +229,7 @@ func (s *store) readCuts(ctx context.Context, table string) (keptCuts, error) {
 
 // writeCuts keeps cuts, used now, unless others have come in the place of
 // those that were read.
-func (s *store) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
+func (s *Store) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
 	var text []byte
 	for _, cut := range cuts {
 		text = appendBytes(text, cut)
@@ -242,15 +242,15 @@ func (s *store) writeCuts(ctx context.Context, table string, old keptCuts, cuts 
 	}
 	version := btclient.OfColumn(requestFamily, segmentsVersion)
 	if old.version == nil {
-		there, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
+		there, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
 		return !there, err
 	}
-	return s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
+	return s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.
-func (s *store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
-	samples, size, err := s.bt.SampleKeys(ctx, table)
+func (s *Store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
+	samples, size, err := s.Bt.SampleKeys(ctx, table)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (s *store) chooseCuts(ctx context.Context, table string, spans []layout.Spa
 	// Every stride-th key, with a stride that doubles when there are too many.
 	var keys [][]byte
 	rows, stride := 0, 1
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return nil, err
 		}

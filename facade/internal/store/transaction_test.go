@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -28,13 +28,13 @@ import (
 )
 
 // replaceBy is a change that puts an item, or nil, whatever was there.
-func replaceBy(t *tableDef, key, item attr.Item) *itemChange {
-	return &itemChange{table: t, key: key, fn: func(attr.Item) (attr.Item, error) { return item, nil }}
+func replaceBy(t *Table, key, item attr.Item) *Change {
+	return &Change{Table: t, Key: key, Fn: func(attr.Item) (attr.Item, error) { return item, nil }}
 }
 
 // checkOnly is a change that only looks.
-func checkOnly(t *tableDef, key attr.Item, fn func(old attr.Item) error) *itemChange {
-	return &itemChange{table: t, key: key, check: true, fn: func(old attr.Item) (attr.Item, error) { return old, fn(old) }}
+func checkOnly(t *Table, key attr.Item, fn func(old attr.Item) error) *Change {
+	return &Change{Table: t, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, fn(old) }}
 }
 
 func account(id string, sum int64) attr.Item {
@@ -55,25 +55,25 @@ func sumOf(item attr.Item) int64 {
 var errTooPoor = errors.New("not enough")
 
 // transfer moves an amount between accounts.
-func transfer(t *tableDef, from, to string, amount int64) []*itemChange {
-	move := func(id string, by int64) *itemChange {
+func transfer(t *Table, from, to string, amount int64) []*Change {
+	move := func(id string, by int64) *Change {
 		key := keyAttrs(t, account(id, 0))
-		return &itemChange{table: t, key: key, fn: func(old attr.Item) (attr.Item, error) {
+		return &Change{Table: t, Key: key, Fn: func(old attr.Item) (attr.Item, error) {
 			if sumOf(old)+by < 0 {
 				return nil, errTooPoor
 			}
 			return account(id, sumOf(old)+by), nil
 		}}
 	}
-	return []*itemChange{move(from, -amount), move(to, amount)}
+	return []*Change{move(from, -amount), move(to, amount)}
 }
 
 // checkNoIntents fails if a table has an intent or an outbox, or the catalog
 // a transaction.
-func checkNoIntents(tb testing.TB, s *store, tables ...string) {
+func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
-		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
+		for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestTransact_Model(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t), loadMapping(t, videoMapping)))
-			videos, err := s.table(ctx, "Videos")
+			videos, err := s.Table(ctx, "Videos")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,13 +108,13 @@ func TestTransact_Model(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				n++
 				indexed := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
-				plain := newTable(t, s, tableDef{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
+				plain := newTable(t, s, Table{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
 				if err := empty(ctx, s, videos); err != nil {
 					r.Fatal(err)
 				}
-				tables := []*tableDef{indexed, plain, videos}
-				models := map[*tableDef]model{indexed: {}, plain: {}, videos: {}}
-				genChange := rapid.Custom(func(r *rapid.T) *itemChange {
+				tables := []*Table{indexed, plain, videos}
+				models := map[*Table]model{indexed: {}, plain: {}, videos: {}}
+				genChange := rapid.Custom(func(r *rapid.T) *Change {
 					def := rapid.SampledFrom(tables).Draw(r, "table")
 					var item attr.Item
 					switch def {
@@ -137,7 +137,7 @@ func TestTransact_Model(t *testing.T) {
 							return nil
 						})
 					case 2:
-						return &itemChange{table: def, key: key, fn: func(old attr.Item) (attr.Item, error) {
+						return &Change{Table: def, Key: key, Fn: func(old attr.Item) (attr.Item, error) {
 							if old != nil {
 								return nil, errTooPoor
 							}
@@ -147,37 +147,37 @@ func TestTransact_Model(t *testing.T) {
 					return replaceBy(def, key, item)
 				})
 				for range rapid.IntRange(1, 4).Draw(r, "steps") {
-					changes := rapid.SliceOfNDistinct(genChange, 1, 5, func(ch *itemChange) string {
-						return ch.table.Name + keyText(ch.key)
+					changes := rapid.SliceOfNDistinct(genChange, 1, 5, func(ch *Change) string {
+						return ch.Table.Name + keyText(ch.Key)
 					}).Draw(r, "changes")
 					failing := make([]bool, len(changes))
 					want := true
 					for i, ch := range changes {
-						_, err := ch.fn(models[ch.table][keyText(ch.key)])
+						_, err := ch.Fn(models[ch.Table][keyText(ch.Key)])
 						failing[i], want = err != nil, want && err == nil
 					}
-					committed, _, err := s.transact(ctx, transactionRequest{}, changes)
+					committed, _, err := s.Transact(ctx, RequestToken{}, changes)
 					if err != nil || committed != want {
 						r.Fatalf("transact: %v, %v; want %v", committed, err, want)
 					}
 					for i, ch := range changes {
-						if failing[i] != (ch.err != nil) {
-							r.Fatalf("change %d: %v, want a failure: %v", i, ch.err, failing[i])
+						if failing[i] != (ch.Err != nil) {
+							r.Fatalf("change %d: %v, want a failure: %v", i, ch.Err, failing[i])
 						}
-						m := models[ch.table]
-						if !committed || ch.check {
+						m := models[ch.Table]
+						if !committed || ch.Check {
 							continue
 						}
-						if !attr.EqualItems(ch.old, m[keyText(ch.key)]) {
-							r.Fatalf("change %d: old item %v, want %v", i, ch.old, m[keyText(ch.key)])
+						if !attr.EqualItems(ch.Old, m[keyText(ch.Key)]) {
+							r.Fatalf("change %d: old item %v, want %v", i, ch.Old, m[keyText(ch.Key)])
 						}
-						if m[keyText(ch.key)] = ch.updated; ch.updated == nil {
-							delete(m, keyText(ch.key))
+						if m[keyText(ch.Key)] = ch.Updated; ch.Updated == nil {
+							delete(m, keyText(ch.Key))
 						}
 					}
 				}
 				for _, def := range tables {
-					got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+					got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 					if err != nil {
 						r.Fatal(err)
 					}
@@ -197,7 +197,7 @@ func TestTransact_Model(t *testing.T) {
 					}
 				}
 				for _, def := range tables[:2] {
-					if _, err := s.deleteTable(ctx, def.Name); err != nil {
+					if _, err := s.DeleteTable(ctx, def.Name); err != nil {
 						r.Fatal(err)
 					}
 				}
@@ -318,11 +318,11 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 		replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
 		replaceBy(def, keyAttrs(def, account("new", 0)), account("new", 7)),
 		checkOnly(def, keyAttrs(def, account("none", 0)), func(attr.Item) error { return nil }))
-	req := transactionRequest{token: "token", hash: [32]byte{1}}
+	req := RequestToken{Token: "token", Hash: [32]byte{1}}
 	lost.mu.Lock()
 	lost.left = step
 	lost.mu.Unlock()
-	committed, _, err := s.transact(ctx, req, changes)
+	committed, _, err := s.Transact(ctx, req, changes)
 	if step == crashSteps-1 && (err != nil || !committed) {
 		t.Errorf("the transaction has more than %d steps: %v", step, err)
 	}
@@ -353,17 +353,17 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 		}
 	case "write":
 		for _, key := range keys {
-			_, _, err := other.writeItem(ctx, def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+			_, _, err := other.WriteItem(ctx, def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 	case "snapshot":
-		var reads []*itemRead
+		var reads []*ItemRead
 		for _, key := range keys {
-			reads = append(reads, &itemRead{table: def, key: key})
+			reads = append(reads, &ItemRead{Table: def, Key: key})
 		}
-		if ok, err := other.snapshot(ctx, reads); !ok || err != nil {
+		if ok, err := other.Snapshot(ctx, reads); !ok || err != nil {
 			t.Fatalf("snapshot: %v, %v", ok, err)
 		}
 	}
@@ -371,7 +371,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 	var items []attr.Item
 	got := model{}
 	for _, key := range keys {
-		item, err := other.getItem(ctx, def, key)
+		item, err := other.GetItem(ctx, def, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 	if committed && len(want) > 0 && sumOf(want[keyText(keyAttrs(def, account("b", 0)))]) != 35 {
 		t.Errorf("committed, but not done: %v, %v", texts(items), err)
 	}
-	if scanned, err := collect(other.scan(ctx, def, nil, 0, 1, nil)); err != nil || len(scanned) != len(want) {
+	if scanned, err := collect(other.Scan(ctx, def, nil, 0, 1, nil)); err != nil || len(scanned) != len(want) {
 		t.Errorf("scan: %v, %v", texts(scanned), err)
 	}
 	// What is left are records and tokens, for a start or the timer.
@@ -406,7 +406,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 	again := append(transfer(def, "a", "b", 30),
 		replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
 		replaceBy(def, keyAttrs(def, account("new", 0)), account("new", 7)))
-	ok, replayed, err := other.transact(ctx, req, again)
+	ok, replayed, err := other.Transact(ctx, req, again)
 	if done := sumOf(want[keyText(keyAttrs(def, account("a", 0)))]) == 70; err != nil || !ok || replayed != done {
 		t.Errorf("the same request again: %v, %v, %v", ok, replayed, err)
 	}
@@ -469,14 +469,14 @@ func TestTransact_ArrivesAgain(t *testing.T) {
 				changes := append(transfer(def, "a", "b", 30),
 					replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
 					checkOnly(def, keyAttrs(def, account("none", 0)), func(attr.Item) error { return nil }))
-				ok, _, _ := s.transact(ctx, transactionRequest{token: "token"}, changes)
+				ok, _, _ := s.Transact(ctx, RequestToken{Token: "token"}, changes)
 				c.copied, c.at = -1, -1
 				now.Advance(transactionTimeout)
 				s = openStore(t, o)
 				if err := s.recoverTransactions(ctx, false); err != nil {
 					t.Error(err)
 				}
-				item, err := s.getItem(ctx, def, keyAttrs(def, account("a", 0)))
+				item, err := s.GetItem(ctx, def, keyAttrs(def, account("a", 0)))
 				if err != nil {
 					t.Error(err)
 				}
@@ -488,7 +488,7 @@ func TestTransact_ArrivesAgain(t *testing.T) {
 				for _, item := range after {
 					want[keyText(keyAttrs(def, item))] = item
 				}
-				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+				got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 				if d := diffItems(want.sorted(def.Key, func(attr.Item) bool { return true }), got); d != "" || err != nil {
 					t.Errorf("write %d again after write %d: %v (-want +got):\n%s", copied, at, err, d)
 				}
@@ -527,9 +527,9 @@ func TestTransact_FinishedByOthers(t *testing.T) {
 					return answer
 				}
 				changes := transfer(def, "a", "b", 20)
-				ok, _, err := s.transact(ctx, transactionRequest{}, changes)
+				ok, _, err := s.Transact(ctx, RequestToken{}, changes)
 				if !ok && err == nil {
-					t.Errorf("the transaction was canceled: %v, %v", changes[0].err, changes[1].err)
+					t.Errorf("the transaction was canceled: %v, %v", changes[0].Err, changes[1].Err)
 				}
 				if ok == expired {
 					t.Errorf("transact: %v, %v", ok, err)
@@ -558,8 +558,8 @@ func TestTransact_Asks(t *testing.T) {
 	def := newTable(t, s, indexedTable("asks"))
 	key := keyAttrs(def, account("a", 1))
 	change, calls := replaceBy(def, key, account("a", 1)), 0
-	change.fn = func(attr.Item) (attr.Item, error) { calls++; return account("a", 1), nil }
-	if ok, _, err := s.transact(t.Context(), transactionRequest{}, []*itemChange{change}); !ok || err != nil || calls != 2 {
+	change.Fn = func(attr.Item) (attr.Item, error) { calls++; return account("a", 1), nil }
+	if ok, _, err := s.Transact(t.Context(), RequestToken{}, []*Change{change}); !ok || err != nil || calls != 2 {
 		t.Error(ok, err, calls)
 	}
 }
@@ -616,47 +616,47 @@ func TestTransact_Conflicts(t *testing.T) {
 			}
 			other := openStore(t, o)
 			keyA, keyC := keyAttrs(def, account("a", 0)), keyAttrs(def, account("c", 0))
-			req := transactionRequest{token: "token"}
-			run := func(hook func()) (bool, []*itemChange) {
+			req := RequestToken{Token: "token"}
+			run := func(hook func()) (bool, []*Change) {
 				c.mu.Lock()
 				c.hook = hook
 				c.mu.Unlock()
 				changes := append(transfer(def, "a", "b", 10), replaceBy(def, keyC, nil))
-				committed, _, err := s.transact(ctx, req, changes)
+				committed, _, err := s.Transact(ctx, req, changes)
 				if err != nil {
 					t.Error(err)
 				}
 				return committed, changes
 			}
 			committed, _ := run(func() {
-				for _, st := range []*store{s, other} {
-					if item, err := st.getItem(ctx, def, keyA); err != nil || sumOf(item) != 50 {
+				for _, st := range []*Store{s, other} {
+					if item, err := st.GetItem(ctx, def, keyA); err != nil || sumOf(item) != 50 {
 						t.Errorf("get: %v, %v", item, err)
 					}
 					cond := layout.KeyCondition{Hash: attr.String("a")}
-					if items, err := collect(st.query(ctx, def, nil, indexCondition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
+					if items, err := collect(st.Query(ctx, def, nil, Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}
-					if items, err := st.getItems(ctx, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {
+					if items, err := st.GetItems(ctx, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {
 						t.Errorf("get of several: %v, %v", texts(items), err)
 					}
 					for _, err := range []error{
 						put(ctx, st, def, account("a", 1)), put(ctx, st, def, account("c", 1)),
 						remove(ctx, st, def, keyA), remove(ctx, st, def, keyC),
 					} {
-						if !errors.Is(err, errIntent) {
+						if !errors.Is(err, ErrIntent) {
 							t.Errorf("write: %v", err)
 						}
 					}
 					changes := transfer(def, "b", "d", 1)
-					if ok, _, err := st.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errIntent) || changes[1].err != nil {
-						t.Errorf("transaction: %v, %v, %v", ok, err, changes[0].err)
+					if ok, _, err := st.Transact(ctx, RequestToken{}, changes); ok || err != nil || !errors.Is(changes[0].Err, ErrIntent) || changes[1].Err != nil {
+						t.Errorf("transaction: %v, %v, %v", ok, err, changes[0].Err)
 					}
-					reads := []*itemRead{{table: def, key: keyAttrs(def, account("d", 0))}, {table: def, key: keyA}}
-					if ok, err := st.snapshot(ctx, reads); ok || err != nil || !errors.Is(reads[1].err, errIntent) {
+					reads := []*ItemRead{{Table: def, Key: keyAttrs(def, account("d", 0))}, {Table: def, Key: keyA}}
+					if ok, err := st.Snapshot(ctx, reads); ok || err != nil || !errors.Is(reads[1].Err, ErrIntent) {
 						t.Errorf("snapshot: %v, %v", ok, err)
 					}
-					if _, _, err := st.transact(ctx, req, transfer(def, "a", "b", 10)); !errors.Is(err, errTokenRunning) {
+					if _, _, err := st.Transact(ctx, req, transfer(def, "a", "b", 10)); !errors.Is(err, ErrTokenRunning) {
 						t.Errorf("the same token: %v", err)
 					}
 				}
@@ -667,15 +667,15 @@ func TestTransact_Conflicts(t *testing.T) {
 			if err := put(ctx, other, def, account("c", 1)); err != nil {
 				t.Errorf("write after the transaction: %v", err)
 			}
-			req.token = "another"
+			req.Token = "another"
 			committed, changes := run(func() {
 				now.Advance(transactionTimeout)
 				if err := put(ctx, other, def, account("a", 1)); err != nil {
 					t.Errorf("write after the time-out: %v", err)
 				}
 			})
-			if committed || !errors.Is(changes[0].err, errIntent) {
-				t.Errorf("the transaction was committed after its time: %v", changes[0].err)
+			if committed || !errors.Is(changes[0].Err, ErrIntent) {
+				t.Errorf("the transaction was committed after its time: %v", changes[0].Err)
 			}
 			want := model{}
 			for _, item := range []attr.Item{account("a", 1), account("b", 60), account("c", 1)} {
@@ -687,13 +687,13 @@ func TestTransact_Conflicts(t *testing.T) {
 			}
 
 			// A token is remembered for ten minutes.
-			req.token = "token"
-			mismatch := transactionRequest{token: "token", hash: [32]byte{1}}
-			if _, _, err := other.transact(ctx, mismatch, transfer(def, "b", "a", 1)); !errors.Is(err, errTokenMismatch) {
+			req.Token = "token"
+			mismatch := RequestToken{Token: "token", Hash: [32]byte{1}}
+			if _, _, err := other.Transact(ctx, mismatch, transfer(def, "b", "a", 1)); !errors.Is(err, ErrTokenMismatch) {
 				t.Errorf("the same token for another request: %v", err)
 			}
 			now.Advance(requestTokenAge)
-			if ok, replayed, err := other.transact(ctx, mismatch, transfer(def, "b", "a", 1)); !ok || replayed || err != nil {
+			if ok, replayed, err := other.Transact(ctx, mismatch, transfer(def, "b", "a", 1)); !ok || replayed || err != nil {
 				t.Errorf("a token after its time: %v, %v, %v", ok, replayed, err)
 			}
 		})
@@ -743,8 +743,8 @@ func TestTransact_Transfers(t *testing.T) {
 						changes := transfer(def, ids[from], ids[to], rng.Int64N(8))
 						// An account without money is deleted.
 						for _, ch := range changes {
-							fn := ch.fn
-							ch.fn = func(old attr.Item) (attr.Item, error) {
+							fn := ch.Fn
+							ch.Fn = func(old attr.Item) (attr.Item, error) {
 								item, err := fn(old)
 								if err == nil && sumOf(item) == 0 {
 									item = nil
@@ -752,15 +752,15 @@ func TestTransact_Transfers(t *testing.T) {
 								return item, err
 							}
 						}
-						ok, _, err := s.transact(ctx, transactionRequest{}, changes)
+						ok, _, err := s.Transact(ctx, RequestToken{}, changes)
 						if err != nil {
 							t.Error(err)
 						}
 						increment := func(old attr.Item) (attr.Item, error) {
 							return attr.Item{"p": counter["p"], "s": counter["s"], "g": attr.String("c"), "h": attr.Int(sumOf(old) + 1)}, nil
 						}
-						_, _, err = s.writeItem(ctx, def, counter, increment, writeHint{})
-						if err != nil && !errors.Is(err, errContended) {
+						_, _, err = s.WriteItem(ctx, def, counter, increment, Hint{})
+						if err != nil && !errors.Is(err, ErrContended) {
 							t.Error(err)
 						}
 						mu.Lock()
@@ -771,17 +771,17 @@ func TestTransact_Transfers(t *testing.T) {
 							commits++
 						}
 						mu.Unlock()
-						var reads []*itemRead
+						var reads []*ItemRead
 						for _, id := range ids {
-							reads = append(reads, &itemRead{table: def, key: keyAttrs(def, account(id, 0))})
+							reads = append(reads, &ItemRead{Table: def, Key: keyAttrs(def, account(id, 0))})
 						}
-						ok, err = s.snapshot(ctx, reads)
+						ok, err = s.Snapshot(ctx, reads)
 						if err != nil {
 							t.Error(err)
 						}
 						var sum int64
 						for _, r := range reads {
-							sum += sumOf(r.item)
+							sum += sumOf(r.Item)
 						}
 						if ok && sum != total {
 							t.Errorf("a snapshot adds up to %d, want %d", sum, total)
@@ -795,7 +795,7 @@ func TestTransact_Transfers(t *testing.T) {
 			}
 			m := model{}
 			var sum int64
-			for item, err := range decode(a.scan(ctx, def, nil, 0, 1, nil)) {
+			for item, err := range decode(a.Scan(ctx, def, nil, 0, 1, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -833,18 +833,18 @@ func TestTransact_NewIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hook = func() {
-		if _, err := s.updateTable(ctx, def.Name, func(d *tableDef) error {
+		if _, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
 			d.Indexes = append(d.Indexes, later)
 			return nil
 		}); err != nil {
 			t.Error(err)
 		}
-		s.wait()
+		s.Wait()
 	}
-	if ok, _, err := s.transact(ctx, transactionRequest{}, transfer(def, "a", "b", 20)); !ok || err != nil {
+	if ok, _, err := s.Transact(ctx, RequestToken{}, transfer(def, "a", "b", 20)); !ok || err != nil {
 		t.Fatalf("transact: %v, %v", ok, err)
 	}
-	def, err := s.table(ctx, def.Name)
+	def, err := s.Table(ctx, def.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -932,7 +932,7 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 			conn := start(t)
 			c := &readHookConn{ClientConnInterface: conn}
 			s := openStore(t, testOptions(c))
-			def := newTable(t, s, tableDef{Name: "places", Key: testSchemas["S"]})
+			def := newTable(t, s, Table{Name: "places", Key: testSchemas["S"]})
 			other := openStore(t, testOptions(conn))
 			a, b := attr.Item{"p": attr.String("a")}, attr.Item{"p": attr.String("b")}
 			if err := put(ctx, s, def, b); err != nil {
@@ -947,7 +947,7 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 				if strings.HasPrefix(string(key), "b") {
 					from, to = b, a
 				}
-				item, err := other.getItem(ctx, def, from)
+				item, err := other.GetItem(ctx, def, from)
 				if err != nil {
 					t.Error(err)
 				}
@@ -955,20 +955,20 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 					return
 				}
 				moves++
-				changes := []*itemChange{replaceBy(def, from, nil), replaceBy(def, to, to)}
-				if ok, _, err := other.transact(ctx, transactionRequest{}, changes); !ok || err != nil {
-					t.Errorf("move: %v, %v, %v, %v", ok, err, changes[0].err, changes[1].err)
+				changes := []*Change{replaceBy(def, from, nil), replaceBy(def, to, to)}
+				if ok, _, err := other.Transact(ctx, RequestToken{}, changes); !ok || err != nil {
+					t.Errorf("move: %v, %v, %v, %v", ok, err, changes[0].Err, changes[1].Err)
 				}
 			}
 			for _, limit = range []int{1000, 6} {
 				moves = 0
-				reads := []*itemRead{{table: def, key: a}, {table: def, key: b}}
+				reads := []*ItemRead{{Table: def, Key: a}, {Table: def, Key: b}}
 				c.mu.Lock()
 				c.hook = hook
 				c.mu.Unlock()
-				ok, err := s.snapshot(ctx, reads)
-				if err != nil || ok && (reads[0].item == nil) == (reads[1].item == nil) {
-					t.Errorf("snapshot: %v, %v: %v, %v", ok, err, reads[0].item, reads[1].item)
+				ok, err := s.Snapshot(ctx, reads)
+				if err != nil || ok && (reads[0].Item == nil) == (reads[1].Item == nil) {
+					t.Errorf("snapshot: %v, %v: %v, %v", ok, err, reads[0].Item, reads[1].Item)
 				}
 				// Whoever reads while it moves all the time finds nothing out.
 				if ok == (limit == 1000) {
@@ -985,8 +985,8 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			reads := []*itemRead{{table: def, key: a}, {table: def, key: b}}
-			if ok, err := s.snapshot(ctx, reads); !ok || err != nil || reads[0].item != nil || reads[1].item != nil {
+			reads := []*ItemRead{{Table: def, Key: a}, {Table: def, Key: b}}
+			if ok, err := s.Snapshot(ctx, reads); !ok || err != nil || reads[0].Item != nil || reads[1].Item != nil {
 				t.Errorf("snapshot of nothing: %v, %v", ok, err)
 			}
 			if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {

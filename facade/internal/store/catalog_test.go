@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -29,55 +29,55 @@ func TestStore_Catalog(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(conn))
 			long := strings.Repeat("long.name-", 25) + "12345"
-			want := tableDef{
+			want := Table{
 				Name: long, Key: testSchemas["SN"], Attributes: []layout.KeyAttr{stringKey("p"), numberKey("s")},
 				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
 			def := newTable(t, s, want)
-			if def.Status != statusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
+			if def.Status != StatusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
 				t.Errorf("created %+v", def)
 			}
-			if _, err := s.createTable(ctx, &want); !errors.Is(err, errTableExists) {
+			if _, err := s.CreateTable(ctx, &want); !errors.Is(err, ErrTableExists) {
 				t.Errorf("second creation: %v", err)
 			}
 			for _, name := range []string{"abc", "zzz", "mmm"} {
-				newTable(t, s, tableDef{Name: name, Key: testSchemas["S"]})
+				newTable(t, s, Table{Name: name, Key: testSchemas["S"]})
 			}
 
 			s = openStore(t, testOptions(conn))
-			again, err := s.table(ctx, long)
+			again, err := s.Table(ctx, long)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if d := gocmp.Diff(def, again); d != "" {
 				t.Errorf("after a restart (-want +got):\n%s", d)
 			}
-			names, more, err := s.listTables(ctx, "abc", 2)
+			names, more, err := s.ListTables(ctx, "abc", 2)
 			if d := gocmp.Diff([]string{long, "mmm"}, names); d != "" || !more || err != nil {
 				t.Errorf("tables %v, %v, %v", names, more, err)
 			}
-			if _, err := s.table(ctx, "none"); !errors.Is(err, errTableNotFound) {
+			if _, err := s.Table(ctx, "none"); !errors.Is(err, ErrTableNotFound) {
 				t.Errorf("unknown table: %v", err)
 			}
 
 			stop := errors.New("stop")
-			if _, err := s.updateTable(ctx, long, func(*tableDef) error { return stop }); !errors.Is(err, stop) {
+			if _, err := s.UpdateTable(ctx, long, func(*Table) error { return stop }); !errors.Is(err, stop) {
 				t.Errorf("update: %v", err)
 			}
-			updated, err := s.updateTable(ctx, long, func(d *tableDef) error { d.Tags["c"] = "d"; return nil })
+			updated, err := s.UpdateTable(ctx, long, func(d *Table) error { d.Tags["c"] = "d"; return nil })
 			if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
 				t.Errorf("update: %+v, %v", updated, err)
 			}
 
-			deleted, err := s.deleteTable(ctx, long)
-			if err != nil || deleted.Status != statusDeleting {
+			deleted, err := s.DeleteTable(ctx, long)
+			if err != nil || deleted.Status != StatusDeleting {
 				t.Errorf("delete: %+v, %v", deleted, err)
 			}
-			if _, err := s.table(ctx, long); !errors.Is(err, errTableNotFound) {
+			if _, err := s.Table(ctx, long); !errors.Is(err, ErrTableNotFound) {
 				t.Errorf("deleted table: %v", err)
 			}
-			if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, errTableNotFound) {
+			if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, ErrTableNotFound) {
 				t.Errorf("write to a deleted table: %v", err)
 			}
 			if fresh := newTable(t, s, want); fresh.ID == def.ID || fresh.BigtableTable == def.BigtableTable {
@@ -97,7 +97,7 @@ func TestStore_AddIndex(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(conn))
 			full := indexedTable("grown")
-			def := newTable(t, s, tableDef{Name: full.Name, Key: full.Key})
+			def := newTable(t, s, Table{Name: full.Name, Key: full.Key})
 			m := model{}
 			rng := rand.New(rand.NewPCG(1, 2))
 			write := func() {
@@ -119,21 +119,21 @@ func TestStore_AddIndex(t *testing.T) {
 			for range 60 {
 				write()
 			}
-			grown, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = full.Indexes; return nil })
-			if err != nil || grown.Status != statusUpdating || !grown.Indexes[0].Backfilling {
+			grown, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = full.Indexes; return nil })
+			if err != nil || grown.Status != StatusUpdating || !grown.Indexes[0].Backfilling {
 				t.Fatalf("update: %+v, %v", grown, err)
 			}
 			for range 60 {
 				write()
 			}
-			s.wait()
-			if grown, err = s.table(ctx, def.Name); err != nil || grown.Status != statusActive || grown.Indexes[3].Status != statusActive {
+			s.Wait()
+			if grown, err = s.Table(ctx, def.Name); err != nil || grown.Status != StatusActive || grown.Indexes[3].Status != StatusActive {
 				t.Fatalf("after backfill: %+v, %v", grown, err)
 			}
 			if err := checkIndexes(ctx, s, grown, m); err != nil {
 				t.Error(err)
 			}
-			shrunk, err := s.updateTable(ctx, def.Name, func(d *tableDef) error { d.Indexes = d.Indexes[1:3]; return nil })
+			shrunk, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = d.Indexes[1:3]; return nil })
 			if err != nil || len(shrunk.Indexes) != 2 {
 				t.Fatalf("update: %+v, %v", shrunk, err)
 			}
@@ -182,15 +182,15 @@ func TestStore_TableLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			now := clock.NewFrozen(storeTestTime)
+			now := clock.NewFrozen(testTime)
 			conn := start(t)
 			c := &listingConn{ClientConnInterface: conn}
 			o := testOptions(c)
 			o.Now, o.MaxTables = now.Now, 6
 			s := openStore(t, o)
 			other := openStore(t, testOptions(conn))
-			create := func(s *store, name string) error {
-				_, err := s.createTable(ctx, &tableDef{
+			create := func(s *Store, name string) error {
+				_, err := s.CreateTable(ctx, &Table{
 					Name: name, Key: testSchemas["S"], Attributes: []layout.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 				})
 				return err
@@ -198,7 +198,7 @@ func TestStore_TableLimit(t *testing.T) {
 			c.lists.Store(0)
 			for _, step := range []struct {
 				name  string
-				by    *store
+				by    *Store
 				later time.Duration
 				want  error
 				lists int64 // in all, afterwards
@@ -209,8 +209,8 @@ func TestStore_TableLimit(t *testing.T) {
 				{"d", other, 0, nil, 1},
 				{"e", s, catalogMaxAge, nil, 2},
 				{"f", s, 0, nil, 2},
-				{"g", s, 0, errTooManyTables, 3},
-				{"g", s, 0, errTooManyTables, 4},
+				{"g", s, 0, ErrTooManyTables, 3},
+				{"g", s, 0, ErrTooManyTables, 4},
 			} {
 				now.Advance(step.later)
 				if err := create(step.by, step.name); !errors.Is(err, step.want) {
@@ -220,7 +220,7 @@ func TestStore_TableLimit(t *testing.T) {
 					t.Errorf("after %s: %d lists of tables, want %d", step.name, n, step.lists)
 				}
 			}
-			if _, err := s.deleteTable(ctx, "b"); err != nil {
+			if _, err := s.DeleteTable(ctx, "b"); err != nil {
 				t.Fatal(err)
 			}
 			if err := create(s, "g"); err != nil {

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -32,12 +32,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
-// backends are the Bigtables that the store is tested on: see storeTestBigtable,
+// backends are the Bigtables that the store is tested on: see testBigtable,
 // and Google's test server over a wire.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		return storeTestBigtable(tb, nil)
+		return testBigtable(tb, nil)
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
@@ -77,18 +77,18 @@ func TestBackends_WholeRows(t *testing.T) {
 			for i := range 64 {
 				others = append(others, btclient.SetCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
 			}
-			if err := s.bt.MutateRow(ctx, s.o.Catalog, row, others); err != nil {
+			if err := s.Bt.MutateRow(ctx, s.o.Catalog, row, others); err != nil {
 				t.Fatal(err)
 			}
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
 					for range 50 {
-						if _, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
+						if _, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
 							t.Error(err)
 							return
 						}
-						r, err := s.bt.ReadRow(ctx, s.o.Catalog, row, btclient.OfFamily(catalogFamily))
+						r, err := s.Bt.ReadRow(ctx, s.o.Catalog, row, btclient.OfFamily(catalogFamily))
 						if n := len(r.Cells); err != nil || n != len(others) && n != len(others)+len(set) {
 							t.Errorf("the row is read with %d cells, %v; want %d or %d", n, err, len(others), len(others)+len(set))
 							return
@@ -109,9 +109,9 @@ func TestBackends_WholeRows(t *testing.T) {
 
 // testOptions are the options of a store over conn with a fixed seed and a frozen
 // clock.
-func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) storeOptions {
-	return storeOptions{
-		Conn: conn, Project: "tabletop", Instance: "tabletop", Catalog: catalogTable, Mappings: mappings,
+func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Options {
+	return Options{
+		Conn: conn, Project: "tabletop", Instance: "tabletop", Catalog: CatalogTable, Mappings: mappings,
 		Now:    clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
 		Rand:   rand.NewChaCha8([32]byte{1}),
 		Logger: slog.New(slog.DiscardHandler), MaxTables: 2500,
@@ -119,14 +119,14 @@ func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) sto
 }
 
 // openStore opens a store that is closed with the test.
-func openStore(tb testing.TB, o storeOptions) *store {
+func openStore(tb testing.TB, o Options) *Store {
 	tb.Helper()
-	s, err := newStore(tb.Context(), o)
+	s, err := Open(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -138,9 +138,9 @@ func numberKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, T
 func binaryKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
-func newTable(tb testing.TB, s *store, def tableDef) *tableDef {
+func newTable(tb testing.TB, s *Store, def Table) *Table {
 	tb.Helper()
-	created, err := s.createTable(tb.Context(), &def)
+	created, err := s.CreateTable(tb.Context(), &def)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -148,19 +148,19 @@ func newTable(tb testing.TB, s *store, def tableDef) *tableDef {
 }
 
 // put stores an item, whatever was there.
-func put(ctx context.Context, s *store, t *tableDef, item attr.Item) error {
-	_, _, err := s.writeItem(ctx, t, keyAttrs(t, item), func(attr.Item) (attr.Item, error) { return item, nil },
-		writeHint{blind: true, replacement: item})
+func put(ctx context.Context, s *Store, t *Table, item attr.Item) error {
+	_, _, err := s.WriteItem(ctx, t, keyAttrs(t, item), func(attr.Item) (attr.Item, error) { return item, nil },
+		Hint{Blind: true, Replacement: item})
 	return err
 }
 
 // remove deletes an item, if there is one.
-func remove(ctx context.Context, s *store, t *tableDef, key attr.Item) error {
-	_, _, err := s.writeItem(ctx, t, key, func(attr.Item) (attr.Item, error) { return nil, nil }, writeHint{blind: true})
+func remove(ctx context.Context, s *Store, t *Table, key attr.Item) error {
+	_, _, err := s.WriteItem(ctx, t, key, func(attr.Item) (attr.Item, error) { return nil, nil }, Hint{Blind: true})
 	return err
 }
 
-func keyAttrs(t *tableDef, item attr.Item) attr.Item {
+func keyAttrs(t *Table, item attr.Item) attr.Item {
 	key := attr.Item{t.Key.Hash.Name: item[t.Key.Hash.Name]}
 	if t.Key.Range.Name != "" {
 		key[t.Key.Range.Name] = item[t.Key.Range.Name]
@@ -207,10 +207,10 @@ func checkJSONOf(stored layout.Stored, item attr.Item) error {
 }
 
 // dump returns the rows of a Bigtable table as text.
-func dump(tb testing.TB, s *store, table string) []string {
+func dump(tb testing.TB, s *Store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
+	for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -330,8 +330,8 @@ func byKey(schema layout.KeySchema) func(a, b attr.Item) int {
 }
 
 // empty removes the items of a table: a check that was cut short leaves some.
-func empty(ctx context.Context, s *store, t *tableDef) error {
-	for item, err := range decode(s.scan(ctx, t, nil, 0, 1, nil)) {
+func empty(ctx context.Context, s *Store, t *Table) error {
+	for item, err := range decode(s.Scan(ctx, t, nil, 0, 1, nil)) {
 		if err == nil {
 			err = remove(ctx, s, t, keyAttrs(t, item))
 		}
@@ -351,9 +351,9 @@ func TestStore_Items(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
-			tables := map[string]*tableDef{}
+			tables := map[string]*Table{}
 			for name, schema := range testSchemas {
-				tables[name] = newTable(t, s, tableDef{Name: name, Key: schema})
+				tables[name] = newTable(t, s, Table{Name: name, Key: schema})
 			}
 			names := slices.Sorted(maps.Keys(tables))
 			rapid.Check(t, func(r *rapid.T) {
@@ -366,7 +366,7 @@ func TestStore_Items(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(r, "steps") {
 					key := rapid.SampledFrom(keys).Draw(r, "key")
 					blind := rapid.Bool().Draw(r, "blind")
-					require := rapid.SampledFrom([]presence{anyPresence, mustExist, mustNotExist}).Draw(r, "require")
+					require := rapid.SampledFrom([]presence{anyPresence, MustExist, MustNotExist}).Draw(r, "require")
 					var item attr.Item
 					if rapid.IntRange(0, 3).Draw(r, "op") > 0 {
 						item = genItem(r, key)
@@ -374,17 +374,17 @@ func TestStore_Items(t *testing.T) {
 					errRequire := errors.New("required")
 					was := m[keyText(key)]
 					write := func(old attr.Item) (attr.Item, error) {
-						if require == mustExist && old == nil || require == mustNotExist && old != nil {
+						if require == MustExist && old == nil || require == MustNotExist && old != nil {
 							return nil, errRequire
 						}
 						return item, nil
 					}
 					_, wantErr := write(was)
-					hint := writeHint{}
+					hint := Hint{}
 					if blind {
-						hint = writeHint{blind: true, replacement: item, require: require}
+						hint = Hint{Blind: true, Replacement: item, Require: require}
 					}
-					old, updated, err := s.writeItem(t.Context(), def, key, write, hint)
+					old, updated, err := s.WriteItem(t.Context(), def, key, write, hint)
 					if !errors.Is(err, wantErr) {
 						r.Fatalf("write: %v, want %v", err, wantErr)
 					}
@@ -401,13 +401,13 @@ func TestStore_Items(t *testing.T) {
 						delete(m, keyText(key))
 					}
 					for _, key := range keys {
-						got, err := s.getItem(t.Context(), def, key)
+						got, err := s.GetItem(t.Context(), def, key)
 						if err != nil || !attr.EqualItems(got, m[keyText(key)]) {
 							r.Fatalf("item %v, %v; want %v", got, err, m[keyText(key)])
 						}
 					}
 				}
-				got, err := s.getItems(t.Context(), def, keys)
+				got, err := s.GetItems(t.Context(), def, keys)
 				if err != nil {
 					r.Fatal(err)
 				}
@@ -436,7 +436,7 @@ func TestStore_Increments(t *testing.T) {
 			conn := start(t)
 			// Two stores: in the second's absence the latch alone would do.
 			a := openStore(t, testOptions(conn))
-			def := newTable(t, a, tableDef{Name: "counters", Key: testSchemas["S"]})
+			def := newTable(t, a, Table{Name: "counters", Key: testSchemas["S"]})
 			b := openStore(t, testOptions(conn))
 			key := attr.Item{"p": attr.String("hits")}
 			increment := func(old attr.Item) (attr.Item, error) {
@@ -458,9 +458,9 @@ func TestStore_Increments(t *testing.T) {
 				}
 				wg.Go(func() {
 					for range 5 {
-						err := errContended
-						for errors.Is(err, errContended) {
-							_, _, err = s.writeItem(t.Context(), def, key, increment, writeHint{})
+						err := ErrContended
+						for errors.Is(err, ErrContended) {
+							_, _, err = s.WriteItem(t.Context(), def, key, increment, Hint{})
 						}
 						if err != nil {
 							t.Error(err)
@@ -469,7 +469,7 @@ func TestStore_Increments(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			got, err := a.getItem(t.Context(), def, key)
+			got, err := a.GetItem(t.Context(), def, key)
 			if err != nil || got["n"].Str != "320" {
 				t.Errorf("counter is %v, %v; want 320", got, err)
 			}
@@ -535,7 +535,7 @@ func TestStore_Query(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
 				n++
-				def := newTable(t, s, tableDef{Name: "query" + strconv.Itoa(n), Key: schema})
+				def := newTable(t, s, Table{Name: "query" + strconv.Itoa(n), Key: schema})
 				m := model{}
 				hashes := rapid.SliceOfN(genKeyValue(schema.Hash), 1, 3).Draw(r, "hashes")
 				for _, key := range rapid.SliceOfN(genKey(schema), 0, 20).Draw(r, "keys") {
@@ -553,7 +553,7 @@ func TestStore_Query(t *testing.T) {
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
 				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, after)
+					return s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -566,7 +566,7 @@ func TestStore_Query(t *testing.T) {
 				var scanned []attr.Item
 				for segment := range total {
 					part, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-						return s.scan(t.Context(), def, nil, segment, total, after)
+						return s.Scan(t.Context(), def, nil, segment, total, after)
 					})
 					if err != nil {
 						r.Fatal(err)
@@ -577,7 +577,7 @@ func TestStore_Query(t *testing.T) {
 				if d := diffItems(m.sorted(schema, func(attr.Item) bool { return true }), scanned); d != "" {
 					r.Fatalf("scan (-want +got):\n%s", d)
 				}
-				if _, err := s.deleteTable(t.Context(), def.Name); err != nil {
+				if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 					r.Fatal(err)
 				}
 			})

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -89,16 +89,16 @@ const (
 
 // Errors of transactions with a request token.
 var (
-	errTokenMismatch = errors.New("the token was used for another request")
-	errTokenRunning  = errors.New("the request with this token is still running")
+	ErrTokenMismatch = errors.New("the token was used for another request")
+	ErrTokenRunning  = errors.New("the request with this token is still running")
 )
 
 // errRecordGone: a transaction took so long that others have finished it and
 // removed its record. It may have been committed.
 var errRecordGone = errors.New("the record of the transaction is gone")
 
-// errSnapshot: an item changed under every attempt to read it with others.
-var errSnapshot = errors.New("item is being written")
+// ErrSnapshot: an item changed under every attempt to read it with others.
+var ErrSnapshot = errors.New("item is being written")
 
 // heldError says that a transaction holds an item. It is an errIntent.
 type heldError struct {
@@ -107,10 +107,10 @@ type heldError struct {
 }
 
 func (e *heldError) Error() string {
-	return fmt.Sprintf("%v: item %s, transaction %x", errIntent, attr.AppendItemJSON(nil, e.key), e.id)
+	return fmt.Sprintf("%v: item %s, transaction %x", ErrIntent, attr.AppendItemJSON(nil, e.key), e.id)
 }
 
-func (e *heldError) Unwrap() error { return errIntent }
+func (e *heldError) Unwrap() error { return ErrIntent }
 
 // transactions are this process's transactions that were committed, or
 // abandoned, but not finished.
@@ -216,22 +216,22 @@ func parseTransaction(id string, row layout.Row) (transactionRecord, error) {
 }
 
 // begin returns a transaction, pending or reading, that has no record yet.
-func (s *store) begin(state byte, token string, changes []*itemChange) transactionRecord {
+func (s *Store) begin(state byte, token string, changes []*Change) transactionRecord {
 	now := s.nowMicros()
 	r := transactionRecord{
 		id: string(s.newToken()), state: state, written: now,
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
-		r.items = append(r.items, transactionItem{table: ch.table.Name, tableID: ch.table.ID, key: appendKey(nil, ch.table.Key, ch.key)})
+		r.items = append(r.items, transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: AppendKey(nil, ch.Table.Key, ch.Key)})
 	}
 	return r
 }
 
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
-func (s *store) record(ctx context.Context, r *transactionRecord) error {
-	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
+func (s *Store) record(ctx context.Context, r *transactionRecord) error {
+	_, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		btclient.SetCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
@@ -239,8 +239,8 @@ func (s *store) record(ctx context.Context, r *transactionRecord) error {
 }
 
 // readTransaction reads a record; its state is 0 if there is none.
-func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, transactionRow(id), btclient.Newest(1))
+func (s *Store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
+	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, transactionRow(id), btclient.Newest(1))
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -249,9 +249,9 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 
 // decide makes a record committed or aborted that is pending or reading, as r
 // says. It reports false when someone else has decided. Errors: errRecordGone.
-func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
+func (s *Store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
-	ok, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+	ok, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
@@ -262,7 +262,7 @@ func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (b
 }
 
 // isCommitted reads how a decided transaction stands. Errors: errRecordGone.
-func (s *store) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
+func (s *Store) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
 	now, err := s.readTransaction(ctx, r.id)
 	if err == nil && now.state == 0 {
 		err = errRecordGone
@@ -275,7 +275,7 @@ func (r *transactionRecord) undecided() bool {
 }
 
 // expired reports whether others may abort the transaction.
-func (s *store) expired(r *transactionRecord) bool { return s.nowMicros() >= r.deadline }
+func (s *Store) expired(r *transactionRecord) bool { return s.nowMicros() >= r.deadline }
 
 // intent is what a transaction makes of an item.
 type intent struct {
@@ -287,7 +287,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := appendKey(append(make([]byte, 0, in.item.JSONSize()), in.kind), l.key, key)
+	value := AppendKey(append(make([]byte, 0, in.item.JSONSize()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}
@@ -327,7 +327,7 @@ func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err er
 // resolve looks after an item that a transaction holds. alive says that it
 // goes on to be held; else the item is as the transaction left it. No latch
 // of the item or its table is held by the caller.
-func (s *store) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
+func (s *Store) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
 	for range maxWriteAttempts {
 		r, err := s.readTransaction(ctx, id)
 		if err != nil {
@@ -344,24 +344,24 @@ func (s *store) resolve(ctx context.Context, table string, key attr.Item, id str
 		}
 		return false, s.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
 	}
-	return false, fmt.Errorf("%w: transaction %x", errContended, id)
+	return false, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
 
 // settleItem carries out, or takes away, the intent of a transaction on an
 // item, and brings what was carried out to the indexes, whoever did it. It
 // does nothing if the table is gone, or is not that of tableID ("": any).
-func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
+func (s *Store) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
 	schema := s.latchOf(table)
 	schema.RLock()
 	defer schema.RUnlock()
 	c, err := s.lookup(ctx, table)
-	if errors.Is(err, errTableNotFound) {
+	if errors.Is(err, ErrTableNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if tableID != "" && c.def.ID != tableID || c.def.Status == statusDeleting {
+	if tableID != "" && c.def.ID != tableID || c.def.Status == StatusDeleting {
 		return nil
 	}
 	p, err := c.layout.slot(key)
@@ -387,12 +387,12 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 			return err
 		}
 	}
-	return fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), table)
+	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
+func (s *Store) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	p, l := st.slot, st.slot.l
 	guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
 	release := []*btpb.Mutation{btclient.DeleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
@@ -403,7 +403,7 @@ func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commi
 	if !commit || in.kind == intentCheck {
 		before := st.live()
 		muts := append(release, s.setState(p, st.state, before, st.state.Timestamp)...)
-		done, err := s.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		done, err := s.Bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 		if done && unsure {
 			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
 			err = s.drain(ctx, st)
@@ -435,9 +435,9 @@ func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commi
 		}
 	}
 	if change.empty() || l.lag == 0 && ahead <= in.order {
-		return s.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		return s.Bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
-	done, err := s.bt.CheckAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
+	done, err := s.Bt.CheckAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
 	if err != nil || !done {
 		return done, err
 	}
@@ -458,7 +458,7 @@ func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commi
 // freeItem reads an item, unless that was done already (read), as all
 // transactions left it that have ended; held says that one goes on, which will not
 // have changed the item before now.
-func (s *store) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
+func (s *Store) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
 			st, read = *read, nil
@@ -473,7 +473,7 @@ func (s *store) freeItem(ctx context.Context, p *slot, read *itemState) (st item
 			return st, alive, err
 		}
 	}
-	return st, false, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, p.key), p.l.name)
+	return st, false, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
 // held reports whether a transaction holds an item of the row.
@@ -485,12 +485,12 @@ func held(row layout.Row) bool {
 
 // freeRow settles the items of a row that was read of which the transactions
 // have ended, and reads the row again by the filter if there were any.
-func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
+func (s *Store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
 	// The intents, and the states that say so: not those of all items of the row.
-	book, err := s.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
+	book, err := s.Bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
 		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
 		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
 	))
@@ -513,7 +513,7 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *
 			}
 		}
 	}
-	again, err := s.bt.ReadRow(ctx, l.table, row.Key, f)
+	again, err := s.Bt.ReadRow(ctx, l.table, row.Key, f)
 	again.Key = row.Key
 	return again, err
 }
@@ -524,17 +524,17 @@ func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }
 
-// itemChange is one item of a transaction. fn is as in writeItem; a check
+// Change is one item of a transaction. fn is as in writeItem; a check
 // does not write what it returns.
-type itemChange struct {
-	table *tableDef
-	key   attr.Item
-	check bool
-	fn    func(old attr.Item) (attr.Item, error)
+type Change struct {
+	Table *Table
+	Key   attr.Item
+	Check bool
+	Fn    func(old attr.Item) (attr.Item, error)
 
 	// Set by transact.
-	old, updated attr.Item
-	err          error // why the item refused the transaction
+	Old, Updated attr.Item
+	Err          error // why the item refused the transaction
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate
@@ -542,22 +542,22 @@ type itemChange struct {
 	intent intent     // of held
 }
 
-// transactionRequest makes a repeated request recognizable.
-type transactionRequest struct {
-	token string
-	hash  [32]byte // of what is asked for
+// RequestToken makes a repeated request recognizable.
+type RequestToken struct {
+	Token string
+	Hash  [32]byte // of what is asked for
 }
 
-// transact makes all changes, or none: then it reports false, and the changes
+// Transact makes all changes, or none: then it reports false, and the changes
 // that are at fault have their err: that of fn, errIntent where the item is
 // held by another transaction, or errOutsideMapping. No item occurs twice.
 //
 // With a token, a repetition of a request that succeeded is recognized:
 // replayed is true and nothing is done. Errors: errTokenMismatch,
 // errTokenRunning, errTableNotFound, errContended.
-func (s *store) transact(ctx context.Context, req transactionRequest, changes []*itemChange) (committed, replayed bool, err error) {
+func (s *Store) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	var known []byte // of the token, expired
-	if req.token != "" {
+	if req.Token != "" {
 		if known, replayed, err = s.findRequest(ctx, req); replayed || err != nil {
 			return replayed, replayed, err
 		}
@@ -566,20 +566,20 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 		return false, false, err
 	}
 	s.refuseCollisions(changes)
-	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
+	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
 		return false, false, nil
 	}
-	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *itemChange) bool { return ch.write.slot == nil })
+	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
 	inKeyOrder(ordered)
-	r := s.begin(transactionPending, req.token, ordered)
+	r := s.begin(transactionPending, req.Token, ordered)
 	if err := s.record(ctx, &r); err != nil {
 		s.abandon(ctx, &r)
 		return false, false, err
 	}
-	if req.token != "" {
+	if req.Token != "" {
 		if ok, err := s.claimRequest(ctx, req, &r, known); err != nil || !ok {
 			s.abandon(ctx, &r)
-			return false, false, cmp.Or(err, errTokenRunning)
+			return false, false, cmp.Or(err, ErrTokenRunning)
 		}
 	}
 	ok, err := s.placeIntents(ctx, &r, ordered)
@@ -593,7 +593,7 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 		if !ok {
 			// It took too long: others went on without it.
 			for _, ch := range changes {
-				ch.err = errIntent
+				ch.Err = ErrIntent
 			}
 		}
 	}
@@ -612,30 +612,30 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 
 // evaluate reads the items and asks what is to become of each. What speaks
 // against it is left in its err.
-func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
+func (s *Store) evaluate(ctx context.Context, changes []*Change) error {
 	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
-		c, err := s.current(ctx, ch.table)
+		c, err := s.current(ctx, ch.Table)
 		if err != nil {
 			return err
 		}
-		if slots[i], err = c.layout.slot(ch.key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if slots[i], err = c.layout.slot(ch.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
 			return err
 		}
-		ch.err = err
-		ch.write = &itemWrite{slot: slots[i], s: s, fn: ch.fn}
+		ch.Err = err
+		ch.write = &itemWrite{slot: slots[i], s: s, fn: ch.Fn}
 	}
 	states, err := s.readStates(ctx, slots)
 	if err != nil {
 		return err
 	}
 	for i, ch := range changes {
-		if outside := ch.err; outside != nil {
+		if outside := ch.Err; outside != nil {
 			// No such item can be: all that can be done with it is to find that
 			// there is none, and to delete it.
 			var updated attr.Item
-			if updated, ch.err = ch.fn(nil); ch.err == nil && updated != nil {
-				ch.err = outside
+			if updated, ch.Err = ch.Fn(nil); ch.Err == nil && updated != nil {
+				ch.Err = outside
 			}
 			continue
 		}
@@ -644,11 +644,11 @@ func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
 			return err
 		}
 		if held {
-			ch.err = errIntent
+			ch.Err = ErrIntent
 			continue
 		}
 		ch.st = &st
-		ch.updated, ch.err = ch.fn(st.item)
+		ch.Updated, ch.Err = ch.Fn(st.item)
 	}
 	return nil
 }
@@ -656,40 +656,40 @@ func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
 // refuseCollisions finds changes that would put two items in one place: rules
 // of a mapping can share a column. What is in the rows already is looked at
 // when the intents are placed.
-func (s *store) refuseCollisions(changes []*itemChange) {
+func (s *Store) refuseCollisions(changes []*Change) {
 	type placedChange struct {
-		table *tableDef
+		table *Table
 		layout.Placed
 	}
 	var earlier []placedChange
 	for _, ch := range changes {
-		if ch.err != nil || ch.check || ch.updated == nil || ch.write.alone() {
+		if ch.Err != nil || ch.Check || ch.Updated == nil || ch.write.alone() {
 			continue
 		}
-		placed, err := ch.write.l.base.Place(ch.updated, s.nowMicros())
+		placed, err := ch.write.l.base.Place(ch.Updated, s.nowMicros())
 		if err != nil {
-			ch.err = outsideMapping(err)
+			ch.Err = outsideMapping(err)
 			continue
 		}
 		for _, other := range earlier {
-			if ch.err == nil && other.table == ch.table && bytes.Equal(other.Row, placed.Row) {
-				ch.err = outsideMapping(ch.write.l.base.Collision(layout.Row{Key: other.Row, Cells: other.Cells}, ch.key))
+			if ch.Err == nil && other.table == ch.Table && bytes.Equal(other.Row, placed.Row) {
+				ch.Err = outsideMapping(ch.write.l.base.Collision(layout.Row{Key: other.Row, Cells: other.Cells}, ch.Key))
 			}
 		}
-		earlier = append(earlier, placedChange{ch.table, placed})
+		earlier = append(earlier, placedChange{ch.Table, placed})
 	}
 }
 
 // inKeyOrder sorts changes, so that of two transactions that meet one gets all.
-func inKeyOrder(changes []*itemChange) {
-	slices.SortFunc(changes, func(a, b *itemChange) int {
-		return cmp.Or(cmp.Compare(a.table.Name, b.table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
+func inKeyOrder(changes []*Change) {
+	slices.SortFunc(changes, func(a, b *Change) int {
+		return cmp.Or(cmp.Compare(a.Table.Name, b.Table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
 	})
 }
 
 // placeIntents puts the transaction's intents into its items. It reports
 // false when an item refused, with its err.
-func (s *store) placeIntents(ctx context.Context, r *transactionRecord, ordered []*itemChange) (bool, error) {
+func (s *Store) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	for _, ch := range ordered {
 		if ok, err := s.placeIntent(ctx, r, ch); err != nil || !ok {
 			return false, err
@@ -698,47 +698,47 @@ func (s *store) placeIntents(ctx context.Context, r *transactionRecord, ordered 
 	return true, nil
 }
 
-func (s *store) placeIntent(ctx context.Context, r *transactionRecord, ch *itemChange) (bool, error) {
+func (s *Store) placeIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
 	for range maxWriteAttempts {
 		done, err := s.tryIntent(ctx, r, ch)
 		var held *heldError
 		if errors.As(err, &held) {
-			alive, err := s.resolve(ctx, ch.table.Name, held.key, held.id)
+			alive, err := s.resolve(ctx, ch.Table.Name, held.key, held.id)
 			if err != nil {
 				return false, err
 			}
 			if alive {
-				ch.err = held
+				ch.Err = held
 				return false, nil
 			}
 			continue
 		}
-		if err != nil || ch.err != nil {
+		if err != nil || ch.Err != nil {
 			return false, err
 		}
 		if done {
 			return true, nil
 		}
 	}
-	ch.err = errIntent
+	ch.Err = ErrIntent
 	return false, nil
 }
 
 // tryIntent is one attempt to place an intent.
-func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemChange) (bool, error) {
-	schema := s.latchOf(ch.table.Name)
+func (s *Store) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
+	schema := s.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.current(ctx, ch.table)
+	c, err := s.current(ctx, ch.Table)
 	if err != nil {
 		return false, err
 	}
-	if c.def.Status == statusDeleting {
-		return false, fmt.Errorf("%w: %s is being deleted", errTableNotFound, ch.table.Name)
+	if c.def.Status == StatusDeleting {
+		return false, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, ch.Table.Name)
 	}
 	w := ch.write
 	if w.tx = r.id; w.l != c.layout {
-		if w.slot, err = c.layout.slot(ch.key); err != nil {
+		if w.slot, err = c.layout.slot(ch.Key); err != nil {
 			return false, err
 		}
 	}
@@ -751,32 +751,32 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	// fn's errors speak of the item, all others of the Bigtable.
 	var refused error
 	w.fn = func(old attr.Item) (attr.Item, error) {
-		updated, err := ch.fn(old)
+		updated, err := ch.Fn(old)
 		refused = err
 		return updated, err
 	}
 	pw, ready, err := w.plan(ctx, st)
-	if refused != nil || errors.Is(err, errOutsideMapping) {
-		ch.err = err
+	if refused != nil || errors.Is(err, ErrOutsideMapping) {
+		ch.Err = err
 		return false, nil
 	}
 	if err != nil || !ready {
 		return false, err
 	}
-	ch.old, ch.updated = pw.old, pw.updated
+	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: s.latches.order(w.id, s.nowMicros(), pw.st.order())}
 	switch {
-	case ch.check:
-		in.kind, in.item, ch.updated = intentCheck, nil, pw.old
+	case ch.Check:
+		in.kind, in.item, ch.Updated = intentCheck, nil, pw.old
 	case pw.updated == nil && pw.old == nil && pw.st.state == nil:
 		in.kind = intentCheck // nothing to delete: its place may be another's
 	case pw.updated == nil:
 		in.kind = intentDelete
 	}
 	// An item that its indexes cannot take is refused before anything is held.
-	if err := w.l.checkEntries(ch.updated, in.order); err != nil {
-		if errors.Is(err, errOutsideMapping) {
-			ch.err, err = err, nil
+	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
+		if errors.Is(err, ErrOutsideMapping) {
+			ch.Err, err = err, nil
 		}
 		return false, err
 	}
@@ -787,13 +787,13 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	}
 	held := pw.st
 	held.state = &layout.Cell{Timestamp: pw.st.order(), Value: state}
-	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
+	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.Key)}
 	muts := []*btpb.Mutation{
 		btclient.SetCell(layout.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
 		btclient.SetCell(layout.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, btclient.SetCell(layout.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
+		muts = append(muts, btclient.SetCell(layout.FamilyState, p.claim(), in.order, AppendKey([]byte(r.id), w.l.key, ch.Key)))
 	}
 	done, err := pw.commit(ctx, muts)
 	if done {
@@ -806,7 +806,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 // its own process left them, without reading them again. What cannot be, since
 // an item or its table has changed all the same, is left to finish, which looks
 // first.
-func (s *store) settleHeld(ctx context.Context, r *transactionRecord, ordered []*itemChange) {
+func (s *Store) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	for i, ch := range ordered {
@@ -817,12 +817,12 @@ func (s *store) settleHeld(ctx context.Context, r *transactionRecord, ordered []
 	}
 }
 
-func (s *store) settleHeldItem(ctx context.Context, ch *itemChange) (bool, error) {
-	schema := s.latchOf(ch.table.Name)
+func (s *Store) settleHeldItem(ctx context.Context, ch *Change) (bool, error) {
+	schema := s.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.current(ctx, ch.table)
-	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == statusDeleting {
+	c, err := s.current(ctx, ch.Table)
+	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == StatusDeleting {
 		return false, err
 	}
 	return s.settleIntent(ctx, *ch.held, ch.intent, true)
@@ -830,7 +830,7 @@ func (s *store) settleHeldItem(ctx context.Context, ch *itemChange) (bool, error
 
 // decided finds out how a transaction stands after an attempt to commit it
 // failed with cause.
-func (s *store) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
+func (s *Store) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	aborted, err := s.decide(ctx, r, transactionAborted)
@@ -853,7 +853,7 @@ func (s *store) decided(ctx context.Context, r *transactionRecord, cause error) 
 
 // abandon takes back what a transaction has done that is not committed. What
 // cannot be taken back now is left to others.
-func (s *store) abandon(ctx context.Context, r *transactionRecord) {
+func (s *Store) abandon(ctx context.Context, r *transactionRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	_, err := s.decide(ctx, r, transactionAborted)
@@ -868,7 +868,7 @@ func (s *store) abandon(ctx context.Context, r *transactionRecord) {
 }
 
 // leave remembers a transaction that is to be finished later.
-func (s *store) leave(id string) {
+func (s *Store) leave(id string) {
 	s.tx.mu.Lock()
 	defer s.tx.mu.Unlock()
 	s.tx.unfinished[id] = true
@@ -876,7 +876,7 @@ func (s *store) leave(id string) {
 
 // finish settles all items of a transaction that is decided, and then its
 // token and its record. It goes on when ctx ends: the decision has fallen.
-func (s *store) finish(ctx context.Context, r *transactionRecord) error {
+func (s *Store) finish(ctx context.Context, r *transactionRecord) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	if err := s.settleItems(ctx, r); err != nil {
@@ -886,18 +886,18 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 }
 
 // removeRecord removes the record of a transaction of which no intent is left.
-func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
-	return s.bt.MutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
+func (s *Store) removeRecord(ctx context.Context, r *transactionRecord) error {
+	return s.Bt.MutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
 }
 
 // settleItems settles all items and the token of a transaction.
-func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
+func (s *Store) settleItems(ctx context.Context, r *transactionRecord) error {
 	for _, it := range r.items {
 		if it.settled {
 			continue
 		}
 		c, err := s.lookup(ctx, it.table)
-		if errors.Is(err, errTableNotFound) {
+		if errors.Is(err, ErrTableNotFound) {
 			continue
 		}
 		if err != nil {
@@ -924,10 +924,10 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 // those of which the time is over, or with force all. A pending one is
 // aborted. The record of one that its owner may still be at is left: the owner
 // may have to learn from it how it was decided.
-func (s *store) recoverTransactions(ctx context.Context, force bool) error {
+func (s *Store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
 		}
@@ -946,7 +946,7 @@ func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	return nil
 }
 
-func (s *store) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
+func (s *Store) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
 	if r.state == 0 || !force && !s.expired(r) {
 		return nil
 	}
@@ -968,7 +968,7 @@ func (s *store) recoverTransaction(ctx context.Context, r *transactionRecord, fo
 }
 
 // settleTransactions finishes what this process's transactions left.
-func (s *store) settleTransactions(ctx context.Context) error {
+func (s *Store) settleTransactions(ctx context.Context) error {
 	s.tx.mu.Lock()
 	ids := make([]string, 0, len(s.tx.unfinished))
 	for id := range s.tx.unfinished {
@@ -1004,7 +1004,7 @@ const requestBytes = 1 + 32 + transactionIDBytes + 8
 
 func requestRow(token string) []byte { return []byte(requestRowPrefix + token) }
 
-func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
+func (s *Store) requestValue(state byte, hash [32]byte, id string) []byte {
 	value := append(append([]byte{state}, hash[:]...), id...)
 	return binary.BigEndian.AppendUint64(value, uint64(s.nowMicros()))
 }
@@ -1012,9 +1012,9 @@ func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
 // findRequest looks for an earlier request with the token. done says that it
 // was this one and has succeeded. Otherwise there is none: known is the value
 // of one that is long over, or nil.
-func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
+func (s *Store) findRequest(ctx context.Context, req RequestToken) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
-		row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(req.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+		row, err := s.Bt.ReadRow(ctx, s.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 		if err != nil || len(row.Cells) == 0 {
 			return nil, false, err
 		}
@@ -1028,13 +1028,13 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 			switch {
 			case s.nowMicros()-since >= requestTokenAge.Microseconds():
 				return known, false, nil
-			case !bytes.Equal(hash, req.hash[:]):
-				return nil, false, errTokenMismatch
+			case !bytes.Equal(hash, req.Hash[:]):
+				return nil, false, ErrTokenMismatch
 			}
 			return nil, true, nil
 		}
-		if !bytes.Equal(hash, req.hash[:]) {
-			return nil, false, errTokenMismatch
+		if !bytes.Equal(hash, req.Hash[:]) {
+			return nil, false, ErrTokenMismatch
 		}
 		r, err := s.readTransaction(ctx, id)
 		if err != nil {
@@ -1043,44 +1043,44 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 		switch {
 		case r.state == 0:
 			// It ended since, or never was more than this row.
-			if err := s.forgetRequest(ctx, req.token, known); err != nil {
+			if err := s.forgetRequest(ctx, req.Token, known); err != nil {
 				return nil, false, err
 			}
 		case r.state == transactionPending && !s.expired(&r):
-			return nil, false, errTokenRunning
+			return nil, false, ErrTokenRunning
 		default:
 			if err := s.recoverTransaction(ctx, &r, true); err != nil {
 				return nil, false, err
 			}
 			if r.state == transactionAborted {
-				if err := s.forgetRequest(ctx, req.token, known); err != nil {
+				if err := s.forgetRequest(ctx, req.Token, known); err != nil {
 					return nil, false, err
 				}
 			}
 		}
 	}
-	return nil, false, errTokenRunning
+	return nil, false, ErrTokenRunning
 }
 
 // forgetRequest removes what is remembered of a request, if it is still known.
-func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
+func (s *Store) forgetRequest(ctx context.Context, token string, known []byte) error {
 	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
+	_, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
 	return err
 }
 
 // claimRequest remembers a request that is running. It reports false when
 // another came first.
-func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *transactionRecord, known []byte) (bool, error) {
-	value := s.requestValue(requestRunning, req.hash, r.id)
+func (s *Store) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
+	value := s.requestValue(requestRunning, req.Hash, r.id)
 	claim := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(requestFamily, requestQualifier, s.nowMicros(), value)}
 	var claimed bool
 	var err error
 	if known != nil {
 		guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-		claimed, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.token), guard, claim, nil)
+		claimed, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.Token), guard, claim, nil)
 	} else {
-		claimed, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.token), btclient.OfFamily(requestFamily), nil, claim)
+		claimed, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.Token), btclient.OfFamily(requestFamily), nil, claim)
 		claimed = !claimed && err == nil
 	}
 	r.claim = value
@@ -1088,16 +1088,16 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 		return claimed, err
 	}
 	// The claim that is there may be this one, delivered twice.
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(req.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
 }
 
 // endRequest remembers that the request of a committed transaction has
 // succeeded, and nothing of one that was aborted.
-func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
+func (s *Store) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {
-		row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(r.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+		row, err := s.Bt.ReadRow(ctx, s.o.Catalog, requestRow(r.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 		if err != nil || len(row.Cells) == 0 {
 			return err
 		}
@@ -1110,7 +1110,7 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 		return s.forgetRequest(ctx, r.token, known)
 	}
 	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
+	_, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
 		btclient.DeleteRow(),
 		btclient.SetCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)
@@ -1120,20 +1120,20 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 // maxSnapshotAttempts bounds the attempts to read items that others write.
 const maxSnapshotAttempts = 16
 
-// itemRead is one item of a snapshot.
-type itemRead struct {
-	table *tableDef
-	key   attr.Item
+// ItemRead is one item of a snapshot.
+type ItemRead struct {
+	Table *Table
+	Key   attr.Item
 
 	// Set by snapshot.
-	item attr.Item
-	err  error // why there is no snapshot: errIntent, errSnapshot
+	Item attr.Item
+	Err  error // why there is no snapshot: errIntent, errSnapshot
 
 	slot *slot
 	st   itemState
 }
 
-// snapshot reads items as they all were at one moment. It reports false when
+// Snapshot reads items as they all were at one moment. It reports false when
 // there was none: the items at fault have their err. No item occurs twice.
 //
 // It reads all items until two passes agree: state cells never repeat, so an
@@ -1142,24 +1142,24 @@ type itemRead struct {
 // absence in the middle one of three passes is that of all. Several are held
 // while the others are read again; unlike a transaction that writes, this one
 // gives way to any writer.
-func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
+func (s *Store) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
-		c, err := s.current(ctx, r.table)
+		c, err := s.current(ctx, r.Table)
 		if err != nil {
 			return false, err
 		}
-		if r.slot, err = c.layout.slot(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if r.slot, err = c.layout.slot(r.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
 			return false, err
 		}
 	}
-	readable := slices.DeleteFunc(slices.Clone(reads), func(r *itemRead) bool { return r.slot == nil })
+	readable := slices.DeleteFunc(slices.Clone(reads), func(r *ItemRead) bool { return r.slot == nil })
 	agreed := 0
 	for attempt := range maxSnapshotAttempts {
 		same, err := s.readAgain(ctx, readable)
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(readable, func(r *itemRead) bool { return errors.Is(r.err, errIntent) }) {
+		if slices.ContainsFunc(readable, func(r *ItemRead) bool { return errors.Is(r.Err, ErrIntent) }) {
 			return false, nil
 		}
 		if agreed++; attempt == 0 || !same {
@@ -1177,21 +1177,21 @@ func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 		}
 		if done {
 			for _, r := range readable {
-				r.err = nil
+				r.Err = nil
 			}
 			return true, nil
 		}
 	}
-	if !slices.ContainsFunc(readable, func(r *itemRead) bool { return r.err != nil }) {
+	if !slices.ContainsFunc(readable, func(r *ItemRead) bool { return r.Err != nil }) {
 		for _, r := range readable {
-			r.err = errSnapshot
+			r.Err = ErrSnapshot
 		}
 	}
 	return false, nil
 }
 
 // readAgain reads items, and reports whether all are as they were before.
-func (s *store) readAgain(ctx context.Context, reads []*itemRead) (same bool, err error) {
+func (s *Store) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {
 		slots[i] = r.slot
@@ -1206,20 +1206,20 @@ func (s *store) readAgain(ctx context.Context, reads []*itemRead) (same bool, er
 		if r.st, _, err = s.freeItem(ctx, r.slot, states[i]); err != nil {
 			return false, err
 		}
-		r.item, r.err = r.st.item, nil
+		r.Item, r.Err = r.st.item, nil
 		if _, held := r.st.heldBy(); held {
-			r.err = errIntent
+			r.Err = ErrIntent
 		} else if !unchanged(&before, &r.st) {
-			r.err = errSnapshot
+			r.Err = ErrSnapshot
 		}
-		same = same && r.err == nil
+		same = same && r.Err == nil
 	}
 	return same, nil
 }
 
-func splitAbsent(reads []*itemRead) (absent, present []*itemRead) {
+func splitAbsent(reads []*ItemRead) (absent, present []*ItemRead) {
 	for _, r := range reads {
-		if r.item == nil && r.st.state == nil {
+		if r.Item == nil && r.st.state == nil {
 			absent = append(absent, r)
 		} else {
 			present = append(present, r)
@@ -1230,8 +1230,8 @@ func splitAbsent(reads []*itemRead) (absent, present []*itemRead) {
 
 // readHolding reports whether no item has changed since all were read: it
 // holds the absent ones while it reads the others again.
-func (s *store) readHolding(ctx context.Context, absent, present []*itemRead) (bool, error) {
-	holds := make([]*itemChange, len(absent))
+func (s *Store) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
+	holds := make([]*Change, len(absent))
 	for i, a := range absent {
 		holds[i] = checkAbsent(s, a)
 	}
@@ -1254,10 +1254,10 @@ func (s *store) readHolding(ctx context.Context, absent, present []*itemRead) (b
 }
 
 // checkAbsent is a change that only looks that there still is no item.
-func checkAbsent(s *store, r *itemRead) *itemChange {
-	ch := &itemChange{table: r.table, key: r.key, check: true, fn: func(old attr.Item) (attr.Item, error) {
+func checkAbsent(s *Store, r *ItemRead) *Change {
+	ch := &Change{Table: r.Table, Key: r.Key, Check: true, Fn: func(old attr.Item) (attr.Item, error) {
 		if old != nil {
-			return nil, errSnapshot
+			return nil, ErrSnapshot
 		}
 		return nil, nil
 	}}

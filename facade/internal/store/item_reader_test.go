@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -134,7 +134,7 @@ var wideTables = map[string]wideTable{
   put: [{attr: A, cell: "v:a", codec: s, ts: "{t}"}, {attr: B, cell: "v:b", codec: s, ts: "{t}"}]
 `,
 		item: func(i int) attr.Item {
-			item := wideItem("Comment#"+storeTestTime.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000"), i)
+			item := wideItem("Comment#"+testTime.Add(time.Duration(i)*time.Second).Format("2006-01-02T15:04:05.000"), i)
 			if i%2 == 0 {
 				item["B"] = attr.String("b")
 			}
@@ -155,15 +155,15 @@ var wideTables = map[string]wideTable{
 
 // loadWide opens a store on a table whose row has n items, and returns them by sort
 // key. change may replace the connection.
-func loadWide(tb testing.TB, w wideTable, n int, change ...func(*storeOptions)) (*store, *tableDef, []attr.Item) {
+func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
-	o := testOptions(storeTestBigtable(tb, time.Now), m)
+	o := testOptions(testBigtable(tb, time.Now), m)
 	for _, c := range change {
 		c(&o)
 	}
 	s := openStore(tb, o)
-	def, err := s.table(tb.Context(), "Wide")
+	def, err := s.Table(tb.Context(), "Wide")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func loadWide(tb testing.TB, w wideTable, n int, change ...func(*storeOptions)) 
 		if len(muts) < 1000 && i < len(items)-1 {
 			continue
 		}
-		if err := s.bt.MutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
+		if err := s.Bt.MutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
 			tb.Fatal(err)
 		}
 		muts = nil
@@ -232,7 +232,7 @@ func TestStore_WideRow(t *testing.T) {
 			} else if got := len(s.mappings["Wide"].Slices(row)) > 0; got != w.pieces {
 				t.Fatalf("read in pieces: %t, want %t", got, w.pieces)
 			}
-			if got, err := collect(s.scan(ctx, def, nil, 0, 1, nil)); err != nil {
+			if got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil)); err != nil {
 				t.Fatal(err)
 			} else if d := diffItems(items, got); d != "" {
 				t.Fatalf("scan (-want +got):\n%s", d)
@@ -242,7 +242,7 @@ func TestStore_WideRow(t *testing.T) {
 				limit := rapid.IntRange(1, 300).Draw(rt, "limit")
 				after := any("after")
 				if rapid.Bool().Draw(rt, "scan") {
-					got, err := firstOf(s.scan(ctx, def, nil, 0, 1, keyAttrs(def, after)), limit)
+					got, err := firstOf(s.Scan(ctx, def, nil, 0, 1, keyAttrs(def, after)), limit)
 					if err != nil {
 						rt.Fatal(err)
 					}
@@ -278,7 +278,7 @@ func TestStore_WideRow(t *testing.T) {
 				if after != nil {
 					after = keyAttrs(def, after)
 				}
-				got, err := firstOf(s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after), limit)
+				got, err := firstOf(s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after), limit)
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -291,8 +291,8 @@ func TestStore_WideRow(t *testing.T) {
 }
 
 // wideRow returns the only row of the table.
-func (s *store) wideRow(ctx context.Context, def *tableDef) (cells int, key []byte, err error) {
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
+func (s *Store) wideRow(ctx context.Context, def *Table) (cells int, key []byte, err error) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
 	}
 	return 0, nil, nil
@@ -339,24 +339,24 @@ func TestStore_WideRowCost(t *testing.T) {
 			const few, many = 2400, 7200
 			type page struct {
 				name  string
-				items func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error]
+				items func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error]
 			}
-			all := indexCondition{KeyCondition: layout.KeyCondition{Hash: attr.String("p")}}
+			all := Condition{KeyCondition: layout.KeyCondition{Hash: attr.String("p")}}
 			pages := []page{
-				{"query", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.query(t.Context(), def, nil, all, true, after)
+				{"query", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+					return s.Query(t.Context(), def, nil, all, true, after)
 				}},
-				{"query backward", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.query(t.Context(), def, nil, all, false, after)
+				{"query backward", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+					return s.Query(t.Context(), def, nil, all, false, after)
 				}},
-				{"scan", func(s *store, def *tableDef, after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.scan(t.Context(), def, nil, 0, 1, after)
+				{"scan", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+					return s.Scan(t.Context(), def, nil, 0, 1, after)
 				}},
 			}
 			var cells, bytes [2][]int64
 			for i, n := range []int{few, many} {
 				conn := &cellCountConn{}
-				s, def, items := loadWide(t, w, n, func(o *storeOptions) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
+				s, def, items := loadWide(t, w, n, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
 				for _, p := range pages {
 					for _, after := range []attr.Item{nil, keyAttrs(def, items[n/2])} {
 						conn.cells.Store(0)
@@ -390,7 +390,7 @@ func BenchmarkStore_WideRow(b *testing.B) {
 			for b.Loop() {
 				var after attr.Item
 				for {
-					page, err := firstOf(s.scan(b.Context(), def, nil, 0, 1, after), 1000)
+					page, err := firstOf(s.Scan(b.Context(), def, nil, 0, 1, after), 1000)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -99,7 +99,7 @@ func markID(table string, row []byte) string { return table + "\x00" + string(ro
 
 // mark says, durably, that an item of a row is about to be behind in its
 // indexes. unmark ends it.
-func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
+func (s *Store) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
 	marks, err := s.markRows(ctx, table, [][]byte{row})
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *store) mark(ctx context.Context, table string, row []byte) (*pendingMar
 }
 
 // markRows is mark for several rows of a table, by one write.
-func (s *store) markRows(ctx context.Context, table string, rows [][]byte) (marks []*pendingMark, err error) {
+func (s *Store) markRows(ctx context.Context, table string, rows [][]byte) (marks []*pendingMark, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func awaitMark(ctx context.Context, m *pendingMark) error {
 }
 
 // writeNote writes the marks of a note; if they could not be they are forgotten.
-func (s *store) writeNote(ctx context.Context, n *markNote) {
+func (s *Store) writeNote(ctx context.Context, n *markNote) {
 	if len(n.marks) == 0 {
 		return
 	}
@@ -167,7 +167,7 @@ func (s *store) writeNote(ctx context.Context, n *markNote) {
 	for _, m := range n.marks {
 		value = appendBytes(value, m.row)
 	}
-	err := s.bt.MutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
+	err := s.Bt.MutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
 	w := &s.pending
 	for _, m := range n.marks {
 		if m.err = err; err != nil {
@@ -182,7 +182,7 @@ func (s *store) writeNote(ctx context.Context, n *markNote) {
 // unmark ends a use of a mark. clean is false when an item of the row may be left
 // behind; entered, if it is not nil, is the state of one that was entering and
 // has.
-func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
+func (s *Store) unmark(m *pendingMark, clean bool, entered []byte) {
 	w := &s.pending
 	w.mu.Lock()
 	m.users--
@@ -210,7 +210,7 @@ func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 
 // entered reports whether an item that is entering its indexes is known to be
 // there.
-func (s *store) entered(st *itemState) bool {
+func (s *Store) entered(st *itemState) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,7 +232,7 @@ func (w *pendingWork) soil(m *pendingMark, order int64) {
 // postpone leaves a committed write of an item to settle, which brings it to
 // the indexes once their lag has gone by. It reports false where it is to
 // be done at once: there is no lag, or too much is left already.
-func (s *store) postpone(m *pendingMark, order int64, lag time.Duration) bool {
+func (s *Store) postpone(m *pendingMark, order int64, lag time.Duration) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *store) postpone(m *pendingMark, order int64, lag time.Duration) bool {
 // flushMarks removes idle marks, those of a note together, until there are no
 // more than keep. A note that is not removed does no harm: the next start finds
 // nothing to do there.
-func (s *store) flushMarks(ctx context.Context, keep int) error {
+func (s *Store) flushMarks(ctx context.Context, keep int) error {
 	w := &s.pending
 	w.mu.Lock()
 	if w.idle <= keep {
@@ -276,7 +276,7 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 
 // forgetMarks removes the marks of a table that is gone, with what its rows
 // still waited for.
-func (s *store) forgetMarks(ctx context.Context, table string) error {
+func (s *Store) forgetMarks(ctx context.Context, table string) error {
 	w := &s.pending
 	w.mu.Lock()
 	var keys [][]byte
@@ -293,12 +293,12 @@ func (s *store) forgetMarks(ctx context.Context, table string) error {
 }
 
 // deleteRows deletes rows by key.
-func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
+func (s *Store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
 	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
 	for i, key := range keys {
 		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
 	}
-	refused, err := s.bt.MutateRows(ctx, table, entries)
+	refused, err := s.Bt.MutateRows(ctx, table, entries)
 	if err == nil && len(refused) > 0 {
 		err = fmt.Errorf("deleting %d rows of table %s: %w", len(refused), table, refused[0].Err)
 	}
@@ -311,7 +311,7 @@ const everything = math.MaxInt64
 // settle finishes the writes of this process to a table that were committed,
 // with an order below the given one, but are not in the indexes: they could not
 // be brought there, or were not to be yet. It finishes its transactions too.
-func (s *store) settle(ctx context.Context, table string, before int64) error {
+func (s *Store) settle(ctx context.Context, table string, before int64) error {
 	if err := s.settleTransactions(ctx); err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (s *store) settle(ctx context.Context, table string, before int64) error {
 // settleRow is settle for one row. The row stays dirty while it works, so that
 // another reader does not go on without it, and after it if a write has left
 // something there meanwhile.
-func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) error {
+func (s *Store) settleRow(ctx context.Context, m *pendingMark, before int64) error {
 	w := &s.pending
 	w.mu.Lock()
 	soiled := m.soiled
@@ -364,12 +364,12 @@ func (s *store) settleRow(ctx context.Context, m *pendingMark, before int64) err
 }
 
 // recoverPending finishes what the marks of earlier processes tell of.
-func (s *store) recoverPending(ctx context.Context) error {
+func (s *Store) recoverPending(ctx context.Context) error {
 	var done [][]byte
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
 		}
@@ -402,17 +402,17 @@ func (s *store) recoverPending(ctx context.Context) error {
 // below the given one, and those of items that are entering their indexes. It
 // returns the least order of those that it left, everything if there are none.
 // The table may be gone.
-func (s *store) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
+func (s *Store) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
 	c, err := s.lookup(ctx, table)
-	if errors.Is(err, errTableNotFound) {
+	if errors.Is(err, ErrTableNotFound) {
 		return left, nil
 	}
 	if err != nil {
 		return left, err
 	}
 	l := c.layout
-	row, err := s.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
+	row, err := s.Bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
 		btclient.OfColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
@@ -458,8 +458,8 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 
 // recoverEntering brings the items of a row to the indexes that are entering
 // them.
-func (s *store) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
-	row, err := s.bt.ReadRow(ctx, l.table, key, nil)
+func (s *Store) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
+	row, err := s.Bt.ReadRow(ctx, l.table, key, nil)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type transition struct {
 
 func (tr transition) lasts(now time.Time) bool { return now.Before(tr.Until) }
 
-// after returns the transition that ends some time after now; none for 0.
-func after(now time.Time, status string, delay time.Duration) transition {
+// TransitionAfter returns the transition that ends some time after now; none for 0.
+func TransitionAfter(now time.Time, status string, delay time.Duration) transition {
 	if delay <= 0 {
 		return transition{}
 	}
@@ -34,22 +34,22 @@ func later(tr transition, until time.Time) transition {
 	if tr.Until.After(until) {
 		until = tr.Until
 	}
-	return transition{Status: statusUpdating, Until: until}
+	return transition{Status: StatusUpdating, Until: until}
 }
 
 // inTransition reports whether the table looks other than it is.
-func (t *tableDef) inTransition(now time.Time) bool {
+func (t *Table) inTransition(now time.Time) bool {
 	return t.Transition.lasts(now) || len(t.Leaving) > 0 ||
-		slices.ContainsFunc(t.Indexes, func(ix indexDef) bool { return ix.Transition.lasts(now) })
+		slices.ContainsFunc(t.Indexes, func(ix Index) bool { return ix.Transition.lasts(now) })
 }
 
 // at returns the table as it looks at a time: t itself where that is how it is.
-func (t *tableDef) at(now time.Time) *tableDef {
+func (t *Table) at(now time.Time) *Table {
 	if !t.inTransition(now) {
 		return t
 	}
 	seen := *t
-	if t.Transition.lasts(now) && t.Status == statusActive {
+	if t.Transition.lasts(now) && t.Status == StatusActive {
 		seen.Status = t.Transition.Status
 	}
 	seen.Indexes = slices.Clone(t.Indexes)
@@ -61,19 +61,19 @@ func (t *tableDef) at(now time.Time) *tableDef {
 		}
 		ix.Backfilling = ix.Backfilling && !now.Before(ix.FillFrom)
 	}
-	seen.Leaving = slices.DeleteFunc(slices.Clone(t.Leaving), func(ix indexDef) bool { return !ix.Transition.lasts(now) })
+	seen.Leaving = slices.DeleteFunc(slices.Clone(t.Leaving), func(ix Index) bool { return !ix.Transition.lasts(now) })
 	return &seen
 }
 
 // isGone reports whether a table that was deleted has left the list of tables.
-func (t *tableDef) isGone(now time.Time) bool {
-	return t.Status == statusDeleting && !t.Transition.lasts(now)
+func (t *Table) isGone(now time.Time) bool {
+	return t.Status == StatusDeleting && !t.Transition.lasts(now)
 }
 
 // at returns c with its definition as it looks at a time.
 func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	if c.def.isGone(now) {
-		return nil, fmt.Errorf("%w: %s was deleted", errTableNotFound, c.def.Name)
+		return nil, fmt.Errorf("%w: %s was deleted", ErrTableNotFound, c.def.Name)
 	}
 	def := c.def.at(now)
 	if def == c.def {
@@ -95,17 +95,17 @@ type TableInUseError struct {
 func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
 
 // checkUnused refuses to change a table that is being changed.
-func (t *tableDef) checkUnused(now time.Time) error {
-	if status := t.at(now).Status; status != statusActive {
+func (t *Table) checkUnused(now time.Time) error {
+	if status := t.at(now).Status; status != StatusActive {
 		return &TableInUseError{t.Name, status}
 	}
 	return nil
 }
 
 // deleted returns the tables that this process deleted and whose time is over.
-func (s *store) deleted() []*tableDef {
+func (s *Store) deleted() []*Table {
 	now := s.o.Now()
-	var gone []*tableDef
+	var gone []*Table
 	s.cat.mu.RLock()
 	defer s.cat.mu.RUnlock()
 	for _, c := range s.cat.tables {
@@ -116,8 +116,8 @@ func (s *store) deleted() []*tableDef {
 	return gone
 }
 
-// removeDeleted removes what is left of such tables.
-func (s *store) removeDeleted(ctx context.Context) error {
+// RemoveDeleted removes what is left of such tables.
+func (s *Store) RemoveDeleted(ctx context.Context) error {
 	if len(s.deleted()) == 0 {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *store) removeDeleted(ctx context.Context) error {
 }
 
 // finishDeletes is removeDeleted for who changes definitions.
-func (s *store) finishDeletes(ctx context.Context) error {
+func (s *Store) finishDeletes(ctx context.Context) error {
 	var errs []error
 	for _, def := range s.deleted() {
 		errs = append(errs, s.finishDelete(ctx, def))

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func TestInPasses(t *testing.T) {
 	for stored := range source {
 		item, _ := stored.Item()
 		page.add(layout.Decoded(item))
-		if page.bytes > pageBytesHeld+item.Size() || len(page.items) > cmp.Or(page.bytes/10_000, 1) {
+		if page.bytes > PageBytes+item.Size() || len(page.items) > cmp.Or(page.bytes/10_000, 1) {
 			t.Fatalf("holds %d items of %d bytes", len(page.items), page.bytes)
 		}
 	}

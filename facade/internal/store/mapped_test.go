@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func loadMapping(tb testing.TB, text string) *layout.Mapping {
 }
 
 // loadNatively writes an item as a loader does: cells, and no bookkeeping.
-func loadNatively(ctx context.Context, s *store, m *layout.Mapping, item attr.Item) error {
+func loadNatively(ctx context.Context, s *Store, m *layout.Mapping, item attr.Item) error {
 	placed, err := m.Place(item, 1715685260608000)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func loadNatively(ctx context.Context, s *store, m *layout.Mapping, item attr.It
 	for _, c := range placed.Cells {
 		muts = append(muts, btclient.SetCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
 	}
-	return s.bt.MutateRow(ctx, m.TargetTable(), placed.Row, muts)
+	return s.Bt.MutateRow(ctx, m.TargetTable(), placed.Row, muts)
 }
 
 func sku(pk, sk, price string) attr.Item {
@@ -62,10 +62,10 @@ func sku(pk, sk, price string) attr.Item {
 }
 
 // visible returns a table's rows without the facade's bookkeeping.
-func visible(tb testing.TB, s *store, table string) []string {
+func visible(tb testing.TB, s *Store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
+	for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestStore_MappedRows(t *testing.T) {
 			ctx := t.Context()
 			m := loadMapping(t, catalogMapping)
 			s := openStore(t, testOptions(conn, m))
-			def, err := s.table(ctx, "Products")
+			def, err := s.Table(ctx, "Products")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestStore_MappedRows(t *testing.T) {
 				}
 			}
 			hats := layout.KeyCondition{Hash: attr.String("hats")}
-			got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: hats}, true, nil))
+			got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
@@ -110,12 +110,12 @@ func TestStore_MappedRows(t *testing.T) {
 			// A condition that fails leaves a loaded row as it was.
 			before := dump(t, s, "products")
 			failed := errors.New("condition failed")
-			_, _, err = s.writeItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
+			_, _, err = s.WriteItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
 				if !attr.EqualItems(old, loaded[0]) {
 					t.Errorf("old item %v", old)
 				}
 				return nil, failed
-			}, writeHint{blind: true, replacement: loaded[1], require: mustNotExist})
+			}, Hint{Blind: true, Replacement: loaded[1], Require: MustNotExist})
 			if !errors.Is(err, failed) {
 				t.Errorf("write: %v", err)
 			}
@@ -125,11 +125,11 @@ func TestStore_MappedRows(t *testing.T) {
 
 			// An update of one loaded row, a blind put over another.
 			dearer := sku("hats", "fedoras#brandA", "31")
-			_, _, err = s.writeItem(ctx, def, keyAttrs(def, dearer), func(old attr.Item) (attr.Item, error) {
+			_, _, err = s.WriteItem(ctx, def, keyAttrs(def, dearer), func(old attr.Item) (attr.Item, error) {
 				item := maps.Clone(old)
 				item["Price"] = attr.Int(31)
 				return item, nil
-			}, writeHint{})
+			}, Hint{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,13 +148,13 @@ func TestStore_MappedRows(t *testing.T) {
 
 			// Outside of the layout: a '#' in the partition key.
 			outside := sku("a#b", "c", "1")
-			if err := put(ctx, s, def, outside); !errors.Is(err, errOutsideMapping) {
+			if err := put(ctx, s, def, outside); !errors.Is(err, ErrOutsideMapping) {
 				t.Errorf("put outside the layout: %v", err)
 			}
-			if got, err := s.getItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
+			if got, err := s.GetItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
 				t.Errorf("get outside the layout: %v, %v", got, err)
 			}
-			if got, err := s.getItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
+			if got, err := s.GetItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
 				t.Errorf("get in and outside the layout: %v, %v", got, err)
 			}
 			if err := remove(ctx, s, def, keyAttrs(def, outside)); err != nil {
@@ -164,9 +164,9 @@ func TestStore_MappedRows(t *testing.T) {
 			if err := s.reindex(ctx, def); err != nil {
 				t.Fatal(err)
 			}
-			ix := def.index("ByPrice")
+			ix := def.Index("ByPrice")
 			cond := layout.KeyCondition{Hash: attr.String("hat"), Op: layout.Greater, A: attr.Int(30)}
-			got, err = collect(s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, true, nil))
+			got, err = collect(s.Query(ctx, def, ix, Condition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
 			}
@@ -179,7 +179,7 @@ func TestStore_MappedRows(t *testing.T) {
 			if rows := dump(t, s, "products"); len(rows) > 0 {
 				t.Errorf("rows are left behind: %v", rows)
 			}
-			got, err = collect(s.scan(ctx, def, ix, 0, 1, nil))
+			got, err = collect(s.Scan(ctx, def, ix, 0, 1, nil))
 			if len(got) > 0 || err != nil {
 				t.Errorf("entries are left in the index: %v, %v", texts(got), err)
 			}
@@ -209,7 +209,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			ctx := t.Context()
 			m := loadMapping(t, catalogMapping)
 			loader := openStore(t, testOptions(conn))
-			if _, err := loader.bt.EnsureTable(ctx, "products", m.Families(), nil); err != nil {
+			if _, err := loader.Bt.EnsureTable(ctx, "products", m.Families(), nil); err != nil {
 				t.Fatal(err)
 			}
 			item := sku("hats", "fedoras#brandA", "30")
@@ -217,11 +217,11 @@ func TestStore_AdoptTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := openStore(t, testOptions(conn, m))
-			def, err := s.table(ctx, "Products")
+			def, err := s.Table(ctx, "Products")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
+			if got, err := s.GetItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
 				t.Errorf("loaded item: %v, %v", got, err)
 			}
 			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
@@ -229,7 +229,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			}
 			// The entry is as old as the import, as a loader would have it.
 			entries := 0
-			for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.Indexes[0].BigtableTable, Spans: []layout.Span{{}}}) {
+			for row, err := range s.Bt.Read(ctx, btclient.Read{Table: def.Indexes[0].BigtableTable, Spans: []layout.Span{{}}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -282,7 +282,7 @@ func TestStore_SharedRows(t *testing.T) {
 			ctx := t.Context()
 			lens := loadMapping(t, videoMapping)
 			s := openStore(t, testOptions(conn, lens))
-			def, err := s.table(ctx, "Videos")
+			def, err := s.Table(ctx, "Videos")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +316,7 @@ func TestStore_SharedRows(t *testing.T) {
 				all := func(attr.Item) bool { return true }
 				size := rapid.IntRange(1, 5).Draw(r, "page")
 				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.scan(ctx, def, nil, 0, 1, after)
+					return s.Scan(ctx, def, nil, 0, 1, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -334,7 +334,7 @@ func TestStore_SharedRows(t *testing.T) {
 					slices.Reverse(want)
 				}
 				got, err = pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
+					return s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -372,7 +372,7 @@ func TestStore_SharedColumn(t *testing.T) {
 				o := testOptions(conn, loadMapping(t, videoMapping))
 				o.Instance = strings.ToLower(first["SK"].Str)
 				s := openStore(t, o)
-				def, err := s.table(ctx, "Videos")
+				def, err := s.Table(ctx, "Videos")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -382,14 +382,14 @@ func TestStore_SharedColumn(t *testing.T) {
 					}
 				}
 				err = put(ctx, s, def, second)
-				if !errors.Is(err, errOutsideMapping) || !strings.Contains(err.Error(), first["SK"].Str) {
+				if !errors.Is(err, ErrOutsideMapping) || !strings.Contains(err.Error(), first["SK"].Str) {
 					t.Errorf("put over another item: %v", err)
 				}
-				changes := []*itemChange{replaceBy(def, keyAttrs(def, second), second)}
-				if ok, _, err := s.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errOutsideMapping) {
-					t.Errorf("transaction over another item: %v, %v, %v", ok, err, changes[0].err)
+				changes := []*Change{replaceBy(def, keyAttrs(def, second), second)}
+				if ok, _, err := s.Transact(ctx, RequestToken{}, changes); ok || err != nil || !errors.Is(changes[0].Err, ErrOutsideMapping) {
+					t.Errorf("transaction over another item: %v, %v, %v", ok, err, changes[0].Err)
 				}
-				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+				got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 				if d := diffItems([]attr.Item{comment, first}, got); d != "" || err != nil {
 					t.Errorf("items: %v (-want +got):\n%s", err, d)
 				}
@@ -417,23 +417,23 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 				o := testOptions(c, loadMapping(t, videoMapping))
 				o.Now = now.Now
 				s, other := openStore(t, o), openStore(t, o)
-				def, err := s.table(ctx, "Videos")
+				def, err := s.Table(ctx, "Videos")
 				if err != nil {
 					t.Fatal(err)
 				}
-				transact := func(s *store, items ...attr.Item) (bool, error) {
+				transact := func(s *Store, items ...attr.Item) (bool, error) {
 					t.Helper()
-					var changes []*itemChange
+					var changes []*Change
 					for _, item := range items {
 						changes = append(changes, replaceBy(def, keyAttrs(def, item), item))
 					}
-					ok, _, err := s.transact(ctx, transactionRequest{}, changes)
+					ok, _, err := s.Transact(ctx, RequestToken{}, changes)
 					if err != nil {
 						t.Error(err)
 					}
 					for _, ch := range changes {
-						if ch.err != nil {
-							return ok, ch.err
+						if ch.Err != nil {
+							return ok, ch.Err
 						}
 					}
 					return ok, nil
@@ -441,8 +441,8 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 				holds := func(want ...attr.Item) {
 					t.Helper()
 					checkNoIntents(t, s, def.BigtableTable)
-					for _, s := range []*store{s, other} {
-						got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+					for _, s := range []*Store{s, other} {
+						got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 						slices.SortFunc(got, byKey(def.Key))
 						slices.SortFunc(want, byKey(def.Key))
 						if d := diffItems(want, got); d != "" || err != nil {
@@ -451,11 +451,11 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 					}
 				}
 				meanwhile := func() {
-					for _, s := range []*store{s, other} {
-						if err := put(ctx, s, def, second); !errors.Is(err, errIntent) {
+					for _, s := range []*Store{s, other} {
+						if err := put(ctx, s, def, second); !errors.Is(err, ErrIntent) {
 							t.Errorf("put into a column that a transaction has: %v", err)
 						}
-						if ok, err := transact(s, second); ok || !errors.Is(err, errIntent) {
+						if ok, err := transact(s, second); ok || !errors.Is(err, ErrIntent) {
 							t.Errorf("transaction on a column that another has: %v, %v", ok, err)
 						}
 						if err := put(ctx, s, def, likes); err != nil {
@@ -468,7 +468,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 				if ok, err := transact(s, first); !ok || err != nil {
 					t.Errorf("transaction: %v, %v", ok, err)
 				}
-				if err := put(ctx, other, def, second); !errors.Is(err, errOutsideMapping) {
+				if err := put(ctx, other, def, second); !errors.Is(err, ErrOutsideMapping) {
 					t.Errorf("put over another item: %v", err)
 				}
 				holds(likes, first)
@@ -486,7 +486,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 						t.Errorf("put after the time-out: %v", err)
 					}
 				}
-				if ok, err := transact(s, first); ok || !errors.Is(err, errIntent) {
+				if ok, err := transact(s, first); ok || !errors.Is(err, ErrIntent) {
 					t.Errorf("transaction after its time: %v, %v", ok, err)
 				}
 				holds(likes, second)
@@ -509,7 +509,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 
 				// Both are there, and come into the column at once.
 				once := false
-				_, _, err = s.writeItem(ctx, def, keyAttrs(def, first), func(attr.Item) (attr.Item, error) {
+				_, _, err = s.WriteItem(ctx, def, keyAttrs(def, first), func(attr.Item) (attr.Item, error) {
 					if !once {
 						once = true
 						if err := put(ctx, other, def, second); err != nil {
@@ -517,8 +517,8 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 						}
 					}
 					return first, nil
-				}, writeHint{})
-				if !errors.Is(err, errOutsideMapping) {
+				}, Hint{})
+				if !errors.Is(err, ErrOutsideMapping) {
 					t.Errorf("put over an item that came meanwhile: %v", err)
 				}
 				holds(second, likes, without(first))
@@ -545,18 +545,18 @@ target: {table: t, families: {cf1: {}}}
 `)},
 		"names no source table": {loadMapping(t, strings.Replace(catalogMapping, "  table: Products\n", "", 1))},
 	} {
-		if _, err := newStore(t.Context(), testOptions(conn, mappings...)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := Open(t.Context(), testOptions(conn, mappings...)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	s := openStore(t, testOptions(conn, m))
-	if _, err := s.deleteTable(t.Context(), "Products"); err != nil {
+	if _, err := s.DeleteTable(t.Context(), "Products"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.createTable(t.Context(), &tableDef{Name: "Products", Key: testSchemas["S"]}); !errors.Is(err, errSchemaConflict) {
+	if _, err := s.CreateTable(t.Context(), &Table{Name: "Products", Key: testSchemas["S"]}); !errors.Is(err, ErrSchemaConflict) {
 		t.Errorf("another key schema: %v", err)
 	}
-	created := newTable(t, s, tableDef{Name: "Products", Key: m.Key()})
+	created := newTable(t, s, Table{Name: "Products", Key: m.Key()})
 	if created.BigtableTable != "products" {
 		t.Errorf("created %+v", created)
 	}
@@ -573,7 +573,7 @@ func TestStore_MappingChanges(t *testing.T) {
 		return strings.Contains(l, "gsis:") || strings.Contains(l, "ByPrice")
 	}), "")
 	s := openStore(t, testOptions(conn, loadMapping(t, without)))
-	def, err := s.table(ctx, "Products")
+	def, err := s.Table(ctx, "Products")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -581,18 +581,18 @@ func TestStore_MappingChanges(t *testing.T) {
 	if err := put(ctx, s, def, item); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	s = openStore(t, testOptions(conn))
-	if _, err := s.table(ctx, "Products"); !errors.Is(err, errOutsideMapping) {
+	if _, err := s.Table(ctx, "Products"); !errors.Is(err, ErrOutsideMapping) {
 		t.Errorf("table without its mapping: %v", err)
 	}
 
 	s = openStore(t, testOptions(conn, loadMapping(t, catalogMapping)))
-	s.wait()
-	if def, err = s.table(ctx, "Products"); err != nil {
+	s.Wait()
+	if def, err = s.Table(ctx, "Products"); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil || len(def.Indexes) != 1 {
@@ -608,7 +608,7 @@ func TestStore_MappingChanges(t *testing.T) {
 		if old != "table: products" {
 			text = strings.Replace(text, "{SK:s}", "{S2:s}", 1)
 		}
-		if _, err := newStore(ctx, testOptions(conn, loadMapping(t, text))); err == nil || err.Error() != change.want {
+		if _, err := Open(ctx, testOptions(conn, loadMapping(t, text))); err == nil || err.Error() != change.want {
 			t.Errorf("%s: %v", change.to, err)
 		}
 	}
@@ -632,7 +632,7 @@ func TestStore_Salted(t *testing.T) {
 				t.Parallel()
 				ctx := t.Context()
 				s := openStore(t, testOptions(start(t), loadMapping(t, strings.Replace(saltedMapping, "ORDER", order, 1))))
-				def, err := s.table(ctx, "Events")
+				def, err := s.Table(ctx, "Events")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -660,7 +660,7 @@ func TestStore_Salted(t *testing.T) {
 						}
 						for _, size := range []int{1, 2, 100} {
 							got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-								return s.query(ctx, def, nil, indexCondition{KeyCondition: cond}, forward, after)
+								return s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
 								t.Errorf("%+v, forward %v, pages of %d: %v (-want +got):\n%s", cond, forward, size, err, d)
@@ -693,21 +693,21 @@ func TestStore_Versions(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t), loadMapping(t, documentMapping)))
-			def, err := s.table(ctx, "Equipment")
+			def, err := s.Table(ctx, "Equipment")
 			if err != nil {
 				t.Fatal(err)
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.query(ctx, def, nil, indexCondition{KeyCondition: layout.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: layout.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}
-				if got, err = collect(s.scan(ctx, def, nil, 0, 1, nil)); err != nil || diffItems(want, got) != "" {
+				if got, err = collect(s.Scan(ctx, def, nil, 0, 1, nil)); err != nil || diffItems(want, got) != "" {
 					t.Errorf("scan: %v, %v", texts(got), err)
 				}
 				for _, item := range want {
-					if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
+					if got, err := s.GetItem(ctx, def, keyAttrs(def, item)); err != nil || !attr.EqualItems(got, item) {
 						t.Errorf("item %v, %v; want %v", got, err, item)
 					}
 				}
@@ -720,15 +720,15 @@ func TestStore_Versions(t *testing.T) {
 			all := []attr.Item{version(0, "OK"), version(11, "OK"), version(1, "OK"), version(2, "WARNING1")}
 			holds(all...)
 			before := dump(t, s, "equipment")
-			if err := put(ctx, s, def, version(0, "BROKEN")); !errors.Is(err, errOutsideMapping) {
+			if err := put(ctx, s, def, version(0, "BROKEN")); !errors.Is(err, ErrOutsideMapping) {
 				t.Errorf("put of a copy: %v", err)
 			}
-			if err := remove(ctx, s, def, keyAttrs(def, all[0])); !errors.Is(err, errOutsideMapping) {
+			if err := remove(ctx, s, def, keyAttrs(def, all[0])); !errors.Is(err, ErrOutsideMapping) {
 				t.Errorf("delete of a copy: %v", err)
 			}
-			changes := []*itemChange{replaceBy(def, keyAttrs(def, all[0]), version(0, "BROKEN"))}
-			if ok, _, err := s.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errOutsideMapping) {
-				t.Errorf("transaction on a copy: %v, %v, %v", ok, err, changes[0].err)
+			changes := []*Change{replaceBy(def, keyAttrs(def, all[0]), version(0, "BROKEN"))}
+			if ok, _, err := s.Transact(ctx, RequestToken{}, changes); ok || err != nil || !errors.Is(changes[0].Err, ErrOutsideMapping) {
+				t.Errorf("transaction on a copy: %v, %v, %v", ok, err, changes[0].Err)
 			}
 			if d := gocmp.Diff(before, dump(t, s, "equipment")); d != "" {
 				t.Errorf("rows after refused writes (-before +after):\n%s", d)
@@ -776,7 +776,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t), loadMapping(t, shardedMapping)))
-			def, err := s.table(ctx, "Orders")
+			def, err := s.Table(ctx, "Orders")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -815,11 +815,11 @@ func TestStore_ShardedIndexes(t *testing.T) {
 				}
 				for _, cond := range conds {
 					query := func(forward bool, after attr.Item) iter.Seq2[layout.Stored, error] {
-						return s.query(ctx, def, ix, indexCondition{KeyCondition: cond}, forward, after)
+						return s.Query(ctx, def, ix, Condition{KeyCondition: cond}, forward, after)
 					}
 					wanted := map[string]bool{}
 					for id, item := range m {
-						if (indexCondition{KeyCondition: cond}).matches(ix.Key, layout.Decoded(item)) {
+						if (Condition{KeyCondition: cond}).matches(ix.Key, layout.Decoded(item)) {
 							wanted[id] = true
 						}
 					}
@@ -870,7 +870,7 @@ func TestStore_ExpiresByGC(t *testing.T) {
 				now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
 				o.Now = func() time.Time { return now }
 				s := openStore(t, o)
-				def, err := s.table(ctx, "Sessions")
+				def, err := s.Table(ctx, "Sessions")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -884,13 +884,13 @@ func TestStore_ExpiresByGC(t *testing.T) {
 				soon, later, always := session("soon", now.Add(time.Minute), "a"), session("later", now.Add(time.Hour), "b"), session("always", time.Time{}, "c")
 				holds := func(want ...attr.Item) {
 					t.Helper()
-					got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+					got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 					if d := diffItems(want, got); d != "" || err != nil {
 						t.Errorf("scan: %v (-want +got):\n%s", err, d)
 					}
 					for _, item := range []attr.Item{soon, later, always} {
 						wanted := slices.ContainsFunc(want, func(o attr.Item) bool { return attr.EqualItems(keyAttrs(def, o), keyAttrs(def, item)) })
-						if got, err := s.getItem(ctx, def, keyAttrs(def, item)); err != nil || (got != nil) != wanted {
+						if got, err := s.GetItem(ctx, def, keyAttrs(def, item)); err != nil || (got != nil) != wanted {
 							t.Errorf("item %v, %v", got, err)
 						}
 					}
@@ -903,12 +903,12 @@ func TestStore_ExpiresByGC(t *testing.T) {
 				holds(always, later, soon)
 				now = now.Add(time.Minute + 2*time.Second)
 				holds(always, later)
-				_, _, err = s.writeItem(ctx, def, keyAttrs(def, soon), func(old attr.Item) (attr.Item, error) {
+				_, _, err = s.WriteItem(ctx, def, keyAttrs(def, soon), func(old attr.Item) (attr.Item, error) {
 					if old != nil {
 						t.Errorf("an expired item is %v", old)
 					}
 					return session("soon", now.Add(2*time.Hour), "again"), nil
-				}, writeHint{})
+				}, Hint{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -938,7 +938,7 @@ func TestReapExpired_Mapped(t *testing.T) {
 	now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
 	o.Now = func() time.Time { return now }
 	loader := openStore(t, testOptions(conn))
-	if _, err := loader.bt.EnsureTable(ctx, m.TargetTable(), m.Families(), nil); err != nil {
+	if _, err := loader.Bt.EnsureTable(ctx, m.TargetTable(), m.Families(), nil); err != nil {
 		t.Fatal(err)
 	}
 	loaded := attr.Item{"id": attr.String("loaded"), "expires": attr.Int(now.Add(-time.Minute).Unix())}
@@ -946,12 +946,12 @@ func TestReapExpired_Mapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openStore(t, o)
-	s.wait()
-	def, err := s.table(ctx, "Sessions")
+	s.Wait()
+	def, err := s.Table(ctx, "Sessions")
 	if err != nil || def.TTLAttribute != "expires" || def.TTLFilling {
 		t.Fatalf("%+v, %v", def, err)
 	}
-	if got, err := s.getItem(ctx, def, keyAttrs(def, loaded)); err != nil || !attr.EqualItems(got, loaded) {
+	if got, err := s.GetItem(ctx, def, keyAttrs(def, loaded)); err != nil || !attr.EqualItems(got, loaded) {
 		t.Errorf("an expired item is %v, %v, before it is deleted", got, err)
 	}
 	if n, err := s.reapExpired(ctx); n != 1 || err != nil {

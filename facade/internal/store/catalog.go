@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ import (
 // A definition is two cells: the JSON text, and a version that changes with
 // every write, so that a change is guarded by one short value.
 const (
-	catalogTable     = reservedPrefix + "catalog"
+	CatalogTable     = reservedPrefix + "catalog"
 	catalogFamily    = "d"
 	tableRowPrefix   = "t/"
 	pendingRowPrefix = "w/"
@@ -71,7 +71,7 @@ var (
 
 // cachedTable is a definition with what the store derives from it.
 type cachedTable struct {
-	def     *tableDef
+	def     *Table
 	version []byte
 	fetched time.Time
 	layout  *tableLayout
@@ -102,7 +102,7 @@ type catalog struct {
 
 // lookup returns a table's definition as it looks now, from the cache while it
 // is fresh.
-func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
+func (s *Store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	now := s.o.Now()
 	s.cat.mu.RLock()
 	c := s.cat.tables[name]
@@ -120,13 +120,13 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 }
 
 // refresh reads a table's definition, as it is, into the cache.
-func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
+func (s *Store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, tableRow(name), btclient.Newest(1))
+	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, tableRow(name), btclient.Newest(1))
 	if err != nil {
 		return nil, err
 	}
-	var def *tableDef
+	var def *Table
 	var version []byte
 	for _, c := range row.Cells {
 		switch string(c.Qualifier) {
@@ -140,13 +140,13 @@ func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) 
 	}
 	if def == nil {
 		s.forget(name)
-		return nil, fmt.Errorf("%w: %s", errTableNotFound, name)
+		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
 	}
 	return s.remember(def, version, fetched)
 }
 
 // remember puts a definition into the cache.
-func (s *store) remember(def *tableDef, version []byte, fetched time.Time) (*cachedTable, error) {
+func (s *Store) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
 	s.cat.mu.Lock()
 	defer s.cat.mu.Unlock()
 	old := s.cat.tables[def.Name]
@@ -170,7 +170,7 @@ func (s *store) remember(def *tableDef, version []byte, fetched time.Time) (*cac
 	return c, nil
 }
 
-func (s *store) forget(name string) {
+func (s *Store) forget(name string) {
 	s.cat.mu.Lock()
 	defer s.cat.mu.Unlock()
 	delete(s.cat.tables, name)
@@ -178,7 +178,7 @@ func (s *store) forget(name string) {
 
 // latchOf returns the latch that a table's writes share and a change of its
 // definition takes alone.
-func (s *store) latchOf(name string) *sync.RWMutex {
+func (s *Store) latchOf(name string) *sync.RWMutex {
 	s.cat.mu.RLock()
 	l := s.cat.latches[name]
 	s.cat.mu.RUnlock()
@@ -196,19 +196,19 @@ func (s *store) latchOf(name string) *sync.RWMutex {
 
 // current returns the definition of the table that t was, when t was looked
 // up: its indexes may have changed since.
-func (s *store) current(ctx context.Context, t *tableDef) (*cachedTable, error) {
+func (s *Store) current(ctx context.Context, t *Table) (*cachedTable, error) {
 	c, err := s.lookup(ctx, t.Name)
 	if err != nil {
 		return nil, err
 	}
 	if c.def.ID != t.ID {
-		return nil, fmt.Errorf("%w: %s was deleted and created again", errTableNotFound, t.Name)
+		return nil, fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
 	}
 	return c, nil
 }
 
-// table returns a table's definition, whatever its status; errTableNotFound.
-func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
+// Table returns a table's definition, whatever its status; errTableNotFound.
+func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 	c, err := s.lookup(ctx, name)
 	if err != nil {
 		return nil, err
@@ -216,9 +216,9 @@ func (s *store) table(ctx context.Context, name string) (*tableDef, error) {
 	return c.def, nil
 }
 
-// tableNow is table past the cache: what another process changed shows at
+// TableNow is table past the cache: what another process changed shows at
 // once.
-func (s *store) tableNow(ctx context.Context, name string) (*tableDef, error) {
+func (s *Store) TableNow(ctx context.Context, name string) (*Table, error) {
 	c, err := s.refresh(ctx, name)
 	if err != nil {
 		return nil, err
@@ -229,10 +229,10 @@ func (s *store) tableNow(ctx context.Context, name string) (*tableDef, error) {
 	return c.def, nil
 }
 
-// outdated reports whether an operation failed, having written nothing, for
+// Outdated reports whether an operation failed, having written nothing, for
 // want of a Bigtable table: another process may have deleted the table and
 // made it anew. Then the definitions will be read again.
-func (s *store) outdated(err error) bool {
+func (s *Store) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
 	}
@@ -242,11 +242,11 @@ func (s *store) outdated(err error) bool {
 	return true
 }
 
-// listTables returns up to limit table names that follow after, ascending,
+// ListTables returns up to limit table names that follow after, ascending,
 // and whether there are more.
-func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
+func (s *Store) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
-	rows := s.bt.Read(ctx, btclient.Read{
+	rows := s.Bt.Read(ctx, btclient.Read{
 		Table:  s.o.Catalog,
 		Spans:  []layout.Span{span},
 		Filter: btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1)),
@@ -264,11 +264,11 @@ func (s *store) listTables(ctx context.Context, after string, limit int) (names 
 	return names, false, nil
 }
 
-// createTable creates a table, indexes included, from a definition without
+// CreateTable creates a table, indexes included, from a definition without
 // the fields that the store sets. It returns once the table is usable, as it
 // looks then: ACTIVE, or CREATING for a while. Errors: errTableExists,
 // errTooManyTables, errSchemaConflict.
-func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, error) {
+func (s *Store) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
 	if err := s.finishDeletes(ctx); err != nil {
@@ -276,8 +276,8 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 	}
 	switch _, err := s.refresh(ctx, spec.Name); {
 	case err == nil:
-		return nil, fmt.Errorf("%w: %s", errTableExists, spec.Name)
-	case !errors.Is(err, errTableNotFound):
+		return nil, fmt.Errorf("%w: %s", ErrTableExists, spec.Name)
+	case !errors.Is(err, ErrTableNotFound):
 		return nil, err
 	}
 	if err := s.takeRoom(ctx); err != nil {
@@ -288,17 +288,17 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		return nil, err
 	}
 	def.ID = s.newUUID()
-	def.Created, def.Status = s.o.Now(), statusCreating
+	def.Created, def.Status = s.o.Now(), StatusCreating
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := s.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
-			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", errSchemaConflict, def.Name, def.Key, m.Key())
+			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
 		}
 		def.BigtableTable, def.Mapped = m.TargetTable(), true
 	}
 	for i := range def.Indexes {
 		s.placeIndex(def, &def.Indexes[i])
-		def.Indexes[i].Status = statusCreating
+		def.Indexes[i].Status = StatusCreating
 	}
 	if err := s.placeDueTimes(ctx, def); err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 		return nil, err
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: %s", errTableExists, def.Name)
+		return nil, fmt.Errorf("%w: %s", ErrTableExists, def.Name)
 	}
 	c, err := s.finishCreate(ctx, def, version)
 	if err != nil {
@@ -320,13 +320,13 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 // takeRoom makes sure that there may be one more table. It counts the tables
 // when those of this process can have become too many, or others can have
 // come. Errors: errTooManyTables.
-func (s *store) takeRoom(ctx context.Context) error {
+func (s *Store) takeRoom(ctx context.Context) error {
 	now := s.o.Now()
 	if s.cat.room == 0 || now.Sub(s.cat.counted) >= catalogMaxAge {
 		s.cat.room = 0
-		names, more, err := s.listTables(ctx, "", s.o.MaxTables-1)
+		names, more, err := s.ListTables(ctx, "", s.o.MaxTables-1)
 		if err != nil || more {
-			return cmp.Or(err, errTooManyTables)
+			return cmp.Or(err, ErrTooManyTables)
 		}
 		s.cat.room, s.cat.counted = s.o.MaxTables-len(names), now
 	}
@@ -337,17 +337,17 @@ func (s *store) takeRoom(ctx context.Context) error {
 // finishCreate makes the Bigtable tables of a definition in status CREATING,
 // those that are there already excepted, and the table ACTIVE. A table that
 // adopts rows has its indexes filled first.
-func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte) (*cachedTable, error) {
+func (s *Store) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
 	l, err := s.newLayout(def)
 	if err != nil {
 		return nil, err
 	}
-	created, err := s.bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
+	created, err := s.Bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
 	if err != nil {
 		return nil, err
 	}
 	for i := range def.Indexes {
-		if _, err := s.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
+		if _, err := s.Bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
 		}
 		if !created {
@@ -360,19 +360,19 @@ func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte)
 	if err != nil {
 		return nil, err
 	}
-	next.Status = statusActive
+	next.Status = StatusActive
 	for i := range next.Indexes {
 		ix := &next.Indexes[i]
-		ix.Status, ix.Backfilling, ix.Transition = statusActive, false, next.Transition
+		ix.Status, ix.Backfilling, ix.Transition = StatusActive, false, next.Transition
 	}
 	return s.replaceTable(ctx, next, version)
 }
 
-// deleteTable deletes a table with its indexes and rows. It returns the
+// DeleteTable deletes a table with its indexes and rows. It returns the
 // definition with status DELETING, once the table is gone, or is to be for its
 // time as DELETING. It does not look at DeletionProtection. Errors:
 // errTableNotFound, *TableInUseError.
-func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error) {
+func (s *Store) DeleteTable(ctx context.Context, name string) (*Table, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
 	if err := s.finishDeletes(ctx); err != nil {
@@ -390,7 +390,7 @@ func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error)
 	if err != nil {
 		return nil, err
 	}
-	def.Status, def.Transition = statusDeleting, after(now, statusDeleting, s.o.StatusDelays.Delete)
+	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, s.o.StatusDelays.Delete)
 	latch := s.latchOf(name)
 	latch.Lock()
 	c, err = s.replaceTable(ctx, def, c.version)
@@ -406,36 +406,36 @@ func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error)
 
 // finishDelete removes the Bigtable tables of a definition in status
 // DELETING, and then the definition.
-func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
+func (s *Store) finishDelete(ctx context.Context, def *Table) error {
 	for _, ix := range def.Indexes {
-		if err := s.bt.DropTable(ctx, ix.BigtableTable); err != nil {
+		if err := s.Bt.DropTable(ctx, ix.BigtableTable); err != nil {
 			return err
 		}
 	}
 	if def.TTLTable != "" {
-		if err := s.bt.DropTable(ctx, def.TTLTable); err != nil {
+		if err := s.Bt.DropTable(ctx, def.TTLTable); err != nil {
 			return err
 		}
 	}
-	if err := s.bt.DropTable(ctx, def.BigtableTable); err != nil {
+	if err := s.Bt.DropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
 	if err := s.forgetMarks(ctx, def.Name); err != nil {
 		return err
 	}
-	err := s.bt.MutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
+	err := s.Bt.MutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
 	s.forget(def.Name)
 	return err
 }
 
-// updateTable changes a table's definition: fn changes the copy it is given,
+// UpdateTable changes a table's definition: fn changes the copy it is given,
 // or returns an error that aborts. Indexes that fn appends to Indexes are
 // created and filled in the background (status CREATING, Backfilling, then
 // ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
 // deleted. A change of TTLAttribute gives the table due times, which the
 // caller has to fill, or takes them away. fn may be called again when another update came first.
 // Errors: errTableNotFound, *TableInUseError, fn's.
-func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef) error) (*tableDef, error) {
+func (s *Store) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
 	c, err := s.refresh(ctx, name)
@@ -456,10 +456,10 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	next.Leaving = next.at(now).Leaving
 	var dropped []string
 	for i := range c.def.Indexes {
-		if ix := c.def.Indexes[i]; next.index(ix.Name) == nil {
+		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
 			dropped = append(dropped, ix.BigtableTable)
-			if ix.Transition = after(now, statusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
-				ix.Status = statusDeleting
+			if ix.Transition = TransitionAfter(now, StatusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
+				ix.Status = StatusDeleting
 				next.Leaving = append(next.Leaving, ix)
 				next.Transition = later(next.Transition, ix.Transition.Until)
 			}
@@ -467,12 +467,12 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 	}
 	added := false
 	for i := range next.Indexes {
-		if ix := &next.Indexes[i]; c.def.index(ix.Name) == nil {
+		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
 			s.placeIndex(next, ix)
-			ix.Status, ix.Backfilling, added = statusCreating, true, true
+			ix.Status, ix.Backfilling, added = StatusCreating, true, true
 			ix.FillAgain = now.Add(fillAgainAfter)
 			delays := s.o.StatusDelays
-			if ix.Transition = after(now, statusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
+			if ix.Transition = TransitionAfter(now, StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
 				ix.FillFrom = now.Add(delays.IndexCreate)
 				next.Transition = later(next.Transition, ix.Transition.Until)
 			}
@@ -481,13 +481,13 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 				return nil, err
 			}
 			// The table is there before any writer knows the index.
-			if _, err := s.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
+			if _, err := s.Bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if added {
-		next.Status = statusUpdating
+		next.Status = StatusUpdating
 	}
 	if next.TTLAttribute != c.def.TTLAttribute {
 		if c.def.TTLTable != "" {
@@ -508,7 +508,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		return nil, err
 	}
 	for _, table := range dropped {
-		if err := s.bt.DropTable(ctx, table); err != nil {
+		if err := s.Bt.DropTable(ctx, table); err != nil {
 			return nil, err
 		}
 	}
@@ -520,7 +520,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 
 // fillIndexes fills, in the background, the indexes that are backfilling, and
 // makes the table ACTIVE. What close interrupts goes on at the next start.
-func (s *store) fillIndexes(c *cachedTable) {
+func (s *Store) fillIndexes(c *cachedTable) {
 	s.background.Go(func() {
 		ctx := s.life
 		err := s.fillAndActivate(ctx, c)
@@ -530,7 +530,7 @@ func (s *store) fillIndexes(c *cachedTable) {
 	})
 }
 
-func (s *store) fillAndActivate(ctx context.Context, c *cachedTable) error {
+func (s *Store) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	for i, ix := range c.def.Indexes {
 		if ix.Backfilling {
 			if err := s.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
@@ -548,16 +548,16 @@ func (s *store) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	if err != nil {
 		return err
 	}
-	next.Status = statusActive
+	next.Status = StatusActive
 	for i := range next.Indexes {
-		next.Indexes[i].Status, next.Indexes[i].Backfilling = statusActive, false
+		next.Indexes[i].Status, next.Indexes[i].Backfilling = StatusActive, false
 	}
 	_, err = s.replaceTable(ctx, next, c.version)
 	return err
 }
 
 // fillTimes returns when what was added to the table is to be filled again.
-func (t *tableDef) fillTimes() map[string]time.Time {
+func (t *Table) fillTimes() map[string]time.Time {
 	times := map[string]time.Time{} // by Bigtable table
 	for i := range t.Indexes {
 		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
@@ -572,7 +572,7 @@ func (t *tableDef) fillTimes() map[string]time.Time {
 
 // fillAgain makes complete, in the background, the indexes and due times that
 // were added to a table while other processes may not have known of them.
-func (s *store) fillAgain(name string) {
+func (s *Store) fillAgain(name string) {
 	s.cat.mu.Lock()
 	defer s.cat.mu.Unlock()
 	if s.cat.filling[name] {
@@ -590,7 +590,7 @@ func (s *store) fillAgain(name string) {
 	})
 }
 
-func (s *store) fillAgainNow(ctx context.Context, name string) error {
+func (s *Store) fillAgainNow(ctx context.Context, name string) error {
 	c, err := s.refresh(ctx, name)
 	if err != nil {
 		return err
@@ -631,21 +631,21 @@ func (s *store) fillAgainNow(ctx context.Context, name string) error {
 }
 
 // replaceTable writes a changed definition over the version it was made from.
-func (s *store) replaceTable(ctx context.Context, def *tableDef, version []byte) (*cachedTable, error) {
+func (s *Store) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
 	next, ok, err := s.writeTable(ctx, def, version)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		s.forget(def.Name)
-		return nil, &TableInUseError{def.Name, statusUpdating} // by another process
+		return nil, &TableInUseError{def.Name, StatusUpdating} // by another process
 	}
 	return s.remember(def, next, s.o.Now())
 }
 
 // writeTable writes a definition if its row still has the given version (nil:
 // if there is no such row). It returns the new version and whether it wrote.
-func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (next []byte, ok bool, err error) {
+func (s *Store) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
 	text, err := encodeTable(def)
 	if err != nil {
 		return nil, false, err
@@ -659,18 +659,18 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 	}
 	guard := btclient.OfColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
+		ok, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
+	ok, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
 	return next, ok, err
 }
 
 // openCatalog creates the catalog in an empty instance, finishes what was
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
-func (s *store) openCatalog(ctx context.Context) error {
-	if _, err := s.bt.EnsureTable(ctx, s.o.Catalog, []layout.Family{
+func (s *Store) openCatalog(ctx context.Context) error {
+	if _, err := s.Bt.EnsureTable(ctx, s.o.Catalog, []layout.Family{
 		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
 		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
 	}, nil); err != nil {
@@ -679,7 +679,7 @@ func (s *store) openCatalog(ctx context.Context) error {
 	if err := s.beginEpoch(ctx); err != nil {
 		return err
 	}
-	names, _, err := s.listTables(ctx, "", maxCatalogTables)
+	names, _, err := s.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err
 	}
@@ -687,7 +687,7 @@ func (s *store) openCatalog(ctx context.Context) error {
 	var unfilledTTL []string
 	for _, name := range names {
 		c, err := s.refresh(ctx, name)
-		if errors.Is(err, errOutsideMapping) {
+		if errors.Is(err, ErrOutsideMapping) {
 			s.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
 			continue
 		}
@@ -695,17 +695,17 @@ func (s *store) openCatalog(ctx context.Context) error {
 			return err
 		}
 		switch c.def.Status {
-		case statusCreating:
+		case StatusCreating:
 			_, err = s.finishCreate(ctx, c.def, c.version)
-		case statusDeleting:
+		case StatusDeleting:
 			err = s.finishDelete(ctx, c.def)
-		case statusUpdating:
+		case StatusUpdating:
 			unfilled = append(unfilled, c)
 		}
 		if err != nil {
 			return err
 		}
-		if c.def.TTLFilling && c.def.Status != statusDeleting {
+		if c.def.TTLFilling && c.def.Status != StatusDeleting {
 			unfilledTTL = append(unfilledTTL, name)
 		}
 		if m := s.mappings[name]; m != nil {
@@ -718,8 +718,8 @@ func (s *store) openCatalog(ctx context.Context) error {
 		if slices.Contains(names, m.SourceTable()) {
 			continue
 		}
-		def, err := s.createTable(ctx, tableOfMapping(m))
-		if err != nil && !errors.Is(err, errTableExists) {
+		def, err := s.CreateTable(ctx, tableOfMapping(m))
+		if err != nil && !errors.Is(err, ErrTableExists) {
 			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
 		}
 		if err == nil && def.TTLFilling {
@@ -735,15 +735,15 @@ func (s *store) openCatalog(ctx context.Context) error {
 		s.fillIndexes(c)
 	}
 	for _, name := range unfilledTTL {
-		s.fillDueTimes(name)
+		s.FillDueTimes(name)
 	}
 	return nil
 }
 
 // beginEpoch counts this start, so that what it makes differs from what any
 // other start makes, even with the same Options.Rand.
-func (s *store) beginEpoch(ctx context.Context) error {
-	row, err := s.bt.ReadModifyWrite(ctx, s.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
+func (s *Store) beginEpoch(ctx context.Context) error {
+	row, err := s.Bt.ReadModifyWrite(ctx, s.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
 	if err != nil {
 		return fmt.Errorf("counting the starts: %w", err)
 	}
@@ -776,8 +776,8 @@ func describeKey(key layout.KeySchema) string {
 
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index.
-func (s *store) reconcile(ctx context.Context, def *tableDef, m *layout.Mapping) error {
-	if def.at(s.o.Now()).Status != statusActive {
+func (s *Store) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
+	if def.at(s.o.Now()).Status != StatusActive {
 		return nil
 	}
 	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
@@ -787,13 +787,13 @@ func (s *store) reconcile(ctx context.Context, def *tableDef, m *layout.Mapping)
 	if def.Key != m.Key() {
 		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
 	}
-	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.index(x.Name()) == nil }) {
+	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
 		return nil
 	}
 	described := tableOfMapping(m)
-	_, err := s.updateTable(ctx, def.Name, func(d *tableDef) error {
+	_, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
 		for _, ix := range described.Indexes {
-			if d.index(ix.Name) == nil {
+			if d.Index(ix.Name) == nil {
 				d.Indexes = append(d.Indexes, ix)
 			}
 		}
@@ -813,7 +813,7 @@ const sampledRows = 10
 // warnUnreadable tells of a mapping that reads nothing of what its table holds:
 // most likely the rows were laid out by another one, and the table seems empty.
 // It is no error, since a table may hold the rows of others too.
-func (s *store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
+func (s *Store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
 		families = append(families, btclient.OfFamily(f.Name))
@@ -823,7 +823,7 @@ func (s *store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
 	}
 	var first []byte
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
 		if err != nil {
 			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
 		}

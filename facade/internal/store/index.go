@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ type tableLayout struct {
 // indexLayout is how the entries of one index lie in Bigtable.
 type indexLayout struct {
 	table string
-	key   indexKey
+	key   IndexKey
 	base  layout.KeySchema // of the DynamoDB table
 	lag   time.Duration    // reads are so much behind, at most
 	x     *layout.Index
@@ -73,12 +73,12 @@ type indexLayout struct {
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
-func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
+func (s *Store) newLayout(def *Table) (*tableLayout, error) {
 	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
 	m := s.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
-			errOutsideMapping, def.Name, def.BigtableTable)
+			ErrOutsideMapping, def.Name, def.BigtableTable)
 	}
 	if !def.Mapped {
 		m = nil // created before there was a mapping of that name
@@ -106,7 +106,7 @@ func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
 		}
 		if il.x == nil {
 			var err error
-			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.definition()); err != nil {
+			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
@@ -123,7 +123,7 @@ func (s *store) newLayout(def *tableDef) (*tableLayout, error) {
 }
 
 // placeIndex chooses the Bigtable table of an index.
-func (s *store) placeIndex(def *tableDef, ix *indexDef) {
+func (s *Store) placeIndex(def *Table, ix *Index) {
 	if m := s.mappings[def.Name]; m != nil {
 		if x := m.Index(ix.Name); x != nil {
 			ix.BigtableTable = x.TargetTable()
@@ -134,8 +134,8 @@ func (s *store) placeIndex(def *tableDef, ix *indexDef) {
 }
 
 // tableOfMapping returns the table that a mapping describes.
-func tableOfMapping(m *layout.Mapping) *tableDef {
-	def := &tableDef{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
+func tableOfMapping(m *layout.Mapping) *Table {
+	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
 	define := func(k layout.KeyAttr) {
 		if k.Name != "" && !slices.Contains(def.Attributes, k) {
 			def.Attributes = append(def.Attributes, k)
@@ -150,12 +150,12 @@ func tableOfMapping(m *layout.Mapping) *tableDef {
 		d := x.Def()
 		define(d.Key.Hash)
 		define(d.Key.Range)
-		ix := indexDef{Name: d.Name, Key: indexKeyOf(d.Key), Projection: projectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
 		switch {
 		case d.KeysOnly:
 			ix.Projection = projectKeysOnly
 		case len(d.Include) > 0:
-			ix.Projection, ix.NonKey = projectInclude, d.Include
+			ix.Projection, ix.NonKey = ProjectInclude, d.Include
 		}
 		def.Indexes = append(def.Indexes, ix)
 	}
@@ -335,7 +335,7 @@ func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
 // outbox returns the value of the outbox cell: the item's key, and the index
 // rows that the item leaves.
 func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
-	value := appendKey(nil, l.key, key)
+	value := AppendKey(nil, l.key, key)
 	value = binary.AppendUvarint(value, uint64(len(c.stale)))
 	for _, r := range c.stale {
 		value = appendBytes(appendBytes(value, []byte(r.table)), r.row)
@@ -405,7 +405,7 @@ const applyTimeout = time.Minute
 // apply brings a committed write of an item to the indexes and clears its
 // outbox cell, if outbox says that it has one. It goes on when ctx ends: the
 // write has happened.
-func (s *store) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
+func (s *Store) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	ahead, err := s.enter(ctx, p.l, order, change)
@@ -418,7 +418,7 @@ func (s *store) apply(ctx context.Context, p *slot, order int64, change indexCha
 	if !outbox {
 		return nil
 	}
-	return s.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
+	return s.Bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
@@ -426,7 +426,7 @@ func (s *store) apply(ctx context.Context, p *slot, order int64, change indexCha
 // enter writes the index rows of a committed write of the given order. A row
 // that carries a later write stays as it is: ahead is the latest of their
 // orders.
-func (s *store) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
+func (s *Store) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	for _, put := range change.puts {
 		done, err := s.putEntry(ctx, put, order)
 		if s.indexGone(ctx, l, put.index.table, err) {
@@ -453,7 +453,7 @@ func (s *store) enter(ctx context.Context, l *tableLayout, order int64, change i
 
 // indexGone reports whether err is that of an index which another process has
 // deleted.
-func (s *store) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
+func (s *Store) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
 	}
@@ -466,7 +466,7 @@ func (s *store) indexGone(ctx context.Context, l *tableLayout, table string, err
 // is nothing left to do. Or the item was deleted by a process whose clock is
 // ahead, and is a new one now: then its order is raised beyond the tombstone,
 // and the write is applied again.
-func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error {
+func (s *Store) overtake(ctx context.Context, p *slot, order, ahead int64) error {
 	st, err := s.readState(ctx, p)
 	if err != nil || !st.behind() {
 		return err
@@ -483,7 +483,7 @@ func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error
 				btclient.SetCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
 		guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
-		if _, err := s.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
+		if _, err := s.Bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
 		// Whoever changed the row instead has left either nothing to do or what
@@ -496,8 +496,8 @@ func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error
 }
 
 // entryOrder returns the order of the write that an index row carries.
-func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
-	row, err := s.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
+func (s *Store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
+	row, err := s.Bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
 	for _, c := range row.Cells {
 		order = max(order, c.Timestamp)
@@ -520,7 +520,7 @@ func newer(x *layout.Index, order int64) *btpb.RowFilter {
 //
 // An older version of the one cell of a row that is not known of stays until
 // garbage collection; it does not count.
-func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
+func (s *Store) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	var muts []*btpb.Mutation
 	switch put.over {
 	case noEntry:
@@ -535,19 +535,19 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 	if !put.index.x.OneCell() {
 		muts = append(muts, btclient.SetCell(layout.FamilyState, revisionQualifier, order, nil))
 	}
-	matched, err := s.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
+	matched, err := s.Bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
 }
 
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
-func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
+func (s *Store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *layout.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
 	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
-	_, err := s.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
+	_, err := s.Bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -555,7 +555,7 @@ func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, orde
 }
 
 // drain finishes the write of an item that is behind, as st has it.
-func (s *store) drain(ctx context.Context, st itemState) error {
+func (s *Store) drain(ctx context.Context, st itemState) error {
 	l, order := st.slot.l, st.order()
 	var stale []indexRow
 	if st.outbox != nil {
@@ -576,9 +576,9 @@ func (s *store) drain(ctx context.Context, st itemState) error {
 
 // backfill enters all items of a table into an index. Writes may go on: each
 // entry has the order of the item it was made from.
-func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
+func (s *Store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
 	plan := l.base.PlanScan()
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
 		if err != nil {
 			return err
 		}
@@ -595,7 +595,7 @@ func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) er
 	return nil
 }
 
-func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
+func (s *Store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
 	st := l.slotIn(row.Key, item).bookkeeping(row)
 	placed, ok, err := x.place(item, st.order())
 	if err != nil {
@@ -612,18 +612,18 @@ func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout
 	}
 	// The item came natively after one of the same key was deleted here, whose
 	// tombstone is in the way. A write of the item as it is gets past it.
-	t, err := s.table(ctx, l.name)
+	t, err := s.Table(ctx, l.name)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.writeItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+	_, _, err = s.WriteItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 	return err
 }
 
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
-func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
+func (s *Store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
+	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
 		}
@@ -644,7 +644,7 @@ func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) e
 			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
 		}
 		for _, entry := range entries {
-			item, err := s.getItem(ctx, c.def, c.def.Key.KeyOf(entry))
+			item, err := s.GetItem(ctx, c.def, c.def.Key.KeyOf(entry))
 			if err != nil {
 				return err
 			}
@@ -662,7 +662,7 @@ func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) e
 
 // reindex enters into the indexes of a table what a loader or another client
 // wrote natively.
-func (s *store) reindex(ctx context.Context, t *tableDef) error {
+func (s *Store) reindex(ctx context.Context, t *Table) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"testing"
@@ -22,15 +22,15 @@ func expiring(id string, until attr.Value) attr.Item {
 
 // setTTL gives a table a time to live, and waits for its due times; "" takes it
 // away.
-func setTTL(tb testing.TB, s *store, table, attribute string) {
+func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	tb.Helper()
-	if _, err := s.updateTable(tb.Context(), table, func(d *tableDef) error {
+	if _, err := s.UpdateTable(tb.Context(), table, func(d *Table) error {
 		d.TTLAttribute = attribute
 		return nil
 	}); err != nil {
 		tb.Fatal(err)
 	}
-	<-s.fillDueTimes(table)
+	<-s.FillDueTimes(table)
 }
 
 // Items expire by their due times, whether they were there before the table
@@ -58,7 +58,7 @@ func TestReapExpired(t *testing.T) {
 			}
 			reap := func(want ...string) {
 				t.Helper()
-				n, err := s.tidy(ctx)
+				n, err := s.Tidy(ctx)
 				if err != nil || n != len(want) {
 					t.Errorf("reaped %d items, %v; want %v", n, err, want)
 				}
@@ -69,7 +69,7 @@ func TestReapExpired(t *testing.T) {
 				for _, item := range items {
 					m[keyText(keyAttrs(def, item))] = item
 				}
-				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
+				got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
 				if err != nil || len(got) != len(m) {
 					t.Errorf("left are %v, %v; want %d items", texts(got), err, len(m))
 				}
@@ -101,7 +101,7 @@ func TestReapExpired(t *testing.T) {
 			// A transaction that puts an item off, and one that makes it due.
 			off := expiring("put off", at(9*time.Hour))
 			early := expiring("early", at(time.Hour))
-			if ok, _, err := s.transact(ctx, transactionRequest{}, []*itemChange{
+			if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{
 				replaceBy(def, keyAttrs(def, off), off), replaceBy(def, keyAttrs(def, early), early),
 			}); !ok || err != nil {
 				t.Fatal(ok, err)
@@ -134,10 +134,10 @@ func TestReapExpired(t *testing.T) {
 			reap()
 			setTTL(t, s, def.Name, "until")
 			reap("put off")
-			if _, err := s.deleteTable(ctx, def.Name); err != nil {
+			if _, err := s.DeleteTable(ctx, def.Name); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := s.tidy(ctx); n != 0 || err != nil {
+			if n, err := s.Tidy(ctx); n != 0 || err != nil {
 				t.Errorf("reaped %d items of no table, %v", n, err)
 			}
 		})
@@ -145,9 +145,9 @@ func TestReapExpired(t *testing.T) {
 }
 
 // collectRows reads all rows of a Bigtable table.
-func collectRows(tb testing.TB, s *store, table string) (rows []layout.Row, err error) {
+func collectRows(tb testing.TB, s *Store, table string) (rows []layout.Row, err error) {
 	tb.Helper()
-	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
+	for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return rows, err
 		}
@@ -166,18 +166,18 @@ func TestReapExpired_Restart(t *testing.T) {
 	if err := put(ctx, s, def, expiring("a", attr.Int(o.Now().Unix()))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.updateTable(ctx, def.Name, func(d *tableDef) error {
+	if _, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
 		d.TTLAttribute = "until"
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	s = openStore(t, o)
-	s.wait()
+	s.Wait()
 	if n, err := s.reapExpired(ctx); n != 1 || err != nil {
 		t.Errorf("reaped %d items, %v", n, err)
 	}
-	if got, err := s.table(ctx, def.Name); err != nil || got.TTLFilling {
+	if got, err := s.Table(ctx, def.Name); err != nil || got.TTLFilling {
 		t.Errorf("definition %+v, %v", got, err)
 	}
 }

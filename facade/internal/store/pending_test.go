@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := openStore(t, testOptions(storeTestBigtable(t, time.Now)))
+	s := openStore(t, testOptions(testBigtable(t, time.Now)))
 	m, err := s.mark(ctx, "Gone", []byte("row"))
 	if err != nil {
 		t.Fatal(err)

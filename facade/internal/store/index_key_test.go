@@ -1,4 +1,4 @@
-package facade
+package store
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 // compareRange orders items of one partition by the sort key.
-func (k indexKey) compareRange(a, b attr.Item) int {
+func (k IndexKey) compareRange(a, b attr.Item) int {
 	for _, k := range k.Range {
 		if c := compareAttr(layout.Decoded(a), layout.Decoded(b), k.Name); c != 0 {
 			return c
@@ -40,11 +40,11 @@ func TestIndexKey_Multi(t *testing.T) {
 	binaryKey := layout.KeyAttr{Name: "r2", Type: attr.B}
 	x := &indexLayout{
 		base: layout.KeySchema{Hash: stringKey("p")},
-		key:  indexKey{Hash: []layout.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []layout.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
+		key:  IndexKey{Hash: []layout.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []layout.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
 	}
 	genItem := func(r *rapid.T) attr.Item {
 		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
-		for _, k := range x.key.attributes() {
+		for _, k := range x.key.Attributes() {
 			item[k.Name] = genSegment(r, k)
 		}
 		return item
@@ -95,7 +95,7 @@ func TestIndexKey_MultiSize(t *testing.T) {
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
 	x := &indexLayout{
 		base: layout.KeySchema{Hash: layout.KeyAttr{Name: "p", Type: attr.B}, Range: layout.KeyAttr{Name: "s", Type: attr.B}},
-		key: indexKey{
+		key: IndexKey{
 			Hash:  []layout.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
 			Range: []layout.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
 		},

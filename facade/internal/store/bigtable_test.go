@@ -1,11 +1,12 @@
-package facade
+package store
 
 import (
 	"errors"
-	goflag "flag"
+	"flag"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu"
@@ -13,17 +14,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
-var storeRemoteBigtable = goflag.String("facade.bigtable", "",
+var remoteBigtable = flag.String("facade.bigtable", "",
 	"HOST:PORT of a Bigtable without TLS that the tests use instead of one in this process; it should collect no garbage by itself")
 
-// storeTestBigtable is the Bigtable of one test, empty, with the clock now: in this
+// testBigtable is the Bigtable of one test, empty, with the clock now: in this
 // process, or an instance of its own at -facade.bigtable, whose clock is its
 // own. Tests that need that clock, or garbage to be collected at a moment, open
 // one in this process themselves.
-func storeTestBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInterface {
+func testBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInterface {
 	tb.Helper()
-	if *storeRemoteBigtable != "" {
-		return storeDialRemote(tb)
+	if *remoteBigtable != "" {
+		return dialRemote(tb)
 	}
 	db, err := engine.Open(engine.Options{Now: now})
 	if err != nil {
@@ -41,9 +42,9 @@ func storeTestBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInter
 	return srv.Conn()
 }
 
-func storeDialRemote(tb testing.TB) *peer.Conn {
+func dialRemote(tb testing.TB) *peer.Conn {
 	tb.Helper()
-	conn, err := peer.Dial(*storeRemoteBigtable)
+	conn, err := peer.Dial(*remoteBigtable)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,5 +56,7 @@ func storeDialRemote(tb testing.TB) *peer.Conn {
 	return conn
 }
 
-// storeTestTime is when every test begins.
-var storeTestTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testTime is when every test begins.
+var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
