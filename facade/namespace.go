@@ -33,7 +33,7 @@ func (c caller) namespace() string {
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = &namespaces{stores: map[string]*store.Store{}}
-	ids, err := s.store.Bt.Tables(ctx)
+	ids, err := s.store.BigtableTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
 	}

@@ -55,13 +55,19 @@ var (
 // ErrOtherSegment: a scan is to go on after a key that is not in its segment.
 var ErrOtherSegment = errors.New("the start key belongs to another segment")
 
-// segmentCuts are the cuts that this process knows, by Bigtable table.
-type segmentCuts struct {
+// segments keeps the cuts that this process knows, by Bigtable table, and those in
+// the catalog.
+type segments struct {
+	*instance
 	mu    sync.Mutex
 	known map[string]knownCuts
 	// using is held by the one that looks at the catalog, so that the requests
 	// that begin a scan together do not all choose cuts.
 	using chan struct{}
+}
+
+func newSegments(in *instance) *segments {
+	return &segments{instance: in, known: map[string]knownCuts{}, using: make(chan struct{}, 1)}
 }
 
 type knownCuts struct {
@@ -71,7 +77,7 @@ type knownCuts struct {
 
 // lookup returns cuts whose use was recorded a short while ago: no process
 // chooses others before segmentsKept has passed since.
-func (c *segmentCuts) lookup(table string, now time.Time) ([][]byte, bool) {
+func (c *segments) lookup(table string, now time.Time) ([][]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.known[table]
@@ -80,7 +86,7 @@ func (c *segmentCuts) lookup(table string, now time.Time) ([][]byte, bool) {
 
 // remember notes cuts, and forgets those of tables that are not scanned any
 // more.
-func (c *segmentCuts) remember(table string, known knownCuts) {
+func (c *segments) remember(table string, known knownCuts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.known, func(_ string, k knownCuts) bool { return known.touched.Sub(k.touched) >= segmentsTouched })
@@ -97,7 +103,7 @@ type segmentation struct {
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (s *Store) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
+func (s *segments) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
 	seg := segmentation{total: total, hash: hash}
 	if total <= 1 {
 		return seg, nil
@@ -158,19 +164,19 @@ func (g segmentation) hasRow(segment int, row []byte) bool {
 
 // cutsOf returns the cuts of a table that are in use, or, for a scan that
 // begins, new ones when there are none.
-func (s *Store) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
-	if cuts, ok := s.segments.lookup(table, s.o.Now()); ok {
+func (s *segments) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
+	if cuts, ok := s.lookup(table, s.o.Now()); ok {
 		return cuts, nil
 	}
 	select {
-	case s.segments.using <- struct{}{}:
-		defer func() { <-s.segments.using }()
+	case s.using <- struct{}{}:
+		defer func() { <-s.using }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the segments of table %s: %w", table, ctx.Err())
 	}
 	for range maxWriteAttempts {
 		now := s.o.Now()
-		if cuts, ok := s.segments.lookup(table, now); ok {
+		if cuts, ok := s.lookup(table, now); ok {
 			return cuts, nil
 		}
 		kept, err := s.readCuts(ctx, table)
@@ -188,7 +194,7 @@ func (s *Store) cutsOf(ctx context.Context, table string, spans []layout.Span, b
 			return nil, err
 		}
 		if ok {
-			s.segments.remember(table, knownCuts{cuts, now})
+			s.remember(table, knownCuts{cuts, now})
 			return cuts, nil
 		}
 	}
@@ -204,8 +210,8 @@ type keptCuts struct {
 
 func segmentsRow(table string) []byte { return []byte(segmentsRowPrefix + table) }
 
-func (s *Store) readCuts(ctx context.Context, table string) (keptCuts, error) {
-	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+func (s *segments) readCuts(ctx context.Context, table string) (keptCuts, error) {
+	row, err := s.bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	if err != nil {
 		return keptCuts{}, err
 	}
@@ -229,7 +235,7 @@ func (s *Store) readCuts(ctx context.Context, table string) (keptCuts, error) {
 
 // writeCuts keeps cuts, used now, unless others have come in the place of
 // those that were read.
-func (s *Store) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
+func (s *segments) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
 	var text []byte
 	for _, cut := range cuts {
 		text = appendBytes(text, cut)
@@ -242,15 +248,15 @@ func (s *Store) writeCuts(ctx context.Context, table string, old keptCuts, cuts 
 	}
 	version := btclient.OfColumn(requestFamily, segmentsVersion)
 	if old.version == nil {
-		there, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
+		there, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
 		return !there, err
 	}
-	return s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
+	return s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.
-func (s *Store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
-	samples, size, err := s.Bt.SampleKeys(ctx, table)
+func (s *segments) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
+	samples, size, err := s.bt.SampleKeys(ctx, table)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +270,7 @@ func (s *Store) chooseCuts(ctx context.Context, table string, spans []layout.Spa
 	// Every stride-th key, with a stride that doubles when there are too many.
 	var keys [][]byte
 	rows, stride := 0, 1
-	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,12 +1,16 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
+
+// TtlChanging reports whether the time to live of a table still looks like it is
+// being changed.
+func (s *catalog) TtlChanging(t *Table) bool {
+	return !t.TTLChanged.IsZero() && s.o.Now().Before(t.TTLChanged.Add(s.o.StatusDelays.TimeToLive))
+}
 
 // A change of a table is done when its call returns, or by the background work
 // that follows it. Options.StatusDelays keeps it from showing for a while: then
@@ -91,9 +95,6 @@ type TableInUseError struct {
 	Status string // StatusCreating, StatusUpdating or StatusDeleting
 }
 
-// Error implements error.
-func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
-
 // checkUnused refuses to change a table that is being changed.
 func (t *Table) checkUnused(now time.Time) error {
 	if status := t.at(now).Status; status != StatusActive {
@@ -103,34 +104,15 @@ func (t *Table) checkUnused(now time.Time) error {
 }
 
 // deleted returns the tables that this process deleted and whose time is over.
-func (s *Store) deleted() []*Table {
+func (s *catalog) deleted() []*Table {
 	now := s.o.Now()
 	var gone []*Table
-	s.cat.mu.RLock()
-	defer s.cat.mu.RUnlock()
-	for _, c := range s.cat.tables {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, c := range s.tables {
 		if c.def.isGone(now) {
 			gone = append(gone, c.def)
 		}
 	}
 	return gone
-}
-
-// RemoveDeleted removes what is left of such tables.
-func (s *Store) RemoveDeleted(ctx context.Context) error {
-	if len(s.deleted()) == 0 {
-		return nil
-	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	return s.finishDeletes(ctx)
-}
-
-// finishDeletes is removeDeleted for who changes definitions.
-func (s *Store) finishDeletes(ctx context.Context) error {
-	var errs []error
-	for _, def := range s.deleted() {
-		errs = append(errs, s.finishDelete(ctx, def))
-	}
-	return errors.Join(errs...)
 }
