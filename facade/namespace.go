@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // namespaces keeps the tables of each access key and region apart, each with a

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"maps"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // tag is one tag of a table.

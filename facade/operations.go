@@ -169,7 +169,7 @@ var operations = []*operation{
 	serve("Query", (*Server).query, ""),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
-	serve("Scan", (*Server).Scan, ""),
+	serve("Scan", (*Server).scan, ""),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
+
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 

@@ -2,8 +2,9 @@ package facade
 
 import (
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // Settings of throughput are checked, kept and described. Nothing is throttled

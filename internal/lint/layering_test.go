@@ -43,6 +43,14 @@ var layers = []struct {
 		"google.golang.org/grpc", "cloud.google.com/go",
 	}, "a mapping is a pair of functions between items and rows"},
 	{
+		"facade/internal/store",
+		[]string{
+			module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures", module + "/testkit",
+			module + "/internal/inproc", "net/http", "github.com/cockroachdb/pebble",
+		},
+		"the store sees no expression and no request",
+	},
+	{
 		"facade",
 		[]string{module + "/engine", module + "/emu", module + "/fixtures", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
 		"the facade acts through the Bigtable API of a connection",

@@ -108,27 +108,27 @@ func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 
 // lookup returns a table's definition as it looks now, from the cache while it
 // is fresh.
-func (s *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
-	now := s.o.Now()
-	s.mu.RLock()
-	c := s.tables[name]
-	s.mu.RUnlock()
+func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
+	now := cat.o.Now()
+	cat.mu.RLock()
+	c := cat.tables[name]
+	cat.mu.RUnlock()
 	if c == nil || now.Sub(c.fetched) >= catalogMaxAge {
 		var err error
-		if c, err = s.refresh(ctx, name); err != nil {
+		if c, err = cat.refresh(ctx, name); err != nil {
 			return nil, err
 		}
 	}
 	if !c.fillAgain.IsZero() && !now.Before(c.fillAgain) {
-		s.fillAgain(name)
+		cat.fillAgain(name)
 	}
 	return c.at(now)
 }
 
 // refresh reads a table's definition, as it is, into the cache.
-func (s *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
-	fetched := s.o.Now()
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, tableRow(name), btclient.Newest(1))
+func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
+	fetched := cat.o.Now()
+	row, err := cat.bt.ReadRow(ctx, cat.o.Catalog, tableRow(name), btclient.Newest(1))
 	if err != nil {
 		return nil, err
 	}
@@ -145,24 +145,24 @@ func (s *catalog) refresh(ctx context.Context, name string) (*cachedTable, error
 		}
 	}
 	if def == nil {
-		s.forget(name)
+		cat.forget(name)
 		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
 	}
-	return s.remember(def, version, fetched)
+	return cat.remember(def, version, fetched)
 }
 
 // remember puts a definition into the cache.
-func (s *catalog) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.tables[def.Name]
+func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	old := cat.tables[def.Name]
 	if old != nil && string(old.version) == string(version) {
 		c := *old
 		c.fetched = fetched
-		s.tables[def.Name] = &c
+		cat.tables[def.Name] = &c
 		return &c, nil
 	}
-	l, err := s.newLayout(def)
+	l, err := cat.newLayout(def)
 	if err != nil {
 		return nil, err
 	}
@@ -172,38 +172,38 @@ func (s *catalog) remember(def *Table, version []byte, fetched time.Time) (*cach
 			c.fillAgain = at
 		}
 	}
-	s.tables[def.Name] = c
+	cat.tables[def.Name] = c
 	return c, nil
 }
 
-func (s *catalog) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tables, name)
+func (cat *catalog) forget(name string) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	delete(cat.tables, name)
 }
 
 // latchOf returns the latch that a table's writes share and a change of its
 // definition takes alone.
-func (s *catalog) latchOf(name string) *sync.RWMutex {
-	s.mu.RLock()
-	l := s.latches[name]
-	s.mu.RUnlock()
+func (cat *catalog) latchOf(name string) *sync.RWMutex {
+	cat.mu.RLock()
+	l := cat.latches[name]
+	cat.mu.RUnlock()
 	if l != nil {
 		return l
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l = s.latches[name]; l == nil {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	if l = cat.latches[name]; l == nil {
 		l = new(sync.RWMutex)
-		s.latches[name] = l
+		cat.latches[name] = l
 	}
 	return l
 }
 
 // current returns the definition of the table that t was, when t was looked
 // up: its indexes may have changed since.
-func (s *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
-	c, err := s.lookup(ctx, t.Name)
+func (cat *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
+	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -213,9 +213,9 @@ func (s *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
 	return c, nil
 }
 
-// Table returns a table's definition, whatever its status; errTableNotFound.
-func (s *catalog) Table(ctx context.Context, name string) (*Table, error) {
-	c, err := s.lookup(ctx, name)
+// Table returns a table's definition, whatever its status; ErrTableNotFound.
+func (cat *catalog) Table(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.lookup(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -224,12 +224,12 @@ func (s *catalog) Table(ctx context.Context, name string) (*Table, error) {
 
 // TableNow is table past the cache: what another process changed shows at
 // once.
-func (s *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
-	c, err := s.refresh(ctx, name)
+func (cat *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.refresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if c, err = c.at(s.o.Now()); err != nil {
+	if c, err = c.at(cat.o.Now()); err != nil {
 		return nil, err
 	}
 	return c.def, nil
@@ -238,22 +238,22 @@ func (s *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
 // Outdated reports whether an operation failed, having written nothing, for
 // want of a Bigtable table: another process may have deleted the table and
 // made it anew. Then the definitions will be read again.
-func (s *catalog) Outdated(err error) bool {
+func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.tables)
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	clear(cat.tables)
 	return true
 }
 
 // ListTables returns up to limit table names that follow after, ascending,
 // and whether there are more.
-func (s *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
+func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
-	rows := s.bt.Read(ctx, btclient.Read{
-		Table:  s.o.Catalog,
+	rows := cat.bt.Read(ctx, btclient.Read{
+		Table:  cat.o.Catalog,
 		Spans:  []layout.Span{span},
 		Filter: btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1)),
 		Limit:  int64(limit) + 1,
@@ -271,27 +271,27 @@ func (s *catalog) ListTables(ctx context.Context, after string, limit int) (name
 }
 
 // replaceTable writes a changed definition over the version it was made from.
-func (s *catalog) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
-	next, ok, err := s.writeTable(ctx, def, version)
+func (cat *catalog) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		s.forget(def.Name)
+		cat.forget(def.Name)
 		return nil, &TableInUseError{def.Name, StatusUpdating} // by another process
 	}
-	return s.remember(def, next, s.o.Now())
+	return cat.remember(def, next, cat.o.Now())
 }
 
 // writeTable writes a definition if its row still has the given version (nil:
 // if there is no such row). It returns the new version and whether it wrote.
-func (s *catalog) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
+func (cat *catalog) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
 	text, err := encodeTable(def)
 	if err != nil {
 		return nil, false, err
 	}
-	next = s.newToken()
-	ts := s.nowMicros()
+	next = cat.newToken()
+	ts := cat.nowMicros()
 	write := []*btpb.Mutation{
 		btclient.DeleteRow(),
 		btclient.SetCell(catalogFamily, definitionQualifier, ts, text),
@@ -299,10 +299,10 @@ func (s *catalog) writeTable(ctx context.Context, def *Table, version []byte) (n
 	}
 	guard := btclient.OfColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
+		ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
+	ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
 	return next, ok, err
 }
 
@@ -319,21 +319,21 @@ func newTableID(prefix, name string, parts ...string) string {
 	return prefix + name + tail
 }
 
-// Table is a table's definition, as the catalog stores it. A *tableDef
-// that the store hands out is shared: never change it; updateTable gives its
+// Table is a table's definition, as the catalog stores it. A *Table
+// that the store hands out is shared: never change it; UpdateTable gives its
 // function a copy to change.
 type Table struct {
 	Name string `json:"name"`
-	ID   string `json:"id"` // TableId, UUID form; set by createTable
+	ID   string `json:"id"` // TableId, UUID form; set by CreateTable
 	// BigtableTable is the id of the table that holds the rows; set by
-	// createTable.
+	// CreateTable.
 	BigtableTable string `json:"bigtableTable"`
-	// Mapped tables lie in the layout of a mapping; set by createTable.
+	// Mapped tables lie in the layout of a mapping; set by CreateTable.
 	Mapped     bool             `json:"mapped,omitempty"`
 	Key        layout.KeySchema `json:"key"`
 	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
 	Status     string           `json:"status"`     // set by the store
-	Created    time.Time        `json:"created"`    // set by createTable
+	Created    time.Time        `json:"created"`    // set by CreateTable
 	// Transition is what Status looks like for a while.
 	Transition         transition `json:"transition,omitzero"`
 	BillingMode        string     `json:"billingMode,omitempty"`

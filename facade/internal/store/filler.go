@@ -25,27 +25,27 @@ type filler struct {
 
 // fillIndexes fills, in the background, the indexes that are backfilling, and
 // makes the table ACTIVE. What close interrupts goes on at the next start.
-func (s *filler) fillIndexes(c *cachedTable) {
-	s.background.Go(func() {
-		ctx := s.life
-		err := s.fillAndActivate(ctx, c)
+func (fl *filler) fillIndexes(c *cachedTable) {
+	fl.background.Go(func() {
+		ctx := fl.life
+		err := fl.fillAndActivate(ctx, c)
 		if err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("filling the indexes of a table", "table", c.def.Name, "error", err)
+			fl.o.Logger.Error("filling the indexes of a table", "table", c.def.Name, "error", err)
 		}
 	})
 }
 
-func (s *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
+func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	for i, ix := range c.def.Indexes {
 		if ix.Backfilling {
-			if err := s.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
+			if err := fl.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
 				return err
 			}
 		}
 	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	c, err := s.cat.refresh(ctx, c.def.Name)
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	c, err := fl.cat.refresh(ctx, c.def.Name)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	for i := range next.Indexes {
 		next.Indexes[i].Status, next.Indexes[i].Backfilling = StatusActive, false
 	}
-	_, err = s.cat.replaceTable(ctx, next, c.version)
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
 	return err
 }
 
@@ -77,46 +77,46 @@ func (t *Table) fillTimes() map[string]time.Time {
 
 // fillAgain makes complete, in the background, the indexes and due times that
 // were added to a table while other processes may not have known of them.
-func (s *filler) fillAgain(name string) {
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	if s.cat.filling[name] {
+func (fl *filler) fillAgain(name string) {
+	fl.cat.mu.Lock()
+	defer fl.cat.mu.Unlock()
+	if fl.cat.filling[name] {
 		return
 	}
-	s.cat.filling[name] = true
-	s.background.Go(func() {
-		err := s.fillAgainNow(s.life, name)
-		if err != nil && s.life.Err() == nil {
-			s.o.Logger.Error("filling the indexes of a table again", "table", name, "error", err)
+	fl.cat.filling[name] = true
+	fl.background.Go(func() {
+		err := fl.fillAgainNow(fl.life, name)
+		if err != nil && fl.life.Err() == nil {
+			fl.o.Logger.Error("filling the indexes of a table again", "table", name, "error", err)
 		}
-		s.cat.mu.Lock()
-		defer s.cat.mu.Unlock()
-		delete(s.cat.filling, name)
+		fl.cat.mu.Lock()
+		defer fl.cat.mu.Unlock()
+		delete(fl.cat.filling, name)
 	})
 }
 
-func (s *filler) fillAgainNow(ctx context.Context, name string) error {
-	c, err := s.cat.refresh(ctx, name)
+func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
+	c, err := fl.cat.refresh(ctx, name)
 	if err != nil {
 		return err
 	}
-	now := s.o.Now()
+	now := fl.o.Now()
 	filled := c.def.fillTimes()
 	maps.DeleteFunc(filled, func(_ string, at time.Time) bool { return now.Before(at) })
 	for _, x := range c.layout.indexes {
 		if _, ok := filled[x.table]; !ok {
 			continue
 		}
-		if err := s.dropStale(ctx, c, x); err != nil {
+		if err := fl.dropStale(ctx, c, x); err != nil {
 			return err
 		}
-		if err := s.backfill(ctx, c.layout, x); err != nil {
+		if err := fl.backfill(ctx, c.layout, x); err != nil {
 			return err
 		}
 	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if c, err = s.cat.refresh(ctx, name); err != nil {
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	if c, err = fl.cat.refresh(ctx, name); err != nil {
 		return err
 	}
 	next, err := c.def.clone()
@@ -131,24 +131,24 @@ func (s *filler) fillAgainNow(ctx context.Context, name string) error {
 	if next.TTLFillAgain.Equal(filled[next.TTLTable]) {
 		next.TTLFillAgain = time.Time{}
 	}
-	_, err = s.cat.replaceTable(ctx, next, c.version)
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
 	return err
 }
 
 // backfill enters all items of a table into an index. Writes may go on: each
 // entry has the order of the item it was made from.
-func (s *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
+func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
 	plan := l.base.PlanScan()
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
+	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
 		if err != nil {
 			return err
 		}
-		items, err := s.rows.itemsOf(l, row)
+		items, err := fl.rows.itemsOf(l, row)
 		if err != nil {
 			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 		}
 		for _, item := range items {
-			if err := s.backfillItem(ctx, l, x, row, item); err != nil {
+			if err := fl.backfillItem(ctx, l, x, row, item); err != nil {
 				return err
 			}
 		}
@@ -156,35 +156,35 @@ func (s *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) e
 	return nil
 }
 
-func (s *filler) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
+func (fl *filler) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
 	st := l.slotIn(row.Key, item).bookkeeping(row)
 	placed, ok, err := x.place(item, st.order())
 	if err != nil {
 		// As on AWS, an item that an index cannot hold stays out of it.
-		s.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
+		fl.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
 		return nil
 	}
 	if !ok {
 		return nil
 	}
-	done, err := s.outbox.putEntry(ctx, indexPut{index: x, row: placed.Row, cells: placed.Cells, over: anyEntry}, st.order())
+	done, err := fl.outbox.putEntry(ctx, indexPut{index: x, row: placed.Row, cells: placed.Cells, over: anyEntry}, st.order())
 	if done || err != nil || st.order() != adoptedOrder {
 		return err
 	}
 	// The item came natively after one of the same key was deleted here, whose
 	// tombstone is in the way. A write of the item as it is gets past it.
-	t, err := s.cat.Table(ctx, l.name)
+	t, err := fl.cat.Table(ctx, l.name)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.writer.WriteItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
+	_, _, err = fl.writer.WriteItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 	return err
 }
 
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
-func (s *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
+func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
+	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (s *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) 
 			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
 		}
 		for _, entry := range entries {
-			item, err := s.reader.GetItem(ctx, c.def, c.def.Key.KeyOf(entry))
+			item, err := fl.reader.GetItem(ctx, c.def, c.def.Key.KeyOf(entry))
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (s *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) 
 			if err == nil && ok && bytes.Equal(placed.Row, row.Key) {
 				continue
 			}
-			if err := s.outbox.leaveEntry(ctx, c.layout, indexRow{x.table, row.Key}, order); err != nil {
+			if err := fl.outbox.leaveEntry(ctx, c.layout, indexRow{x.table, row.Key}, order); err != nil {
 				return err
 			}
 		}
@@ -224,30 +224,30 @@ func (s *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) 
 // FillDueTimes enters, in the background, the items of a table that were there
 // before its due times. What close interrupts goes on at the next start. The
 // result is closed at the end.
-func (s *filler) FillDueTimes(name string) (done <-chan struct{}) {
+func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})
-	s.background.Go(func() {
+	fl.background.Go(func() {
 		defer close(ended)
-		err := s.fillDueTimesNow(s.life, name)
-		if err != nil && s.life.Err() == nil {
-			s.o.Logger.Error("filling the due times of a table", "table", name, "error", err)
+		err := fl.fillDueTimesNow(fl.life, name)
+		if err != nil && fl.life.Err() == nil {
+			fl.o.Logger.Error("filling the due times of a table", "table", name, "error", err)
 		}
 	})
 	return ended
 }
 
-func (s *filler) fillDueTimesNow(ctx context.Context, name string) error {
-	c, err := s.cat.lookup(ctx, name)
+func (fl *filler) fillDueTimesNow(ctx context.Context, name string) error {
+	c, err := fl.cat.lookup(ctx, name)
 	if err != nil || !c.def.TTLFilling {
 		return err
 	}
 	table := c.def.TTLTable
-	if err := s.backfill(ctx, c.layout, c.layout.due); err != nil {
+	if err := fl.backfill(ctx, c.layout, c.layout.due); err != nil {
 		return err
 	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if c, err = s.cat.refresh(ctx, name); err != nil {
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	if c, err = fl.cat.refresh(ctx, name); err != nil {
 		return err
 	}
 	if c.def.TTLTable != table {
@@ -258,6 +258,6 @@ func (s *filler) fillDueTimesNow(ctx context.Context, name string) error {
 		return err
 	}
 	next.TTLFilling = false
-	_, err = s.cat.replaceTable(ctx, next, c.version)
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
 	return err
 }

@@ -125,7 +125,7 @@ func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 }
 
 // checkEntries reports whether the indexes can take an item. Errors:
-// errOutsideMapping.
+// ErrOutsideMapping.
 func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	for _, x := range l.indexes {
 		var err error
@@ -201,7 +201,7 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 	return key, stale, nil
 }
 
-// cutKey takes the key off that appendKey put there.
+// cutKey takes the key off that AppendKey put there.
 func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
 	for _, k := range schema.Attrs() {

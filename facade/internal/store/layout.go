@@ -24,7 +24,7 @@ type tableLayout struct {
 	table   string // of the Bigtable table
 	key     layout.KeySchema
 	base    *layout.Mapping
-	indexes []*indexLayout // as tableDef.Indexes, then due
+	indexes []*indexLayout // as Table.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
 	lag     time.Duration  // the longest of an index
 	// timeless: the times of an item's cells mean nothing, so that a write leaves
@@ -49,9 +49,9 @@ type indexLayout struct {
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
-func (s *catalog) newLayout(def *Table) (*tableLayout, error) {
+func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
 	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
-	m := s.mappings[def.Name]
+	m := cat.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
 			ErrOutsideMapping, def.Name, def.BigtableTable)
@@ -69,7 +69,7 @@ func (s *catalog) newLayout(def *Table) (*tableLayout, error) {
 		ix := &def.Indexes[i]
 		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
 		if ix.Global {
-			il.lag = s.o.IndexLag
+			il.lag = cat.o.IndexLag
 		}
 		if m != nil {
 			if il.x = m.Index(ix.Name); ix.Global && il.x != nil && il.x.Lag() > 0 {
@@ -99,14 +99,14 @@ func (s *catalog) newLayout(def *Table) (*tableLayout, error) {
 }
 
 // placeIndex chooses the Bigtable table of an index.
-func (s *catalog) placeIndex(def *Table, ix *Index) {
-	if m := s.mappings[def.Name]; m != nil {
+func (cat *catalog) placeIndex(def *Table, ix *Index) {
+	if m := cat.mappings[def.Name]; m != nil {
 		if x := m.Index(ix.Name); x != nil {
 			ix.BigtableTable = x.TargetTable()
 			return
 		}
 	}
-	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
+	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, cat.newUUID())
 }
 
 // tableOfMapping returns the table that a mapping describes.

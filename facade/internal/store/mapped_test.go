@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	_ "embed" // keep
+	_ "embed" // of the mappings
 	"errors"
 	"fmt"
 	"iter"

@@ -52,7 +52,7 @@ func newMarks(in *instance) *marks { return &marks{instance: in, byRow: map[stri
 
 // pendingMark is one mark. The fields below ready are under marks.mu.
 type pendingMark struct {
-	id    string // key of marks.marks
+	id    string // key of marks.byRow
 	note  *markNote
 	table string // DynamoDB table
 	row   []byte
@@ -82,12 +82,12 @@ type markNote struct {
 func (m *pendingMark) isIdle() bool { return m.users == 0 && !m.dirty }
 
 // drop forgets a mark, and reports whether it was the last of its note.
-func (w *marks) drop(m *pendingMark) bool {
-	delete(w.byRow, m.id)
+func (ms *marks) drop(m *pendingMark) bool {
+	delete(ms.byRow, m.id)
 	if m.isIdle() {
-		w.idle--
+		ms.idle--
 	} else if m.dirty {
-		w.dirty--
+		ms.dirty--
 	}
 	m.note.kept--
 	return m.note.kept == 0
@@ -97,8 +97,8 @@ func markID(table string, row []byte) string { return table + "\x00" + string(ro
 
 // mark says, durably, that an item of a row is about to be behind in its
 // indexes. unmark ends it.
-func (s *marks) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
-	marks, err := s.markRows(ctx, table, [][]byte{row})
+func (ms *marks) mark(ctx context.Context, table string, row []byte) (*pendingMark, error) {
+	marks, err := ms.markRows(ctx, table, [][]byte{row})
 	if err != nil {
 		return nil, err
 	}
@@ -106,39 +106,38 @@ func (s *marks) mark(ctx context.Context, table string, row []byte) (*pendingMar
 }
 
 // markRows is mark for several rows of a table, by one write.
-func (s *marks) markRows(ctx context.Context, table string, rows [][]byte) (marks []*pendingMark, err error) {
+func (ms *marks) markRows(ctx context.Context, table string, rows [][]byte) (marks []*pendingMark, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	w := s
 	marks = make([]*pendingMark, len(rows))
 	added := &markNote{}
-	w.mu.Lock()
+	ms.mu.Lock()
 	for i, row := range rows {
 		id := markID(table, row)
-		m := w.byRow[id]
+		m := ms.byRow[id]
 		if m == nil {
 			m = &pendingMark{id: id, note: added, table: table, row: row, ready: make(chan struct{})}
-			w.byRow[id] = m
+			ms.byRow[id] = m
 			added.marks = append(added.marks, m)
 			added.kept++
 		} else if m.isIdle() {
-			w.idle--
+			ms.idle--
 		}
 		m.users++
 		marks[i] = m
 	}
-	w.mu.Unlock()
-	s.writeNote(ctx, added)
+	ms.mu.Unlock()
+	ms.writeNote(ctx, added)
 	for _, m := range marks {
 		if err = awaitMark(ctx, m); err == nil {
 			continue
 		}
 		for _, m := range marks {
-			s.unmark(m, true, nil)
+			ms.unmark(m, true, nil)
 		}
 		if code := status.Code(err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
-			return s.markRows(ctx, table, rows) // a caller that was first gave up; this one has not
+			return ms.markRows(ctx, table, rows) // a caller that was first gave up; this one has not
 		}
 		return nil, err
 	}
@@ -156,22 +155,21 @@ func awaitMark(ctx context.Context, m *pendingMark) error {
 }
 
 // writeNote writes the marks of a note; if they could not be they are forgotten.
-func (s *marks) writeNote(ctx context.Context, n *markNote) {
+func (ms *marks) writeNote(ctx context.Context, n *markNote) {
 	if len(n.marks) == 0 {
 		return
 	}
-	n.key = append([]byte(pendingRowPrefix), hex.EncodeToString(s.newToken())...)
+	n.key = append([]byte(pendingRowPrefix), hex.EncodeToString(ms.newToken())...)
 	value := appendBytes(nil, []byte(n.marks[0].table))
 	for _, m := range n.marks {
 		value = appendBytes(value, m.row)
 	}
-	err := s.bt.MutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
-	w := s
+	err := ms.bt.MutateRow(ctx, ms.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, ms.nowMicros(), value)})
 	for _, m := range n.marks {
 		if m.err = err; err != nil {
-			w.mu.Lock()
-			delete(w.byRow, m.id)
-			w.mu.Unlock()
+			ms.mu.Lock()
+			delete(ms.byRow, m.id)
+			ms.mu.Unlock()
 		}
 		close(m.ready)
 	}
@@ -180,48 +178,46 @@ func (s *marks) writeNote(ctx context.Context, n *markNote) {
 // unmark ends a use of a mark. clean is false when an item of the row may be left
 // behind; entered, if it is not nil, is the state of one that was entering and
 // has.
-func (s *marks) unmark(m *pendingMark, clean bool, entered []byte) {
-	w := s
-	w.mu.Lock()
+func (ms *marks) unmark(m *pendingMark, clean bool, entered []byte) {
+	ms.mu.Lock()
 	m.users--
-	if w.byRow[m.id] != m {
-		w.mu.Unlock() // it was never written
+	if ms.byRow[m.id] != m {
+		ms.mu.Unlock() // it was never written
 		return
 	}
 	if entered != nil {
 		m.entered = entered
 	}
 	if !clean {
-		w.soil(m, 0)
+		ms.soil(m, 0)
 	}
 	if m.isIdle() {
-		w.idle++
+		ms.idle++
 	}
-	full := w.idle > maxIdleMarks
-	w.mu.Unlock()
+	full := ms.idle > maxIdleMarks
+	ms.mu.Unlock()
 	if full {
-		if err := s.flushMarks(s.life, maxIdleMarks-markBatch); err != nil {
-			s.o.Logger.Warn("removing marks of finished writes", "error", err)
+		if err := ms.flushMarks(ms.life, maxIdleMarks-markBatch); err != nil {
+			ms.o.Logger.Warn("removing marks of finished writes", "error", err)
 		}
 	}
 }
 
 // entered reports whether an item that is entering its indexes is known to be
 // there.
-func (s *marks) entered(st *itemState) bool {
-	w := s
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	m := w.byRow[markID(st.slot.l.name, st.slot.row)]
+func (ms *marks) entered(st *itemState) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m := ms.byRow[markID(st.slot.l.name, st.slot.row)]
 	return m != nil && bytes.Equal(m.entered, st.live())
 }
 
 // soil notes that a row may hold an outbox cell of a write of the given order.
-func (w *marks) soil(m *pendingMark, order int64) {
+func (ms *marks) soil(m *pendingMark, order int64) {
 	m.soiled++
 	if !m.dirty {
 		m.dirty, m.due = true, order
-		w.dirty++
+		ms.dirty++
 		return
 	}
 	m.due = min(m.due, order)
@@ -230,62 +226,59 @@ func (w *marks) soil(m *pendingMark, order int64) {
 // postpone leaves a committed write of an item to settle, which brings it to
 // the indexes once their lag has gone by. It reports false where it is to
 // be done at once: there is no lag, or too much is left already.
-func (s *marks) postpone(m *pendingMark, order int64, lag time.Duration) bool {
-	w := s
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if lag == 0 || !m.dirty && w.dirty >= maxLaggingRows {
+func (ms *marks) postpone(m *pendingMark, order int64, lag time.Duration) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if lag == 0 || !m.dirty && ms.dirty >= maxLaggingRows {
 		return false
 	}
-	w.soil(m, order)
+	ms.soil(m, order)
 	return true
 }
 
 // flushMarks removes idle marks, those of a note together, until there are no
 // more than keep. A note that is not removed does no harm: the next start finds
 // nothing to do there.
-func (s *marks) flushMarks(ctx context.Context, keep int) error {
-	w := s
-	w.mu.Lock()
-	if w.idle <= keep {
-		w.mu.Unlock()
+func (ms *marks) flushMarks(ctx context.Context, keep int) error {
+	ms.mu.Lock()
+	if ms.idle <= keep {
+		ms.mu.Unlock()
 		return nil
 	}
 	var keys [][]byte
-	for _, idle := range w.byRow {
-		if w.idle <= keep {
+	for _, idle := range ms.byRow {
+		if ms.idle <= keep {
 			break
 		}
 		if !idle.isIdle() {
 			continue
 		}
 		for _, m := range idle.note.marks {
-			if w.byRow[m.id] == m && m.isIdle() && w.drop(m) {
+			if ms.byRow[m.id] == m && m.isIdle() && ms.drop(m) {
 				keys = append(keys, m.note.key)
 			}
 		}
 	}
-	w.mu.Unlock()
+	ms.mu.Unlock()
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.Catalog, keys)
+	return ms.deleteRows(ctx, ms.o.Catalog, keys)
 }
 
 // forgetMarks removes the marks of a table that is gone, with what its rows
 // still waited for.
-func (s *marks) forgetMarks(ctx context.Context, table string) error {
-	w := s
-	w.mu.Lock()
+func (ms *marks) forgetMarks(ctx context.Context, table string) error {
+	ms.mu.Lock()
 	var keys [][]byte
-	for _, m := range w.byRow {
-		if m.table == table && m.users == 0 && w.drop(m) {
+	for _, m := range ms.byRow {
+		if m.table == table && m.users == 0 && ms.drop(m) {
 			keys = append(keys, m.note.key)
 		}
 	}
-	w.mu.Unlock()
+	ms.mu.Unlock()
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.Catalog, keys)
+	return ms.deleteRows(ctx, ms.o.Catalog, keys)
 }

@@ -39,7 +39,7 @@ type outbox struct {
 //
 // Index rows carry the order of the write they come from: the newest wins,
 // whoever applies it and however late. A row that an item left keeps a
-// tombstone for that reason, in mapping.FamilyTombstone, which Bigtable's garbage
+// tombstone for that reason, in layout.FamilyTombstone, which Bigtable's garbage
 // collection empties.
 
 // applyTimeout bounds how long a committed write goes on to reach its
@@ -49,20 +49,20 @@ const applyTimeout = time.Minute
 // apply brings a committed write of an item to the indexes and clears its
 // outbox cell, if outbox says that it has one. It goes on when ctx ends: the
 // write has happened.
-func (s *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
+func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	ahead, err := s.enter(ctx, p.l, order, change)
+	ahead, err := ob.enter(ctx, p.l, order, change)
 	if err != nil {
 		return err
 	}
 	if ahead > order {
-		return s.overtake(ctx, p, order, ahead)
+		return ob.overtake(ctx, p, order, ahead)
 	}
 	if !outbox {
 		return nil
 	}
-	return s.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
+	return ob.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
@@ -70,17 +70,17 @@ func (s *outbox) apply(ctx context.Context, p *slot, order int64, change indexCh
 // enter writes the index rows of a committed write of the given order. A row
 // that carries a later write stays as it is: ahead is the latest of their
 // orders.
-func (s *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
+func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	for _, put := range change.puts {
-		done, err := s.putEntry(ctx, put, order)
-		if s.indexGone(ctx, l, put.index.table, err) {
+		done, err := ob.putEntry(ctx, put, order)
+		if ob.indexGone(ctx, l, put.index.table, err) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
 		if !done {
-			at, err := s.entryOrder(ctx, put)
+			at, err := ob.entryOrder(ctx, put)
 			if err != nil {
 				return 0, err
 			}
@@ -88,7 +88,7 @@ func (s *outbox) enter(ctx context.Context, l *tableLayout, order int64, change 
 		}
 	}
 	for _, r := range change.stale {
-		if err := s.leaveEntry(ctx, l, r, order); err != nil && !s.indexGone(ctx, l, r.table, err) {
+		if err := ob.leaveEntry(ctx, l, r, order); err != nil && !ob.indexGone(ctx, l, r.table, err) {
 			return 0, err
 		}
 	}
@@ -97,11 +97,11 @@ func (s *outbox) enter(ctx context.Context, l *tableLayout, order int64, change 
 
 // indexGone reports whether err is that of an index which another process has
 // deleted.
-func (s *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
+func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
 	}
-	c, err := s.cat.refresh(ctx, l.name)
+	c, err := ob.cat.refresh(ctx, l.name)
 	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
 }
 
@@ -110,8 +110,8 @@ func (s *outbox) indexGone(ctx context.Context, l *tableLayout, table string, er
 // is nothing left to do. Or the item was deleted by a process whose clock is
 // ahead, and is a new one now: then its order is raised beyond the tombstone,
 // and the write is applied again.
-func (s *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
-	st, err := s.rows.readState(ctx, p)
+func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
+	st, err := ob.rows.readState(ctx, p)
 	if err != nil || !st.behind() {
 		return err
 	}
@@ -120,28 +120,28 @@ func (s *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) erro
 	}
 	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
 		raised := ahead + microsPerMilli
-		muts := s.rows.setState(p, st.state, s.rows.newState(st.state.Value[0]), raised)
+		muts := ob.rows.setState(p, st.state, ob.rows.newState(st.state.Value[0]), raised)
 		if st.outbox != nil {
 			muts = append(muts,
 				btclient.DeleteColumn(layout.FamilyState, p.outbox, 0, 0),
 				btclient.SetCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
 		guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
-		if _, err := s.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
+		if _, err := ob.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
 		// Whoever changed the row instead has left either nothing to do or what
 		// tells of it.
-		if st, err = s.rows.readState(ctx, p); err != nil || !st.behind() {
+		if st, err = ob.rows.readState(ctx, p); err != nil || !st.behind() {
 			return err
 		}
 	}
-	return s.drain(ctx, st)
+	return ob.drain(ctx, st)
 }
 
 // entryOrder returns the order of the write that an index row carries.
-func (s *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
-	row, err := s.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
+func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
+	row, err := ob.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
 	for _, c := range row.Cells {
 		order = max(order, c.Timestamp)
@@ -164,7 +164,7 @@ func newer(x *layout.Index, order int64) *btpb.RowFilter {
 //
 // An older version of the one cell of a row that is not known of stays until
 // garbage collection; it does not count.
-func (s *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
+func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	var muts []*btpb.Mutation
 	switch put.over {
 	case noEntry:
@@ -179,19 +179,19 @@ func (s *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done 
 	if !put.index.x.OneCell() {
 		muts = append(muts, btclient.SetCell(layout.FamilyState, revisionQualifier, order, nil))
 	}
-	matched, err := s.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
+	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
 }
 
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
-func (s *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
+func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *layout.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
 	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
-	_, err := s.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
+	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, ord
 }
 
 // drain finishes the write of an item that is behind, as st has it.
-func (s *outbox) drain(ctx context.Context, st itemState) error {
+func (ob *outbox) drain(ctx context.Context, st itemState) error {
 	l, order := st.slot.l, st.order()
 	var stale []indexRow
 	if st.outbox != nil {
@@ -215,7 +215,7 @@ func (s *outbox) drain(ctx context.Context, st itemState) error {
 		return err
 	}
 	change.stale = stale
-	return s.apply(ctx, st.slot, order, change, st.outbox != nil)
+	return ob.apply(ctx, st.slot, order, change, st.outbox != nil)
 }
 
 // everything is an order above that of any write.
@@ -224,8 +224,8 @@ const everything = math.MaxInt64
 // settle finishes the writes of this process to a table that were committed,
 // with an order below the given one, but are not in the indexes: they could not
 // be brought there, or were not to be yet.
-func (s *outbox) settle(ctx context.Context, table string, before int64) error {
-	w := s.marks
+func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
+	w := ob.marks
 	w.mu.Lock()
 	var marks []*pendingMark
 	if w.dirty > 0 {
@@ -237,7 +237,7 @@ func (s *outbox) settle(ctx context.Context, table string, before int64) error {
 	}
 	w.mu.Unlock()
 	for _, m := range marks {
-		if err := s.settleRow(ctx, m, before); err != nil {
+		if err := ob.settleRow(ctx, m, before); err != nil {
 			return err
 		}
 	}
@@ -247,12 +247,12 @@ func (s *outbox) settle(ctx context.Context, table string, before int64) error {
 // settleRow is settle for one row. The row stays dirty while it works, so that
 // another reader does not go on without it, and after it if a write has left
 // something there meanwhile.
-func (s *outbox) settleRow(ctx context.Context, m *pendingMark, before int64) error {
-	w := s.marks
+func (ob *outbox) settleRow(ctx context.Context, m *pendingMark, before int64) error {
+	w := ob.marks
 	w.mu.Lock()
 	soiled := m.soiled
 	w.mu.Unlock()
-	left, err := s.recoverRow(ctx, m.table, m.row, before)
+	left, err := ob.recoverRow(ctx, m.table, m.row, before)
 	if err != nil {
 		return err
 	}
@@ -274,12 +274,12 @@ func (s *outbox) settleRow(ctx context.Context, m *pendingMark, before int64) er
 }
 
 // recoverPending finishes what the marks of earlier processes tell of.
-func (s *outbox) recoverPending(ctx context.Context) error {
+func (ob *outbox) recoverPending(ctx context.Context) error {
 	var done [][]byte
-	expired := s.o.Now().Add(-markLease).UnixMicro()
+	expired := ob.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+	for row, err := range ob.bt.Read(ctx, btclient.Read{Table: ob.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
 		}
@@ -290,12 +290,12 @@ func (s *outbox) recoverPending(ctx context.Context) error {
 				if marked, rest, ok = cutBytes(rest); !ok {
 					break
 				}
-				if _, err := s.recoverRow(ctx, string(table), marked, everything); err != nil {
+				if _, err := ob.recoverRow(ctx, string(table), marked, everything); err != nil {
 					return err
 				}
 			}
 			if !ok {
-				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, s.o.Catalog)
+				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, ob.o.Catalog)
 			}
 			if c.Timestamp < expired {
 				done = append(done, row.Key)
@@ -305,16 +305,16 @@ func (s *outbox) recoverPending(ctx context.Context) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.Catalog, done)
+	return ob.deleteRows(ctx, ob.o.Catalog, done)
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells of an order
 // below the given one, and those of items that are entering their indexes. It
 // returns the least order of those that it left, everything if there are none.
 // The table may be gone.
-func (s *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
+func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
-	c, err := s.cat.lookup(ctx, table)
+	c, err := ob.cat.lookup(ctx, table)
 	if errors.Is(err, ErrTableNotFound) {
 		return left, nil
 	}
@@ -322,7 +322,7 @@ func (s *outbox) recoverRow(ctx context.Context, table string, key []byte, befor
 		return left, err
 	}
 	l := c.layout
-	row, err := s.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
+	row, err := ob.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
 		btclient.OfColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
@@ -349,31 +349,31 @@ func (s *outbox) recoverRow(ctx context.Context, table string, key []byte, befor
 		if !bytes.Equal(p.row, key) {
 			continue
 		}
-		st, err := s.rows.readState(ctx, p)
+		st, err := ob.rows.readState(ctx, p)
 		if err != nil {
 			return left, err
 		}
 		if st.outbox == nil {
 			continue
 		}
-		if err := s.drain(ctx, st); err != nil {
+		if err := ob.drain(ctx, st); err != nil {
 			return left, err
 		}
 	}
 	if entering {
-		err = s.recoverEntering(ctx, l, key)
+		err = ob.recoverEntering(ctx, l, key)
 	}
 	return left, err
 }
 
 // recoverEntering brings the items of a row to the indexes that are entering
 // them.
-func (s *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
-	row, err := s.bt.ReadRow(ctx, l.table, key, nil)
+func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
+	row, err := ob.bt.ReadRow(ctx, l.table, key, nil)
 	if err != nil {
 		return err
 	}
-	items, err := s.rows.itemsOf(l, row)
+	items, err := ob.rows.itemsOf(l, row)
 	if err != nil {
 		return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 	}
@@ -382,7 +382,7 @@ func (s *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte
 		if st.item = item; !st.entering() {
 			continue
 		}
-		if err := s.drain(ctx, st); err != nil {
+		if err := ob.drain(ctx, st); err != nil {
 			return err
 		}
 	}

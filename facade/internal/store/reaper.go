@@ -31,14 +31,14 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // It reads the due times alone, never a table. An item that is written meanwhile
 // is looked at again before it goes; one that a transaction holds stays until the
 // next call.
-func (s *reaper) Tidy(ctx context.Context) (deleted int, err error) {
-	if err := s.tx.recoverTransactions(ctx, false); err != nil {
+func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
+	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
 	}
-	if err := s.tables.RemoveDeleted(ctx); err != nil {
+	if err := rp.tables.RemoveDeleted(ctx); err != nil {
 		return 0, fmt.Errorf("removing deleted tables: %w", err)
 	}
-	if deleted, err = s.reapExpired(ctx); err != nil {
+	if deleted, err = rp.reapExpired(ctx); err != nil {
 		err = fmt.Errorf("deleting expired items: %w", err)
 	}
 	return deleted, err
@@ -50,23 +50,23 @@ func (s *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 // errNotDue: an item that was due when its due time was read.
 var errNotDue = errors.New("item has not expired")
 
-func (s *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
-	names, _, err := s.cat.ListTables(ctx, "", maxCatalogTables)
+func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
+	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return 0, err
 	}
 	for _, name := range names {
-		c, err := s.cat.lookup(ctx, name)
+		c, err := rp.cat.lookup(ctx, name)
 		if errors.Is(err, ErrTableNotFound) || errors.Is(err, ErrOutsideMapping) {
 			continue
 		}
 		if err != nil {
 			return deleted, err
 		}
-		if c.layout.due == nil || c.def.Status == StatusDeleting || s.cat.TtlChanging(c.def) {
+		if c.layout.due == nil || c.def.Status == StatusDeleting || rp.cat.TTLChanging(c.def) {
 			continue
 		}
-		n, err := s.reapTable(ctx, c)
+		n, err := rp.reapTable(ctx, c)
 		if deleted += n; err != nil {
 			return deleted, fmt.Errorf("table %s: %w", name, err)
 		}
@@ -75,10 +75,10 @@ func (s *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // reapTable deletes the items of a table that are due.
-func (s *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
+func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
 	due := c.layout.due
 	name := c.def.TTLAttribute
-	now := s.o.Now()
+	now := rp.o.Now()
 	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
 	first, err := due.x.PlanQuery(layout.KeyCondition{Hash: oldest})
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, er
 		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
-	s.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
+	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
 		if err = readErr; err != nil {
 			return false
 		}
-		_, _, err = s.writer.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
+		_, _, err = rp.writer.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}

@@ -18,21 +18,21 @@ type rows struct{ *instance }
 
 // itemsOf returns the items of a row. What has expired by Options.Now is none,
 // though garbage collection may have left its cells.
-func (s *rows) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
-	return l.base.Items(l.base.Live(row, s.nowMicros()))
+func (rs *rows) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
+	return l.base.Items(l.base.Live(row, rs.nowMicros()))
 }
 
 // itemOf returns the item of the given key out of its row, or nil.
-func (s *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
-	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
+func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
+	return l.base.Item(l.base.Live(row, rs.nowMicros()), key)
 }
 
 // newState returns the value of a new state cell, with a token of its own.
-func (s *rows) newState(kind byte) []byte { return append([]byte{kind}, s.newToken()...) }
+func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
 
 // setState returns the mutations that give the item a new state, nil for none.
 // The write is guarded by old, nil if there was no state.
-func (s *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
+func (rs *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
@@ -45,18 +45,18 @@ func (s *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) []
 }
 
 // readState reads an item with its bookkeeping.
-func (s *rows) readState(ctx context.Context, p *slot) (itemState, error) {
-	row, err := s.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
+func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
+	row, err := rs.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
 	if err != nil {
 		return itemState{}, err
 	}
-	return s.stateOf(p, row)
+	return rs.stateOf(p, row)
 }
 
 // readStates is readState of several items, nil for those that no row can have:
 // one read a table of those that have a row for themselves. It leaves the others
 // nil, which are to be read singly.
-func (s *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
+func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	type tableRead struct {
 		btclient.Read
 		wanted map[string][]int // row to indexes of slots
@@ -89,12 +89,12 @@ func (s *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, err
 			}
 		}
 		slices.SortFunc(r.Keys, bytes.Compare)
-		for row, err := range s.bt.Read(ctx, r.Read) {
+		for row, err := range rs.bt.Read(ctx, r.Read) {
 			if err != nil {
 				return nil, err
 			}
 			for _, i := range r.wanted[string(row.Key)] {
-				if *states[i], err = s.stateOf(slots[i], row); err != nil {
+				if *states[i], err = rs.stateOf(slots[i], row); err != nil {
 					return nil, err
 				}
 			}
@@ -104,10 +104,10 @@ func (s *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, err
 }
 
 // stateOf is what a row that was read says of an item.
-func (s *rows) stateOf(p *slot, row layout.Row) (st itemState, err error) {
+func (rs *rows) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 	st = p.bookkeeping(row)
 	if len(row.Cells) > 0 {
-		if st.item, err = s.itemOf(p.l, row, p.key); err != nil {
+		if st.item, err = rs.itemOf(p.l, row, p.key); err != nil {
 			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, p.l.table, err)
 		}
 	}

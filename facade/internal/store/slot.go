@@ -15,25 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// heldBy returns the transaction that holds the item.
-func (st *itemState) heldBy() (id string, ok bool) {
-	if st.state == nil {
-		return "", false
-	}
-	return intentOwner(st.state.Value)
-}
-
-// intentOwner returns the transaction of a state cell that is an intent. The
-// value is stateIntent, the id, and the value that the cell had before.
-func intentOwner(value []byte) (id string, ok bool) {
-	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
-		return "", false
-	}
-	return string(value[1 : 1+transactionIDBytes]), true
-}
-
 // Every item that the facade wrote has one state cell, in the family
-// mapping.FamilyState of its row. Its value begins with one of these bytes,
+// layout.FamilyState of its row. Its value begins with one of these bytes,
 // its timestamp is the order of the item's last write: it grows from write to
 // write of one item, and stays close to the clock.
 //
@@ -99,6 +82,23 @@ func (st *itemState) order() int64 {
 	return st.state.Timestamp
 }
 
+// heldBy returns the transaction that holds the item.
+func (st *itemState) heldBy() (id string, ok bool) {
+	if st.state == nil {
+		return "", false
+	}
+	return intentOwner(st.state.Value)
+}
+
+// intentOwner returns the transaction of a state cell that is an intent. The
+// value is stateIntent, the id, and the value that the cell had before.
+func intentOwner(value []byte) (id string, ok bool) {
+	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
+		return "", false
+	}
+	return string(value[1 : 1+transactionIDBytes]), true
+}
+
 // live returns the value of the state cell as it was before a transaction held
 // the item; nil if there was none.
 func (st *itemState) live() []byte {
@@ -151,7 +151,7 @@ func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 func (p *slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
 
 // slot returns the slot of the item of the given key. Errors:
-// errOutsideMapping.
+// ErrOutsideMapping.
 func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	at, err := l.base.Locate(key)
 	if err != nil {

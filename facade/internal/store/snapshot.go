@@ -19,7 +19,7 @@ type ItemRead struct {
 
 	// Set by snapshot.
 	Item attr.Item
-	Err  error // why there is no snapshot: errIntent, errSnapshot
+	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
 
 	slot *slot
 	st   itemState
@@ -34,9 +34,9 @@ type ItemRead struct {
 // absence in the middle one of three passes is that of all. Several are held
 // while the others are read again; unlike a transaction that writes, this one
 // gives way to any writer.
-func (s *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
+func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
-		c, err := s.cat.current(ctx, r.Table)
+		c, err := ta.cat.current(ctx, r.Table)
 		if err != nil {
 			return false, err
 		}
@@ -47,7 +47,7 @@ func (s *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, err
 	readable := slices.DeleteFunc(slices.Clone(reads), func(r *ItemRead) bool { return r.slot == nil })
 	agreed := 0
 	for attempt := range maxSnapshotAttempts {
-		same, err := s.readAgain(ctx, readable)
+		same, err := ta.readAgain(ctx, readable)
 		if err != nil {
 			return false, err
 		}
@@ -63,7 +63,7 @@ func (s *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, err
 		case len(absent) <= 1:
 			done = done || agreed > len(absent)
 		default:
-			if done, err = s.readHolding(ctx, absent, present); err != nil {
+			if done, err = ta.readHolding(ctx, absent, present); err != nil {
 				return false, err
 			}
 		}
@@ -83,19 +83,19 @@ func (s *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, err
 }
 
 // readAgain reads items, and reports whether all are as they were before.
-func (s *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
+func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {
 		slots[i] = r.slot
 	}
-	states, err := s.rows.readStates(ctx, slots)
+	states, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
 		return false, err
 	}
 	same = true
 	for i, r := range reads {
 		before := r.st
-		if r.st, _, err = s.tx.freeItem(ctx, r.slot, states[i]); err != nil {
+		if r.st, _, err = ta.tx.freeItem(ctx, r.slot, states[i]); err != nil {
 			return false, err
 		}
 		r.Item, r.Err = r.st.item, nil
@@ -122,38 +122,38 @@ func splitAbsent(reads []*ItemRead) (absent, present []*ItemRead) {
 
 // readHolding reports whether no item has changed since all were read: it
 // holds the absent ones while it reads the others again.
-func (s *transactor) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
+func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
 	holds := make([]*Change, len(absent))
 	for i, a := range absent {
-		holds[i] = checkAbsent(s, a)
+		holds[i] = checkAbsent(ta.writer, a)
 	}
 	inKeyOrder(holds)
-	r := s.tx.begin(transactionReading, "", holds)
-	if err := s.tx.record(ctx, &r); err != nil {
-		s.tx.abandon(ctx, &r)
+	r := ta.tx.begin(transactionReading, "", holds)
+	if err := ta.tx.record(ctx, &r); err != nil {
+		ta.tx.abandon(ctx, &r)
 		return false, err
 	}
-	ok, err := s.placeIntents(ctx, &r, holds)
+	ok, err := ta.placeIntents(ctx, &r, holds)
 	if ok && err == nil {
-		ok, err = s.readAgain(ctx, present)
+		ok, err = ta.readAgain(ctx, present)
 	}
 	if ok && err == nil {
 		// If it can still be aborted nobody has done so: all was held until now.
-		ok, err = s.tx.decide(ctx, &r, transactionAborted)
+		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
-	s.tx.abandon(ctx, &r)
+	ta.tx.abandon(ctx, &r)
 	return ok && err == nil, err
 }
 
 // checkAbsent is a change that only looks that there still is no item.
-func checkAbsent(s *transactor, r *ItemRead) *Change {
+func checkAbsent(wr *writer, r *ItemRead) *Change {
 	ch := &Change{Table: r.Table, Key: r.Key, Check: true, Fn: func(old attr.Item) (attr.Item, error) {
 		if old != nil {
 			return nil, ErrSnapshot
 		}
 		return nil, nil
 	}}
-	ch.write = &itemWrite{slot: r.slot, s: s.writer}
+	ch.write = &itemWrite{slot: r.slot, wr: wr}
 	return ch
 }
 

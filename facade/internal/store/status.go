@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TtlChanging reports whether the time to live of a table still looks like it is
+// TTLChanging reports whether the time to live of a table still looks like it is
 // being changed.
-func (s *catalog) TtlChanging(t *Table) bool {
-	return !t.TTLChanged.IsZero() && s.o.Now().Before(t.TTLChanged.Add(s.o.StatusDelays.TimeToLive))
+func (cat *catalog) TTLChanging(t *Table) bool {
+	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
 }
 
 // A change of a table is done when its call returns, or by the background work
@@ -95,6 +95,9 @@ type TableInUseError struct {
 	Status string // StatusCreating, StatusUpdating or StatusDeleting
 }
 
+// Error implements error.
+func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
+
 // checkUnused refuses to change a table that is being changed.
 func (t *Table) checkUnused(now time.Time) error {
 	if status := t.at(now).Status; status != StatusActive {
@@ -104,12 +107,12 @@ func (t *Table) checkUnused(now time.Time) error {
 }
 
 // deleted returns the tables that this process deleted and whose time is over.
-func (s *catalog) deleted() []*Table {
-	now := s.o.Now()
+func (cat *catalog) deleted() []*Table {
+	now := cat.o.Now()
 	var gone []*Table
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, c := range s.tables {
+	cat.mu.RLock()
+	defer cat.mu.RUnlock()
+	for _, c := range cat.tables {
 		if c.def.isGone(now) {
 			gone = append(gone, c.def)
 		}

@@ -71,16 +71,16 @@ var (
 	ErrIntent = errors.New("item is held by a transaction")
 )
 
-// presence is what a write requires of the item it replaces.
-type presence uint8
+// Presence is what a write requires of the item it replaces.
+type Presence uint8
 
 const (
-	anyPresence presence = iota // whatever is there
+	AnyPresence Presence = iota // whatever is there
 	MustExist
 	MustNotExist
 )
 
-// Hint lets writeItem go without reading the item. The zero value reads.
+// Hint lets WriteItem go without reading the item. The zero value reads.
 type Hint struct {
 	// Blind says that the write's outcome does not depend on the old item
 	// beyond require, and that the caller does not need the old item: the
@@ -89,19 +89,20 @@ type Hint struct {
 	// falls back to reading and calling fn, which must give the same outcome.
 	Blind       bool
 	Replacement attr.Item
-	Require     presence
+	Require     Presence
 }
 
-// Options are what a store works with. Those without a default are required.
+// Options are what a store works with. There are no defaults but for Mappings,
+// IndexLag and StatusDelays.
 type Options struct {
 	Conn              grpc.ClientConnInterface
-	Project, Instance string
-	Catalog           string // id of the table that holds the definitions
-	Mappings          []*layout.Mapping
+	Project, Instance string            // where the tables live
+	Catalog           string            // id of the table that holds the definitions
+	Mappings          []*layout.Mapping // one a table
 	Now               func() time.Time
 	Rand              io.Reader // safe for concurrent use
 	Logger            *slog.Logger
-	IndexLag          time.Duration
+	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
 }

@@ -366,7 +366,7 @@ func TestStore_Items(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(r, "steps") {
 					key := rapid.SampledFrom(keys).Draw(r, "key")
 					blind := rapid.Bool().Draw(r, "blind")
-					require := rapid.SampledFrom([]presence{anyPresence, MustExist, MustNotExist}).Draw(r, "require")
+					require := rapid.SampledFrom([]Presence{AnyPresence, MustExist, MustNotExist}).Draw(r, "require")
 					var item attr.Item
 					if rapid.IntRange(0, 3).Draw(r, "op") > 0 {
 						item = genItem(r, key)

@@ -26,92 +26,92 @@ type tables struct {
 
 // CreateTable creates a table, indexes included, from a definition without
 // the fields that the store sets. It returns once the table is usable, as it
-// looks then: ACTIVE, or CREATING for a while. Errors: errTableExists,
-// errTooManyTables, errSchemaConflict.
-func (s *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if err := s.finishDeletes(ctx); err != nil {
+// looks then: ACTIVE, or CREATING for a while. Errors: ErrTableExists,
+// ErrTooManyTables, ErrSchemaConflict.
+func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	if err := ts.finishDeletes(ctx); err != nil {
 		return nil, err
 	}
-	switch _, err := s.cat.refresh(ctx, spec.Name); {
+	switch _, err := ts.cat.refresh(ctx, spec.Name); {
 	case err == nil:
 		return nil, fmt.Errorf("%w: %s", ErrTableExists, spec.Name)
 	case !errors.Is(err, ErrTableNotFound):
 		return nil, err
 	}
-	if err := s.takeRoom(ctx); err != nil {
+	if err := ts.takeRoom(ctx); err != nil {
 		return nil, err
 	}
 	def, err := spec.clone()
 	if err != nil {
 		return nil, err
 	}
-	def.ID = s.newUUID()
-	def.Created, def.Status = s.o.Now(), StatusCreating
+	def.ID = ts.newUUID()
+	def.Created, def.Status = ts.o.Now(), StatusCreating
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
-	if m := s.cat.mappings[def.Name]; m != nil {
+	if m := ts.cat.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
 			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
 		}
 		def.BigtableTable, def.Mapped = m.TargetTable(), true
 	}
 	for i := range def.Indexes {
-		s.cat.placeIndex(def, &def.Indexes[i])
+		ts.cat.placeIndex(def, &def.Indexes[i])
 		def.Indexes[i].Status = StatusCreating
 	}
-	if err := s.placeDueTimes(ctx, def); err != nil {
+	if err := ts.placeDueTimes(ctx, def); err != nil {
 		return nil, err
 	}
-	version, ok, err := s.cat.writeTable(ctx, def, nil)
+	version, ok, err := ts.cat.writeTable(ctx, def, nil)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrTableExists, def.Name)
 	}
-	c, err := s.finishCreate(ctx, def, version)
+	c, err := ts.finishCreate(ctx, def, version)
 	if err != nil {
 		return nil, err
 	}
-	return c.def.at(s.o.Now()), nil
+	return c.def.at(ts.o.Now()), nil
 }
 
 // takeRoom makes sure that there may be one more table. It counts the tables
 // when those of this process can have become too many, or others can have
-// come. Errors: errTooManyTables.
-func (s *tables) takeRoom(ctx context.Context) error {
-	now := s.o.Now()
-	if s.cat.room == 0 || now.Sub(s.cat.counted) >= catalogMaxAge {
-		s.cat.room = 0
-		names, more, err := s.cat.ListTables(ctx, "", s.o.MaxTables-1)
+// come. Errors: ErrTooManyTables.
+func (ts *tables) takeRoom(ctx context.Context) error {
+	now := ts.o.Now()
+	if ts.cat.room == 0 || now.Sub(ts.cat.counted) >= catalogMaxAge {
+		ts.cat.room = 0
+		names, more, err := ts.cat.ListTables(ctx, "", ts.o.MaxTables-1)
 		if err != nil || more {
 			return cmp.Or(err, ErrTooManyTables)
 		}
-		s.cat.room, s.cat.counted = s.o.MaxTables-len(names), now
+		ts.cat.room, ts.cat.counted = ts.o.MaxTables-len(names), now
 	}
-	s.cat.room--
+	ts.cat.room--
 	return nil
 }
 
 // finishCreate makes the Bigtable tables of a definition in status CREATING,
 // those that are there already excepted, and the table ACTIVE. A table that
 // adopts rows has its indexes filled first.
-func (s *tables) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
-	l, err := s.cat.newLayout(def)
+func (ts *tables) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+	l, err := ts.cat.newLayout(def)
 	if err != nil {
 		return nil, err
 	}
-	created, err := s.bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
+	created, err := ts.bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
 	if err != nil {
 		return nil, err
 	}
 	for i := range def.Indexes {
-		if _, err := s.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
+		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
 		}
 		if !created {
-			if err := s.filler.backfill(ctx, l, l.indexes[i]); err != nil {
+			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -125,24 +125,24 @@ func (s *tables) finishCreate(ctx context.Context, def *Table, version []byte) (
 		ix := &next.Indexes[i]
 		ix.Status, ix.Backfilling, ix.Transition = StatusActive, false, next.Transition
 	}
-	return s.cat.replaceTable(ctx, next, version)
+	return ts.cat.replaceTable(ctx, next, version)
 }
 
 // DeleteTable deletes a table with its indexes and rows. It returns the
 // definition with status DELETING, once the table is gone, or is to be for its
 // time as DELETING. It does not look at DeletionProtection. Errors:
-// errTableNotFound, *TableInUseError.
-func (s *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if err := s.finishDeletes(ctx); err != nil {
+// ErrTableNotFound, *TableInUseError.
+func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	if err := ts.finishDeletes(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.cat.refresh(ctx, name)
+	c, err := ts.cat.refresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	now := s.o.Now()
+	now := ts.o.Now()
 	if err := c.def.checkUnused(now); err != nil {
 		return nil, err
 	}
@@ -150,10 +150,10 @@ func (s *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, s.o.StatusDelays.Delete)
-	latch := s.cat.latchOf(name)
+	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.Delete)
+	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	c, err = s.cat.replaceTable(ctx, def, c.version)
+	c, err = ts.cat.replaceTable(ctx, def, c.version)
 	latch.Unlock()
 	if err != nil {
 		return nil, err
@@ -161,30 +161,30 @@ func (s *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
 	if !c.def.isGone(now) {
 		return c.def, nil
 	}
-	return c.def, s.finishDelete(ctx, c.def)
+	return c.def, ts.finishDelete(ctx, c.def)
 }
 
 // finishDelete removes the Bigtable tables of a definition in status
 // DELETING, and then the definition.
-func (s *tables) finishDelete(ctx context.Context, def *Table) error {
+func (ts *tables) finishDelete(ctx context.Context, def *Table) error {
 	for _, ix := range def.Indexes {
-		if err := s.bt.DropTable(ctx, ix.BigtableTable); err != nil {
+		if err := ts.bt.DropTable(ctx, ix.BigtableTable); err != nil {
 			return err
 		}
 	}
 	if def.TTLTable != "" {
-		if err := s.bt.DropTable(ctx, def.TTLTable); err != nil {
+		if err := ts.bt.DropTable(ctx, def.TTLTable); err != nil {
 			return err
 		}
 	}
-	if err := s.bt.DropTable(ctx, def.BigtableTable); err != nil {
+	if err := ts.bt.DropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
-	if err := s.marks.forgetMarks(ctx, def.Name); err != nil {
+	if err := ts.marks.forgetMarks(ctx, def.Name); err != nil {
 		return err
 	}
-	err := s.bt.MutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
-	s.cat.forget(def.Name)
+	err := ts.bt.MutateRow(ctx, ts.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
+	ts.cat.forget(def.Name)
 	return err
 }
 
@@ -194,15 +194,15 @@ func (s *tables) finishDelete(ctx context.Context, def *Table) error {
 // ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
 // deleted. A change of TTLAttribute gives the table due times, which the
 // caller has to fill, or takes them away. fn may be called again when another update came first.
-// Errors: errTableNotFound, *TableInUseError, fn's.
-func (s *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	c, err := s.cat.refresh(ctx, name)
+// Errors: ErrTableNotFound, *TableInUseError, fn's.
+func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	c, err := ts.cat.refresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	now := s.o.Now()
+	now := ts.o.Now()
 	if err := c.def.checkUnused(now); err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (s *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) e
 	for i := range c.def.Indexes {
 		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
 			dropped = append(dropped, ix.BigtableTable)
-			if ix.Transition = TransitionAfter(now, StatusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
+			if ix.Transition = TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
 				ix.Status = StatusDeleting
 				next.Leaving = append(next.Leaving, ix)
 				next.Transition = later(next.Transition, ix.Transition.Until)
@@ -228,20 +228,20 @@ func (s *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) e
 	added := false
 	for i := range next.Indexes {
 		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
-			s.cat.placeIndex(next, ix)
+			ts.cat.placeIndex(next, ix)
 			ix.Status, ix.Backfilling, added = StatusCreating, true, true
 			ix.FillAgain = now.Add(fillAgainAfter)
-			delays := s.o.StatusDelays
+			delays := ts.o.StatusDelays
 			if ix.Transition = TransitionAfter(now, StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
 				ix.FillFrom = now.Add(delays.IndexCreate)
 				next.Transition = later(next.Transition, ix.Transition.Until)
 			}
-			l, err := s.cat.newLayout(next)
+			l, err := ts.cat.newLayout(next)
 			if err != nil {
 				return nil, err
 			}
 			// The table is there before any writer knows the index.
-			if _, err := s.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
+			if _, err := ts.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
 				return nil, err
 			}
 		}
@@ -253,27 +253,27 @@ func (s *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) e
 		if c.def.TTLTable != "" {
 			dropped = append(dropped, c.def.TTLTable)
 		}
-		if err := s.placeDueTimes(ctx, next); err != nil {
+		if err := ts.placeDueTimes(ctx, next); err != nil {
 			return nil, err
 		}
 		if next.TTLTable != "" {
 			next.TTLFillAgain = now.Add(fillAgainAfter)
 		}
 	}
-	latch := s.cat.latchOf(name)
+	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	c, err = s.cat.replaceTable(ctx, next, c.version)
+	c, err = ts.cat.replaceTable(ctx, next, c.version)
 	latch.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	for _, table := range dropped {
-		if err := s.bt.DropTable(ctx, table); err != nil {
+		if err := ts.bt.DropTable(ctx, table); err != nil {
 			return nil, err
 		}
 	}
 	if added {
-		s.filler.fillIndexes(c)
+		ts.filler.fillIndexes(c)
 	}
 	return c.def.at(now), nil
 }
@@ -281,26 +281,26 @@ func (s *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) e
 // openCatalog creates the catalog in an empty instance, finishes what was
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
-func (s *tables) openCatalog(ctx context.Context) error {
-	if _, err := s.bt.EnsureTable(ctx, s.o.Catalog, []layout.Family{
+func (ts *tables) openCatalog(ctx context.Context) error {
+	if _, err := ts.bt.EnsureTable(ctx, ts.o.Catalog, []layout.Family{
 		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
 		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
 	}, nil); err != nil {
 		return err
 	}
-	if err := s.beginEpoch(ctx); err != nil {
+	if err := ts.beginEpoch(ctx); err != nil {
 		return err
 	}
-	names, _, err := s.cat.ListTables(ctx, "", maxCatalogTables)
+	names, _, err := ts.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err
 	}
 	var unfilled []*cachedTable
 	var unfilledTTL []string
 	for _, name := range names {
-		c, err := s.cat.refresh(ctx, name)
+		c, err := ts.cat.refresh(ctx, name)
 		if errors.Is(err, ErrOutsideMapping) {
-			s.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
+			ts.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
 			continue
 		}
 		if err != nil {
@@ -308,9 +308,9 @@ func (s *tables) openCatalog(ctx context.Context) error {
 		}
 		switch c.def.Status {
 		case StatusCreating:
-			_, err = s.finishCreate(ctx, c.def, c.version)
+			_, err = ts.finishCreate(ctx, c.def, c.version)
 		case StatusDeleting:
-			err = s.finishDelete(ctx, c.def)
+			err = ts.finishDelete(ctx, c.def)
 		case StatusUpdating:
 			unfilled = append(unfilled, c)
 		}
@@ -320,17 +320,17 @@ func (s *tables) openCatalog(ctx context.Context) error {
 		if c.def.TTLFilling && c.def.Status != StatusDeleting {
 			unfilledTTL = append(unfilledTTL, name)
 		}
-		if m := s.cat.mappings[name]; m != nil {
-			if err := s.reconcile(ctx, c.def, m); err != nil {
+		if m := ts.cat.mappings[name]; m != nil {
+			if err := ts.reconcile(ctx, c.def, m); err != nil {
 				return err
 			}
 		}
 	}
-	for _, m := range s.o.Mappings {
+	for _, m := range ts.o.Mappings {
 		if slices.Contains(names, m.SourceTable()) {
 			continue
 		}
-		def, err := s.CreateTable(ctx, tableOfMapping(m))
+		def, err := ts.CreateTable(ctx, tableOfMapping(m))
 		if err != nil && !errors.Is(err, ErrTableExists) {
 			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
 		}
@@ -338,16 +338,16 @@ func (s *tables) openCatalog(ctx context.Context) error {
 			unfilledTTL = append(unfilledTTL, def.Name)
 		}
 	}
-	for _, m := range s.o.Mappings {
-		if err := s.warnUnreadable(ctx, m); err != nil {
+	for _, m := range ts.o.Mappings {
+		if err := ts.warnUnreadable(ctx, m); err != nil {
 			return err
 		}
 	}
 	for _, c := range unfilled {
-		s.filler.fillIndexes(c)
+		ts.filler.fillIndexes(c)
 	}
 	for _, name := range unfilledTTL {
-		s.filler.FillDueTimes(name)
+		ts.filler.FillDueTimes(name)
 	}
 	return nil
 }
@@ -363,8 +363,8 @@ func describeKey(key layout.KeySchema) string {
 
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index.
-func (s *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
-	if def.at(s.o.Now()).Status != StatusActive {
+func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
+	if def.at(ts.o.Now()).Status != StatusActive {
 		return nil
 	}
 	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
@@ -378,7 +378,7 @@ func (s *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) e
 		return nil
 	}
 	described := tableOfMapping(m)
-	_, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
+	_, err := ts.UpdateTable(ctx, def.Name, func(d *Table) error {
 		for _, ix := range described.Indexes {
 			if d.Index(ix.Name) == nil {
 				d.Indexes = append(d.Indexes, ix)
@@ -400,7 +400,7 @@ const sampledRows = 10
 // warnUnreadable tells of a mapping that reads nothing of what its table holds:
 // most likely the rows were laid out by another one, and the table seems empty.
 // It is no error, since a table may hold the rows of others too.
-func (s *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
+func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
 		families = append(families, btclient.OfFamily(f.Name))
@@ -410,7 +410,7 @@ func (s *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
 	}
 	var first []byte
-	for row, err := range s.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
+	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
 		if err != nil {
 			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
 		}
@@ -423,7 +423,7 @@ func (s *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		}
 	}
 	if first != nil {
-		s.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
+		ts.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
 			"table", m.SourceTable(), "bigtableTable", m.TargetTable(), "row", string(first))
 	}
 	return nil
@@ -435,35 +435,35 @@ const maxCatalogTables = 1 << 20
 
 // placeDueTimes gives a definition that got another TTLAttribute the table of
 // its due times, or none.
-func (s *tables) placeDueTimes(ctx context.Context, def *Table) error {
+func (ts *tables) placeDueTimes(ctx context.Context, def *Table) error {
 	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
 		return nil
 	}
-	def.TTLTable, def.TTLFilling = newTableID(reservedPrefix+"t.", def.Name, def.ID, s.newUUID()), true
+	def.TTLTable, def.TTLFilling = newTableID(reservedPrefix+"t.", def.Name, def.ID, ts.newUUID()), true
 	x, err := dueIndex(def)
 	if err != nil {
 		return err
 	}
-	_, err = s.bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
+	_, err = ts.bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
 	return err
 }
 
 // RemoveDeleted removes what is left of such tables.
-func (s *tables) RemoveDeleted(ctx context.Context) error {
-	if len(s.cat.deleted()) == 0 {
+func (ts *tables) RemoveDeleted(ctx context.Context) error {
+	if len(ts.cat.deleted()) == 0 {
 		return nil
 	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	return s.finishDeletes(ctx)
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	return ts.finishDeletes(ctx)
 }
 
 // finishDeletes is removeDeleted for who changes definitions.
-func (s *tables) finishDeletes(ctx context.Context) error {
+func (ts *tables) finishDeletes(ctx context.Context) error {
 	var errs []error
-	for _, def := range s.cat.deleted() {
-		errs = append(errs, s.finishDelete(ctx, def))
+	for _, def := range ts.cat.deleted() {
+		errs = append(errs, ts.finishDelete(ctx, def))
 	}
 	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ type transactor struct {
 	writer *writer
 }
 
-// Change is one item of a transaction. fn is as in writeItem; a check
+// Change is one item of a transaction. fn is as in WriteItem; a check
 // does not write what it returns.
 type Change struct {
 	Table *Table
@@ -43,44 +43,44 @@ type Change struct {
 }
 
 // Transact makes all changes, or none: then it reports false, and the changes
-// that are at fault have their err: that of fn, errIntent where the item is
-// held by another transaction, or errOutsideMapping. No item occurs twice.
+// that are at fault have their err: that of fn, ErrIntent where the item is
+// held by another transaction, or ErrOutsideMapping. No item occurs twice.
 //
 // With a token, a repetition of a request that succeeded is recognized:
-// replayed is true and nothing is done. Errors: errTokenMismatch,
-// errTokenRunning, errTableNotFound, errContended.
-func (s *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
+// replayed is true and nothing is done. Errors: ErrTokenMismatch,
+// ErrTokenRunning, ErrTableNotFound, ErrContended.
+func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	var known []byte // of the token, expired
 	if req.Token != "" {
-		if known, replayed, err = s.tx.findRequest(ctx, req); replayed || err != nil {
+		if known, replayed, err = ta.tx.findRequest(ctx, req); replayed || err != nil {
 			return replayed, replayed, err
 		}
 	}
-	if err := s.evaluate(ctx, changes); err != nil {
+	if err := ta.evaluate(ctx, changes); err != nil {
 		return false, false, err
 	}
-	s.refuseCollisions(changes)
+	ta.refuseCollisions(changes)
 	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
 		return false, false, nil
 	}
 	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
 	inKeyOrder(ordered)
-	r := s.tx.begin(transactionPending, req.Token, ordered)
-	if err := s.tx.record(ctx, &r); err != nil {
-		s.tx.abandon(ctx, &r)
+	r := ta.tx.begin(transactionPending, req.Token, ordered)
+	if err := ta.tx.record(ctx, &r); err != nil {
+		ta.tx.abandon(ctx, &r)
 		return false, false, err
 	}
 	if req.Token != "" {
-		if ok, err := s.tx.claimRequest(ctx, req, &r, known); err != nil || !ok {
-			s.tx.abandon(ctx, &r)
+		if ok, err := ta.tx.claimRequest(ctx, req, &r, known); err != nil || !ok {
+			ta.tx.abandon(ctx, &r)
 			return false, false, cmp.Or(err, ErrTokenRunning)
 		}
 	}
-	ok, err := s.placeIntents(ctx, &r, ordered)
+	ok, err := ta.placeIntents(ctx, &r, ordered)
 	if ok && err == nil {
-		if ok, err = s.tx.decide(ctx, &r, transactionCommitted); err != nil {
+		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been decided all the same.
-			if ok, err = s.tx.decided(ctx, &r, err); err != nil {
+			if ok, err = ta.tx.decided(ctx, &r, err); err != nil {
 				return false, false, err
 			}
 		}
@@ -92,13 +92,13 @@ func (s *transactor) Transact(ctx context.Context, req RequestToken, changes []*
 		}
 	}
 	if err != nil || !ok {
-		s.tx.abandon(ctx, &r)
+		ta.tx.abandon(ctx, &r)
 		return false, false, err
 	}
 	r.state = transactionCommitted
-	s.settleHeld(ctx, &r, ordered)
-	if err := s.tx.finish(ctx, &r); err != nil {
-		s.tx.leave(r.id)
+	ta.settleHeld(ctx, &r, ordered)
+	if err := ta.tx.finish(ctx, &r); err != nil {
+		ta.tx.leave(r.id)
 		return true, false, fmt.Errorf("the transaction is committed, not all its items are written yet: %w", err)
 	}
 	return true, false, nil
@@ -106,10 +106,10 @@ func (s *transactor) Transact(ctx context.Context, req RequestToken, changes []*
 
 // evaluate reads the items and asks what is to become of each. What speaks
 // against it is left in its err.
-func (s *transactor) evaluate(ctx context.Context, changes []*Change) error {
+func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
-		c, err := s.cat.current(ctx, ch.Table)
+		c, err := ta.cat.current(ctx, ch.Table)
 		if err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func (s *transactor) evaluate(ctx context.Context, changes []*Change) error {
 			return err
 		}
 		ch.Err = err
-		ch.write = &itemWrite{slot: slots[i], s: s.writer, fn: ch.Fn}
+		ch.write = &itemWrite{slot: slots[i], wr: ta.writer, fn: ch.Fn}
 	}
-	states, err := s.rows.readStates(ctx, slots)
+	states, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *transactor) evaluate(ctx context.Context, changes []*Change) error {
 			}
 			continue
 		}
-		st, held, err := s.tx.freeItem(ctx, slots[i], states[i])
+		st, held, err := ta.tx.freeItem(ctx, slots[i], states[i])
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *transactor) evaluate(ctx context.Context, changes []*Change) error {
 // refuseCollisions finds changes that would put two items in one place: rules
 // of a mapping can share a column. What is in the rows already is looked at
 // when the intents are placed.
-func (s *transactor) refuseCollisions(changes []*Change) {
+func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
 		table *Table
 		layout.Placed
@@ -160,7 +160,7 @@ func (s *transactor) refuseCollisions(changes []*Change) {
 		if ch.Err != nil || ch.Check || ch.Updated == nil || ch.write.alone() {
 			continue
 		}
-		placed, err := ch.write.l.base.Place(ch.Updated, s.nowMicros())
+		placed, err := ch.write.l.base.Place(ch.Updated, ta.nowMicros())
 		if err != nil {
 			ch.Err = outsideMapping(err)
 			continue
@@ -183,21 +183,21 @@ func inKeyOrder(changes []*Change) {
 
 // placeIntents puts the transaction's intents into its items. It reports
 // false when an item refused, with its err.
-func (s *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
+func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	for _, ch := range ordered {
-		if ok, err := s.placeIntent(ctx, r, ch); err != nil || !ok {
+		if ok, err := ta.placeIntent(ctx, r, ch); err != nil || !ok {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (s *transactor) placeIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
+func (ta *transactor) placeIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
 	for range maxWriteAttempts {
-		done, err := s.tryIntent(ctx, r, ch)
+		done, err := ta.tryIntent(ctx, r, ch)
 		var held *heldError
 		if errors.As(err, &held) {
-			alive, err := s.tx.resolve(ctx, ch.Table.Name, held.key, held.id)
+			alive, err := ta.tx.resolve(ctx, ch.Table.Name, held.key, held.id)
 			if err != nil {
 				return false, err
 			}
@@ -219,11 +219,11 @@ func (s *transactor) placeIntent(ctx context.Context, r *transactionRecord, ch *
 }
 
 // tryIntent is one attempt to place an intent.
-func (s *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
-	schema := s.cat.latchOf(ch.Table.Name)
+func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
+	schema := ta.cat.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.cat.current(ctx, ch.Table)
+	c, err := ta.cat.current(ctx, ch.Table)
 	if err != nil {
 		return false, err
 	}
@@ -236,10 +236,10 @@ func (s *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Ch
 			return false, err
 		}
 	}
-	if err := s.writer.latches.lock(ctx, w.id); err != nil {
+	if err := ta.writer.latches.lock(ctx, w.id); err != nil {
 		return false, err
 	}
-	defer s.writer.latches.unlock(w.id)
+	defer ta.writer.latches.unlock(w.id)
 	st := ch.st
 	ch.st = nil // what evaluate read is good for one attempt
 	// fn's errors speak of the item, all others of the Bigtable.
@@ -258,7 +258,7 @@ func (s *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Ch
 		return false, err
 	}
 	ch.Old, ch.Updated = pw.old, pw.updated
-	in := intent{kind: intentPut, item: pw.updated, order: s.writer.latches.order(w.id, s.nowMicros(), pw.st.order())}
+	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
 	switch {
 	case ch.Check:
 		in.kind, in.item, ch.Updated = intentCheck, nil, pw.old
@@ -300,24 +300,24 @@ func (s *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Ch
 // its own process left them, without reading them again. What cannot be, since
 // an item or its table has changed all the same, is left to finish, which looks
 // first.
-func (s *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
+func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
 	for i, ch := range ordered {
 		var err error
-		if r.items[i].settled, err = s.settleHeldItem(ctx, ch); err != nil {
+		if r.items[i].settled, err = ta.settleHeldItem(ctx, ch); err != nil {
 			return
 		}
 	}
 }
 
-func (s *transactor) settleHeldItem(ctx context.Context, ch *Change) (bool, error) {
-	schema := s.cat.latchOf(ch.Table.Name)
+func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change) (bool, error) {
+	schema := ta.cat.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.cat.current(ctx, ch.Table)
+	c, err := ta.cat.current(ctx, ch.Table)
 	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == StatusDeleting {
 		return false, err
 	}
-	return s.tx.settleIntent(ctx, *ch.held, ch.intent, true)
+	return ta.tx.settleIntent(ctx, *ch.held, ch.intent, true)
 }

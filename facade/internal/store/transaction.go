@@ -15,9 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Error implements error.
-func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
-
 // A transaction is serializable over row-atomic operations. It has a record,
 // a row of the catalog, that names its items and says how it stands: pending,
 // committed or aborted. It goes
@@ -35,37 +32,16 @@ func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + 
 // Whoever meets an intent looks at the record. Committed: the intent is
 // carried out first. Aborted, or no record: it is taken away. Pending: the
 // item is as its cells say, and not to be written; after its time anyone may
-// make the record aborted. (That of a snapshot of absent items, at any time.) So no step needs its process to survive, and every
-// step may be done twice. A native reader sees an item's old cells until its
-// intent is carried out.
+// make the record aborted. (That of a snapshot of absent items, at any time.) So
+// no step needs its process to survive, and every step may be done twice. A native
+// reader sees an item's old cells until its intent is carried out.
 //
 // A record is removed only after no intent of it is left, so that "no record"
 // never stands for a commit.
 
-const (
-	// transactionTimeout is how long a transaction may be pending before
-	// others may abort it.
-	transactionTimeout = 10 * time.Second
-
-	// requestTokenAge is how long a ClientRequestToken is remembered.
-	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-	requestTokenAge = 10 * time.Minute
-)
-
-// How a transaction stands: the first byte of its record's state cell. Its
-// deadline follows, in microseconds.
-const (
-	transactionPending   = 'P'
-	transactionCommitted = 'C'
-	transactionAborted   = 'A'
-	transactionReading   = 'R' // pending, and to be aborted by anyone who meets it
-)
-
-// Errors of transactions with a request token.
-var (
-	ErrTokenMismatch = errors.New("the token was used for another request")
-	ErrTokenRunning  = errors.New("the request with this token is still running")
-)
+// transactionTimeout is how long a transaction may be pending before others may
+// abort it.
+const transactionTimeout = 10 * time.Second
 
 // errRecordGone: a transaction took so long that others have finished it and
 // removed its record. It may have been committed.
@@ -74,7 +50,7 @@ var errRecordGone = errors.New("the record of the transaction is gone")
 // ErrSnapshot: an item changed under every attempt to read it with others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError says that a transaction holds an item. It is an errIntent.
+// heldError says that a transaction holds an item. It is an ErrIntent.
 type heldError struct {
 	id  string // of the transaction
 	key attr.Item
@@ -105,10 +81,10 @@ func newTransactions(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox)
 }
 
 // begin returns a transaction, pending or reading, that has no record yet.
-func (s *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
-	now := s.nowMicros()
+func (tx *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
+	now := tx.nowMicros()
 	r := transactionRecord{
-		id: string(s.newToken()), state: state, written: now,
+		id: string(tx.newToken()), state: state, written: now,
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
@@ -119,8 +95,8 @@ func (s *transactions) begin(state byte, token string, changes []*Change) transa
 
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
-func (s *transactions) record(ctx context.Context, r *transactionRecord) error {
-	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
+func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
+	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		btclient.SetCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
@@ -128,8 +104,8 @@ func (s *transactions) record(ctx context.Context, r *transactionRecord) error {
 }
 
 // readTransaction reads a record; its state is 0 if there is none.
-func (s *transactions) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.bt.ReadRow(ctx, s.o.Catalog, transactionRow(id), btclient.Newest(1))
+func (tx *transactions) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
+	row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, transactionRow(id), btclient.Newest(1))
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -138,21 +114,21 @@ func (s *transactions) readTransaction(ctx context.Context, id string) (transact
 
 // decide makes a record committed or aborted that is pending or reading, as r
 // says. It reports false when someone else has decided. Errors: errRecordGone.
-func (s *transactions) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
+func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
-	ok, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+	ok, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
 		return ok, err
 	}
 	// Nobody else commits it: it may be this request, delivered twice.
-	return s.isCommitted(ctx, r)
+	return tx.isCommitted(ctx, r)
 }
 
 // isCommitted reads how a decided transaction stands. Errors: errRecordGone.
-func (s *transactions) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
-	now, err := s.readTransaction(ctx, r.id)
+func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
+	now, err := tx.readTransaction(ctx, r.id)
 	if err == nil && now.state == 0 {
 		err = errRecordGone
 	}
@@ -160,27 +136,27 @@ func (s *transactions) isCommitted(ctx context.Context, r *transactionRecord) (b
 }
 
 // expired reports whether others may abort the transaction.
-func (s *transactions) expired(r *transactionRecord) bool { return s.nowMicros() >= r.deadline }
+func (tx *transactions) expired(r *transactionRecord) bool { return tx.nowMicros() >= r.deadline }
 
 // resolve looks after an item that a transaction holds. alive says that it
 // goes on to be held; else the item is as the transaction left it. No latch
 // of the item or its table is held by the caller.
-func (s *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
+func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
 	for range maxWriteAttempts {
-		r, err := s.readTransaction(ctx, id)
+		r, err := tx.readTransaction(ctx, id)
 		if err != nil {
 			return false, err
 		}
-		if r.state == transactionPending && !s.expired(&r) {
+		if r.state == transactionPending && !tx.expired(&r) {
 			return true, nil
 		}
 		if r.undecided() {
-			if _, err := s.decide(ctx, &r, transactionAborted); err != nil {
+			if _, err := tx.decide(ctx, &r, transactionAborted); err != nil {
 				return false, err
 			}
 			continue
 		}
-		return false, s.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
+		return false, tx.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
 	}
 	return false, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
@@ -188,18 +164,18 @@ func (s *transactions) resolve(ctx context.Context, table string, key attr.Item,
 // freeItem reads an item, unless that was done already (read), as all
 // transactions left it that have ended; held says that one goes on, which will not
 // have changed the item before now.
-func (s *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
+func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
 			st, read = *read, nil
-		} else if st, err = s.rows.readState(ctx, p); err != nil {
+		} else if st, err = tx.rows.readState(ctx, p); err != nil {
 			return st, false, err
 		}
 		id, ok := st.heldBy()
 		if !ok {
 			return st, false, nil
 		}
-		if alive, err := s.resolve(ctx, p.l.name, p.key, id); alive || err != nil {
+		if alive, err := tx.resolve(ctx, p.l.name, p.key, id); alive || err != nil {
 			return st, alive, err
 		}
 	}
@@ -215,12 +191,12 @@ func held(row layout.Row) bool {
 
 // freeRow settles the items of a row that was read of which the transactions
 // have ended, and reads the row again by the filter if there were any.
-func (s *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
+func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
 	// The intents, and the states that say so: not those of all items of the row.
-	book, err := s.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
+	book, err := tx.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
 		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
 		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
 	))
@@ -238,12 +214,12 @@ func (s *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.R
 		}
 		st := l.slotIn(row.Key, key).bookkeeping(book)
 		if id, ok := st.heldBy(); ok {
-			if _, err := s.resolve(ctx, l.name, key, id); err != nil {
+			if _, err := tx.resolve(ctx, l.name, key, id); err != nil {
 				return row, err
 			}
 		}
 	}
-	again, err := s.bt.ReadRow(ctx, l.table, row.Key, f)
+	again, err := tx.bt.ReadRow(ctx, l.table, row.Key, f)
 	again.Key = row.Key
 	return again, err
 }
@@ -256,46 +232,46 @@ func anyIntent() *btpb.RowFilter {
 
 // decided finds out how a transaction stands after an attempt to commit it
 // failed with cause.
-func (s *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
+func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	aborted, err := s.decide(ctx, r, transactionAborted)
+	aborted, err := tx.decide(ctx, r, transactionAborted)
 	if err == nil && aborted {
 		return false, nil
 	}
 	if err == nil {
-		if committed, err = s.isCommitted(ctx, r); err == nil {
+		if committed, err = tx.isCommitted(ctx, r); err == nil {
 			return committed, nil
 		}
 	}
 	if errors.Is(err, errRecordGone) {
 		// Intents that came after it, if any, are of an aborted one.
-		s.abandon(ctx, r)
+		tx.abandon(ctx, r)
 	} else {
-		s.leave(r.id)
+		tx.leave(r.id)
 	}
 	return false, fmt.Errorf("it is not known whether the transaction is committed: %w", errors.Join(cause, err))
 }
 
 // abandon takes back what a transaction has done that is not committed. What
 // cannot be taken back now is left to others.
-func (s *transactions) abandon(ctx context.Context, r *transactionRecord) {
+func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	_, err := s.decide(ctx, r, transactionAborted)
+	_, err := tx.decide(ctx, r, transactionAborted)
 	if err == nil {
 		r.state = transactionAborted
-		err = s.finish(ctx, r)
+		err = tx.finish(ctx, r)
 	}
 	if err != nil {
-		s.leave(r.id)
-		s.o.Logger.WarnContext(ctx, "a canceled transaction is left to be cleaned up", "error", err)
+		tx.leave(r.id)
+		tx.o.Logger.WarnContext(ctx, "a canceled transaction is left to be cleaned up", "error", err)
 	}
 }
 
 // leave remembers a transaction that is to be finished later.
-func (s *transactions) leave(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unfinished[id] = true
+func (tx *transactions) leave(id string) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.unfinished[id] = true
 }

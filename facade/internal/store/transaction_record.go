@@ -5,27 +5,26 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Rows of the catalog.
-const (
-	transactionRowPrefix = "x/" // and the transaction's id
-	requestRowPrefix     = "k/" // and the token of a request, in family requestFamily
-
-	// requestFamily holds what is remembered of requests with a token.
-	// Bigtable's garbage collection empties it, long after the tokens ended.
-	requestFamily = "k"
-	requestAge    = 24 * time.Hour
-)
+// transactionRowPrefix begins the catalog's rows of transactions; the id follows.
+const transactionRowPrefix = "x/"
 
 var (
 	transactionStateQualifier = []byte("state")
 	transactionItemsQualifier = []byte("items")
-	requestQualifier          = []byte("request")
+)
+
+// How a transaction stands: the first byte of its record's state cell. Its
+// deadline follows, in microseconds.
+const (
+	transactionPending   = 'P'
+	transactionCommitted = 'C'
+	transactionAborted   = 'A'
+	transactionReading   = 'R' // pending, and to be aborted by anyone who meets it
 )
 
 // What an intent makes of its item: the first byte of its cell.
@@ -42,7 +41,7 @@ const transactionIDBytes = 16
 type transactionItem struct {
 	table   string // DynamoDB table
 	tableID string
-	key     []byte // by appendKey
+	key     []byte // by AppendKey
 	settled bool   // nothing is left to do; not part of the record
 }
 

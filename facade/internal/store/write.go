@@ -42,37 +42,37 @@ const maxWriteAttempts = 64
 // returns the new one (nil: none), which must have the same key; an error
 // aborts the write and is returned as it is, together with the old item. fn
 // may be called several times. It returns once the item and its index entries
-// are written. Errors: errOutsideMapping, errContended, errIntent, fn's.
+// are written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
 //
 // An item that a transaction holds is settled first if the transaction has
 // ended, or timed out.
-func (s *writer) WriteItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+func (wr *writer) WriteItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError
-		if old, updated, err = s.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
+		if old, updated, err = wr.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
 			return old, updated, err
 		}
-		if alive, err := s.tx.resolve(ctx, t.Name, held.key, held.id); alive || err != nil {
+		if alive, err := wr.tx.resolve(ctx, t.Name, held.key, held.id); alive || err != nil {
 			return nil, nil, cmp.Or(err, error(held))
 		}
 	}
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// writeFreeItem is writeItem for an item that no transaction holds; else it
+// writeFreeItem is WriteItem for an item that no transaction holds; else it
 // fails with a *heldError.
-func (s *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
-	schema := s.cat.latchOf(t.Name)
+func (wr *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.cat.current(ctx, t)
+	c, err := wr.cat.current(ctx, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.def.Status == StatusDeleting {
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
 	}
-	w := itemWrite{s: s, fn: fn}
+	w := itemWrite{wr: wr, fn: fn}
 	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
 		if !errors.Is(err, ErrOutsideMapping) {
@@ -83,10 +83,10 @@ func (s *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn 
 		}
 		return nil, nil, err
 	}
-	if err := s.latches.lock(ctx, w.id); err != nil {
+	if err := wr.latches.lock(ctx, w.id); err != nil {
 		return nil, nil, err
 	}
-	defer s.latches.unlock(w.id)
+	defer wr.latches.unlock(w.id)
 
 	if hint.Blind && len(w.l.indexes) == 0 && w.alone() {
 		if ok, err := w.blind(ctx, hint); ok || err != nil {
@@ -108,24 +108,24 @@ type Replacement struct {
 	Key, Item attr.Item // item is nil to delete
 	Blind     bool      // the old item is not asked for
 
-	// Set by writeItems: what writeItem returns. The error is errContended or
-	// errIntent.
+	// Set by WriteItems: what WriteItem returns. The error is ErrContended or
+	// ErrIntent.
 	Old, Updated attr.Item
 	Err          error
 }
 
-// WriteItems is writeItem of several items of a table, none twice: as far as can
+// WriteItems is WriteItem of several items of a table, none twice: as far as can
 // be, they are read at once. Each write is on its own; an error that is not of
 // one item alone ends them.
-func (s *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) error {
-	done, err := s.writeTogether(ctx, t, all)
+func (wr *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) error {
+	done, err := wr.writeTogether(ctx, t, all)
 	for i := 0; i < len(all) && err == nil; i++ {
 		if done[i] {
 			continue
 		}
 		r := &all[i]
 		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
-		r.Old, r.Updated, err = s.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
+		r.Old, r.Updated, err = wr.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
 		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
 			r.Err, err = err, nil
 		}
@@ -135,12 +135,12 @@ func (s *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) er
 
 // writeTogether makes those of the writes that can be made after one read of the
 // table, and says which. What they are read for is their entries in indexes.
-func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement) (done []bool, err error) {
+func (wr *writer) writeTogether(ctx context.Context, t *Table, all []Replacement) (done []bool, err error) {
 	done = make([]bool, len(all))
-	schema := s.cat.latchOf(t.Name)
+	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
-	c, err := s.cat.current(ctx, t)
+	c, err := wr.cat.current(ctx, t)
 	if err != nil {
 		return done, err
 	}
@@ -153,12 +153,12 @@ func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement)
 			return done, err
 		}
 	}
-	unlock, err := s.latches.lockAll(ctx, slots)
+	unlock, err := wr.latches.lockAll(ctx, slots)
 	if err != nil {
 		return done, err
 	}
 	defer unlock()
-	states, err := s.rows.readStates(ctx, slots)
+	states, err := wr.rows.readStates(ctx, slots)
 	if err != nil {
 		return done, err
 	}
@@ -169,7 +169,7 @@ func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement)
 			continue
 		}
 		r := &all[i]
-		w := &itemWrite{s: s, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
+		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
 		// What speaks against it is said when it is written alone.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
 			if prepared[i] = &g; !g.change.empty() {
@@ -177,7 +177,7 @@ func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement)
 			}
 		}
 	}
-	marks, err := s.marks.markRows(ctx, t.Name, rows)
+	marks, err := wr.marks.markRows(ctx, t.Name, rows)
 	if err != nil {
 		return done, err
 	}
@@ -193,7 +193,7 @@ func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement)
 		case err == nil:
 			done[i], err = g.write(ctx, mark)
 		case mark != nil:
-			s.marks.unmark(mark, true, nil)
+			wr.marks.unmark(mark, true, nil)
 		}
 		all[i].Old, all[i].Updated = g.old, g.updated
 	}
@@ -203,29 +203,29 @@ func (s *writer) writeTogether(ctx context.Context, t *Table, all []Replacement)
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
 	*slot
-	s  *writer
+	wr *writer
 	fn func(attr.Item) (attr.Item, error)
 	tx string // the transaction that writes, if one does
 }
 
 // CheckPlace reports whether the table's layout can hold an item, whatever else
-// is stored; it writes nothing. Errors: errOutsideMapping.
-func (s *writer) CheckPlace(ctx context.Context, t *Table, item attr.Item) error {
-	c, err := s.cat.current(ctx, t)
+// is stored; it writes nothing. Errors: ErrOutsideMapping.
+func (wr *writer) CheckPlace(ctx context.Context, t *Table, item attr.Item) error {
+	c, err := wr.cat.current(ctx, t)
 	if err != nil {
 		return err
 	}
 	if c.layout.timeless {
 		return nil // it holds, with its entries, all that DynamoDB takes
 	}
-	if _, err := c.layout.sets(item, s.nowMicros()); err != nil {
+	if _, err := c.layout.sets(item, wr.nowMicros()); err != nil {
 		return err
 	}
-	return c.layout.checkEntries(item, s.nowMicros())
+	return c.layout.checkEntries(item, wr.nowMicros())
 }
 
 // sets returns the mutations that set the cells of an item, with a time for
-// those that the layout gives none. Errors: errOutsideMapping.
+// those that the layout gives none. Errors: ErrOutsideMapping.
 func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	placed, err := l.base.Place(item, timeMicros)
 	if err != nil {
@@ -244,8 +244,8 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	var live []byte
 	var err error
 	if hint.Replacement != nil {
-		live = w.s.rows.newState(stateLive)
-		if sets, err = w.l.sets(hint.Replacement, w.s.nowMicros()); err != nil {
+		live = w.wr.rows.newState(stateLive)
+		if sets, err = w.l.sets(hint.Replacement, w.wr.nowMicros()); err != nil {
 			return false, err
 		}
 	}
@@ -256,7 +256,7 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	// Deletes come first: of what is set before one the store must find out whether
 	// it goes.
 	muts = append(append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
-	muts = append(muts, w.s.rows.setState(p, nil, live, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
+	muts = append(muts, w.wr.rows.setState(p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))...)
 
 	state := btclient.OfColumn(layout.FamilyState, p.state)
 	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
@@ -265,7 +265,7 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 		return w.writeIf(ctx, true, btclient.Unless(intent, p.occupied()), muts)
 	case MustNotExist:
 		return w.writeIf(ctx, false, btclient.AnyOf(p.occupied(), state), muts)
-	case anyPresence:
+	case AnyPresence:
 	}
 	return w.writeIf(ctx, false, intent, muts)
 }
@@ -280,7 +280,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue
 	}
-	matched, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
+	matched, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
 	if err != nil || matched == holds {
 		return err == nil, err
 	}
@@ -289,7 +289,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
 			continue
 		}
-		row, err := w.s.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
+		row, err := w.wr.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -316,7 +316,7 @@ type plannedWrite struct {
 // has done something about that, and is to be called again.
 func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, ready bool, err error) {
 	if st == nil {
-		read, err := w.s.rows.readState(ctx, w.slot)
+		read, err := w.wr.rows.readState(ctx, w.slot)
 		if err != nil {
 			return pw, false, err
 		}
@@ -325,7 +325,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	if st.outbox != nil {
 		// An earlier write is not in the indexes yet: bring it there first, so
 		// that an item never has two such writes.
-		return pw, false, w.s.outbox.drain(ctx, *st)
+		return pw, false, w.wr.outbox.drain(ctx, *st)
 	}
 	if id, ok := st.heldBy(); ok {
 		return pw, false, &heldError{id: id, key: w.key}
@@ -345,7 +345,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 		// What an intent becomes is laid out when it is carried out. In a timeless
 		// layout that can always be done.
 		if w.tx == "" || !w.l.timeless {
-			if pw.sets, err = w.l.sets(pw.updated, w.s.nowMicros()); err != nil {
+			if pw.sets, err = w.l.sets(pw.updated, w.wr.nowMicros()); err != nil {
 				return pw, false, err
 			}
 		}
@@ -405,7 +405,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	}
 	var mark *pendingMark
 	if !g.change.empty() {
-		if mark, err = w.s.marks.mark(ctx, w.l.name, w.row); err != nil {
+		if mark, err = w.wr.marks.mark(ctx, w.l.name, w.row); err != nil {
 			return g.old, nil, false, err
 		}
 	}
@@ -421,7 +421,7 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 	if g.updated == nil && g.old == nil && g.st.state == nil {
 		return g, true, nil
 	}
-	g.order = w.s.latches.order(w.id, w.s.nowMicros(), g.st.order())
+	g.order = w.wr.latches.order(w.id, w.wr.nowMicros(), g.st.order())
 	unsure, err := g.unsure(ctx)
 	if err != nil {
 		return g, false, err
@@ -432,11 +432,11 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 	entering := g.updated != nil && len(g.change.puts) > 0 && len(g.change.stale) == 0 && w.l.lag == 0
 	switch {
 	case entering:
-		g.state = w.s.rows.newState(stateEntering)
+		g.state = w.wr.rows.newState(stateEntering)
 	case g.updated != nil:
-		g.state = w.s.rows.newState(stateLive)
+		g.state = w.wr.rows.newState(stateLive)
 	}
-	g.muts = append(g.muts, w.s.rows.setState(w.slot, g.st.state, g.state, g.order)...)
+	g.muts = append(g.muts, w.wr.rows.setState(w.slot, g.st.state, g.state, g.order)...)
 	if g.outbox = !entering && !g.change.empty(); g.outbox {
 		g.muts = append(g.muts, g.change.outboxCell(w.slot, g.order))
 	}
@@ -455,16 +455,16 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool,
 	}
 	clean := true
 	var entered []byte
-	defer func() { w.s.marks.unmark(mark, clean, entered) }()
+	defer func() { w.wr.marks.unmark(mark, clean, entered) }()
 	if done, err = g.commit(ctx, g.muts); err != nil || !done {
 		// After an error the write may still have happened.
 		clean = err == nil
 		return done, err
 	}
-	if w.s.marks.postpone(mark, g.order, w.l.lag) {
+	if w.wr.marks.postpone(mark, g.order, w.l.lag) {
 		return true, nil
 	}
-	if err := w.s.outbox.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
+	if err := w.wr.outbox.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
 		clean = false
 		return true, fmt.Errorf("%w: %w", errIndexesBehind, err)
 	}
@@ -478,7 +478,7 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool,
 // item: it is entering them, as far as this process knows. A write that changes
 // no entry brings it there first, so that the next is sure.
 func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
-	if !g.st.entering() || g.w.s.marks.entered(&g.st) {
+	if !g.st.entering() || g.w.wr.marks.entered(&g.st) {
 		return false, nil
 	}
 	l, order := g.w.l, g.st.order()
@@ -489,7 +489,7 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	if change, err = l.indexChange(nil, g.old, order, order, true); err != nil {
 		return true, err
 	}
-	ahead, err := g.w.s.outbox.enter(ctx, l, order, change)
+	ahead, err := g.w.wr.outbox.enter(ctx, l, order, change)
 	return ahead > order, err
 }
 
@@ -523,9 +523,9 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 // same cells can come back.
 func (w *itemWrite) adopt(ctx context.Context) error {
 	state := btclient.OfColumn(layout.FamilyState, w.state)
-	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
+	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
 	there := btclient.Unless(state, w.occupied())
-	_, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
+	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err
 }
