@@ -17,7 +17,7 @@ type ItemRead struct {
 	Table *Table
 	Key   attr.Item
 
-	// Set by snapshot.
+	// Set by Snapshot.
 	Item attr.Item
 	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
 
@@ -26,7 +26,7 @@ type ItemRead struct {
 }
 
 // Snapshot reads items as they all were at one moment. It reports false when
-// there was none: the items at fault have their err. No item occurs twice.
+// there was none: the items at fault have their Err. No item occurs twice.
 //
 // It reads all items until two passes agree: state cells never repeat, so an
 // item with the same one twice did not change in between. An item that is

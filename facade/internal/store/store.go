@@ -83,9 +83,9 @@ const (
 // Hint lets WriteItem go without reading the item. The zero value reads.
 type Hint struct {
 	// Blind says that the write's outcome does not depend on the old item
-	// beyond require, and that the caller does not need the old item: the
-	// item becomes replacement (nil: it is deleted) if require holds. When
-	// require does not hold, or the store needs the old item for itself, it
+	// beyond Require, and that the caller does not need the old item: the
+	// item becomes Replacement (nil: it is deleted) if Require holds. When
+	// Require does not hold, or the store needs the old item for itself, it
 	// falls back to reading and calling fn, which must give the same outcome.
 	Blind       bool
 	Replacement attr.Item

@@ -24,15 +24,15 @@ type transactor struct {
 	writer *writer
 }
 
-// Change is one item of a transaction. fn is as in WriteItem; a check
-// does not write what it returns.
+// Change is one item of a transaction. Fn is as in WriteItem; a Check does not
+// write what it returns.
 type Change struct {
 	Table *Table
 	Key   attr.Item
 	Check bool
 	Fn    func(old attr.Item) (attr.Item, error)
 
-	// Set by transact.
+	// Set by Transact.
 	Old, Updated attr.Item
 	Err          error // why the item refused the transaction
 
@@ -43,7 +43,7 @@ type Change struct {
 }
 
 // Transact makes all changes, or none: then it reports false, and the changes
-// that are at fault have their err: that of fn, ErrIntent where the item is
+// that are at fault have their Err: that of Fn, ErrIntent where the item is
 // held by another transaction, or ErrOutsideMapping. No item occurs twice.
 //
 // With a token, a repetition of a request that succeeded is recognized:
