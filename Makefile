@@ -130,7 +130,7 @@ tidy: ## fail if go.mod or go.sum are not tidy
 	$(GO) mod tidy -diff
 
 .PHONY: generate
-generate: ## rewrite what is generated: the support table of the README, docs/lint.md
+generate: ## rewrite what is generated: docs/support.md, docs/mapping.md, docs/lint.md
 	$(GO) generate ./...
 
 .PHONY: check

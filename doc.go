@@ -16,34 +16,62 @@
 //   - facade is the DynamoDB HTTP server over a connection to any Bigtable:
 //     facade.New.
 //   - facade/mapping lays items out as rows and rows back as items, as a YAML
-//     file describes.
+//     file describes: mapping.Load.
 //   - fixtures reads DynamoDB exports, loads them through a mapping, and
-//     compares the rows, the items and the answers of both doors.
+//     compares the rows, the items and the answers of both doors; fixtures/lint
+//     judges tables, mappings and access patterns by the design guides.
+//   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's
+//     emulator of that name.
 //
-// Inside:
+// Inside, the Bigtable:
 //
 //   - engine is the sorted storage on Pebble; exported for emu's callers, and
 //     without a promise.
-//   - facade/attr is DynamoDB's value model, facade/expr its four expression
-//     languages.
+//   - emu/internal/filter evaluates row filters, emu/internal/wire is the codec
+//     of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
+//
+// Inside, the DynamoDB and the migration:
+//
+//   - facade/attr is DynamoDB's value model, facade/expr its four expression
+//     languages, facade/internal/wire the frame of its requests and answers.
+//   - facade/internal/store keeps the door's tables and items in a Bigtable: the
+//     catalog, transactions, indexes, parallel scans, expiry.
+//   - internal/layout is the machine of mappings.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes, internal/rowmerge what joins the pieces
 //     in which they come.
-//   - internal/clock is the time source.
-//   - internal/lint holds the module's rules as tests, conformance the official
-//     clients against a running server.
-//   - internal/hllpp is the sketch of HLL families; internal/model and
-//     internal/metamorphic compare the engine with a naive one.
-//   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's
-//     emulator of that name.
+//   - internal/ddbmodel is a naive DynamoDB, which tests and differential runs
+//     compare the facade with.
+//
+// Inside, for all:
+//
+//   - internal/clock is the time source, internal/pull what makes iterators of
+//     sequences, internal/nearest finds the name that somebody meant.
+//   - internal/httpbody reads and packs the bodies of HTTP messages,
+//     internal/strictyaml is the one strict reader of YAML.
+//
+// Tests of the whole, and what they need:
+//
+//   - internal/lint holds the module's rules as tests.
+//   - conformance runs the official clients against a running server;
+//     conformance/bigtable-client is the Go client's own suite, conformance/html
+//     looks at reports in a browser.
+//   - internal/model and internal/metamorphic compare the engine with a naive
+//     one, internal/linear the calls of many clients with some order of them.
+//   - internal/bombs sends small inputs that would grow large, internal/soak puts
+//     many clients to work for long, internal/faultdisk lets disks fail.
+//   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
+//     internal/race tells whether the race detector is on.
+//   - internal/benchcompare measures the program beside its peers.
 //
 // # Layers
 //
 // An arrow points at what a package may import; tests enforce it.
 //
-//	engine <- emu <- testkit -> facade -> facade/{attr,expr,mapping} <- fixtures
-//	                                 cmd/tabletop -> engine, emu, facade, fixtures
+//	engine <- emu <- testkit -> fixtures -> facade -> facade/{attr,expr,mapping}
+//	                                           facade/mapping -> internal/layout
+//	                          cmd/tabletop -> engine, emu, facade, fixtures
 //
 // The facade never sees an engine: it does what any Bigtable can do, over any
 // connection. So what passes here is not owed to a shortcut that production
@@ -54,11 +82,13 @@
 // A file is named after what a reader looks up. The RPC ReadRows is in
 // emu/read_rows.go, an operation of table administration in emu/admin_*.go, a
 // row filter in emu/internal/filter, the DynamoDB operation PutItem in
-// facade/op_put_item.go. Limits are in limits.go, error texts in status.go and
-// errors.go. Tests have the same stem, text cases are in testdata/<stem>.
+// facade/op_put_item.go. Limits are in limits.go. Error texts are in
+// emu/status.go on the Bigtable side; on the DynamoDB side in
+// facade/messages.go, facade/attr/error.go and facade/expr/error.go. Tests have
+// the same stem, text cases are in testdata/<stem>.
 //
-// What is supported stands in emu.Support and facade.Operations, and in the
-// README, which is generated from them.
+// What is supported is listed in emu.Support and facade.Operations, and in
+// docs/support.md, which is generated from them.
 package tabletop
 
-//go:generate go test ./internal/lint -count=1 -run TestReadmeSupportTable -update
+//go:generate go test ./internal/lint -count=1 -run TestSupportTables -update

@@ -400,7 +400,7 @@ func wantCode(t *testing.T, err error, want ...codes.Code) {
 	t.Errorf("got %v (%v), want %v", got, err, want)
 }
 
-// wantBelief is for what the specification marks "(belief)": no source says
+// wantBelief is for what testdata/traps.tsv names as a belief: no source says
 // what the service answers, so a client must be ready for each of accepted. An
 // outcome is what a call leaves a caller with: the name of a code, or what a
 // read returned. The choice of this server is one of them, and stays the same

@@ -15,10 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The tests named TestTrapNN hold the server to behavior that emulators are
-// known to get wrong. Where the specification has only a belief about the
-// service, a test accepts a set of outcomes and says so: see wantBelief.
-
 func TestTrap01_MutateRowIsAtomic(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -6,22 +6,23 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // capacityUnits is one arm of ConsumedCapacity.
 type capacityUnits struct {
-	CapacityUnits      double
-	ReadCapacityUnits  double `json:",omitzero"`
-	WriteCapacityUnits double `json:",omitzero"`
+	CapacityUnits      wire.Double
+	ReadCapacityUnits  wire.Double `json:",omitzero"`
+	WriteCapacityUnits wire.Double `json:",omitzero"`
 }
 
 // consumedCapacity is the ConsumedCapacity of an answer. The arms are filled
 // for ReturnConsumedCapacity INDEXES alone.
 type consumedCapacity struct {
 	TableName              string
-	CapacityUnits          double
-	ReadCapacityUnits      double                   `json:",omitzero"` // of transactions alone
-	WriteCapacityUnits     double                   `json:",omitzero"` // of transactions alone
+	CapacityUnits          wire.Double
+	ReadCapacityUnits      wire.Double              `json:",omitzero"` // of transactions alone
+	WriteCapacityUnits     wire.Double              `json:",omitzero"` // of transactions alone
 	Table                  *capacityUnits           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]capacityUnits `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]capacityUnits `json:",omitzero"`
@@ -56,14 +57,14 @@ func (c *capacityTally) report(named string, t *store.Table, mode *string) *cons
 	if mode == nil || *mode == "NONE" {
 		return nil
 	}
-	out := &consumedCapacity{TableName: named, CapacityUnits: double(c.table)}
+	out := &consumedCapacity{TableName: named, CapacityUnits: wire.Double(c.table)}
 	for _, units := range c.indexes {
-		out.CapacityUnits += double(units)
+		out.CapacityUnits += wire.Double(units)
 	}
 	if *mode != "INDEXES" {
 		return out
 	}
-	out.Table = &capacityUnits{CapacityUnits: double(c.table)}
+	out.Table = &capacityUnits{CapacityUnits: wire.Double(c.table)}
 	for name, units := range c.indexes {
 		arm := &out.LocalSecondaryIndexes
 		if ix := t.Index(name); ix == nil || ix.Global {
@@ -72,7 +73,7 @@ func (c *capacityTally) report(named string, t *store.Table, mode *string) *cons
 		if *arm == nil {
 			*arm = map[string]capacityUnits{}
 		}
-		(*arm)[name] = capacityUnits{CapacityUnits: double(units)}
+		(*arm)[name] = capacityUnits{CapacityUnits: wire.Double(units)}
 	}
 	return out
 }
@@ -81,7 +82,7 @@ func (c *capacityTally) report(named string, t *store.Table, mode *string) *cons
 func (c *capacityTally) reportReads(named string, t *store.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
-		out.split(func(units double) (read, write double) { return units, 0 })
+		out.split(func(units wire.Double) (read, write wire.Double) { return units, 0 })
 	}
 	return out
 }
@@ -90,13 +91,13 @@ func (c *capacityTally) reportReads(named string, t *store.Table, mode *string) 
 func (c *capacityTally) reportWrites(named string, t *store.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
-		out.split(func(units double) (read, write double) { return 0, units })
+		out.split(func(units wire.Double) (read, write wire.Double) { return 0, units })
 	}
 	return out
 }
 
 // split says of all arms which part was read and which was written.
-func (c *consumedCapacity) split(parts func(units double) (read, write double)) {
+func (c *consumedCapacity) split(parts func(units wire.Double) (read, write wire.Double)) {
 	c.ReadCapacityUnits, c.WriteCapacityUnits = parts(c.CapacityUnits)
 	if c.Table != nil {
 		c.Table.ReadCapacityUnits, c.Table.WriteCapacityUnits = parts(c.Table.CapacityUnits)
@@ -200,8 +201,8 @@ func projects(t *store.Table, ix *store.Index, name string) bool {
 
 // itemCollectionMetrics describes the items of one partition key.
 type itemCollectionMetrics struct {
-	ItemCollectionKey   wireItem
-	SizeEstimateRangeGB [2]double
+	ItemCollectionKey   wire.Item
+	SizeEstimateRangeGB [2]wire.Double
 }
 
 // collectionMetrics answers ReturnItemCollectionMetrics: only tables with a
@@ -214,8 +215,8 @@ func collectionMetrics(t *store.Table, mode *string, key attr.Item) *itemCollect
 		if !t.Indexes[i].Global {
 			hash := t.Key.Hash.Name
 			return &itemCollectionMetrics{
-				ItemCollectionKey:   wireItem{Item: attr.Item{hash: key[hash]}},
-				SizeEstimateRangeGB: [2]double{0, 1},
+				ItemCollectionKey:   wire.Item{Item: attr.Item{hash: key[hash]}},
+				SizeEstimateRangeGB: [2]wire.Double{0, 1},
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 // Options.Conn. It uses nothing but the Bigtable API there: what works here
 // works on Cloud Bigtable too, given an app profile with single-cluster routing
 // and single-row transactions. Where an item's cells lie is decided by a
-// [github.com/tabletop-emu/tabletop/internal/layout.Mapping], or by a default
+// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or by a default
 // lossless layout.
 //
 // Every operation of the API is in the operation table, see [Operations]: it is

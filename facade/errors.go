@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -51,84 +52,27 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// The namespaces of __type.
-const (
-	namespaceService  = "com.amazon.coral.service#"
-	namespaceValidate = "com.amazon.coral.validate#"
-	namespaceDynamoDB = "com.amazonaws.dynamodb.v20120810#"
-)
-
-// Error codes.
-const (
-	codeAccessDenied           = "AccessDeniedException"
-	codeConditionalCheckFailed = "ConditionalCheckFailedException"
-	codeIdempotentMismatch     = "IdempotentParameterMismatchException"
-	codeIncompleteSignature    = "IncompleteSignatureException"
-	codeInternalServerError    = "InternalServerError"
-	codeInvalidSignature       = "InvalidSignatureException"
-	codeLimitExceeded          = "LimitExceededException"
-	codeMissingAuthentication  = "MissingAuthenticationTokenException"
-	codePolicyNotFound         = "PolicyNotFoundException"
-	codeRequestTooLarge        = "RequestEntityTooLargeException"
-	codeResourceInUse          = "ResourceInUseException"
-	codeResourceNotFound       = "ResourceNotFoundException"
-	codeSerialization          = "SerializationException"
-	codeServiceUnavailable     = "ServiceUnavailable"
-	codeTransactionCanceled    = "TransactionCanceledException"
-	codeTransactionConflict    = "TransactionConflictException"
-	codeTransactionInProgress  = "TransactionInProgressException"
-	codeUnknownOperation       = "UnknownOperationException"
-	codeUnrecognizedClient     = "UnrecognizedClientException"
-	codeValidation             = "ValidationException"
-)
-
-// namespaceOf returns the namespace that AWS puts before an error code.
-func namespaceOf(code string) string {
-	switch code {
-	case codeSerialization, codeUnknownOperation, codeMissingAuthentication, codeIncompleteSignature,
-		codeInvalidSignature, codeUnrecognizedClient, codeRequestTooLarge, codeAccessDenied:
-		return namespaceService
-	case codeValidation:
-		return namespaceValidate
-	default:
-		return namespaceDynamoDB
-	}
-}
-
-// messageMember returns the name of the text's member: AWS writes it with a
-// capital for a few errors.
-func messageMember(code string) string {
-	switch code {
-	case codeSerialization, codeAccessDenied, codeIdempotentMismatch, codeTransactionCanceled, codeTransactionInProgress:
-		return "Message"
-	default:
-		return "message"
-	}
-}
-
 func badRequest(code, message string) *Error {
 	return &Error{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
 }
 
-func validationError(message string) *Error { return badRequest(codeValidation, message) }
+func validationError(message string) *Error { return badRequest(wire.CodeValidation, message) }
 
-func serializationError(message string) *Error { return badRequest(codeSerialization, message) }
-
-func unknownOperationError(message string) *Error { return badRequest(codeUnknownOperation, message) }
-
-func resourceNotFoundError(message string) *Error { return badRequest(codeResourceNotFound, message) }
-
-func resourceInUseError(message string) *Error { return badRequest(codeResourceInUse, message) }
-
-func limitExceededError(message string) *Error { return badRequest(codeLimitExceeded, message) }
-
-func requestTooLargeError(message string) *Error {
-	return &Error{Code: codeRequestTooLarge, HTTPStatus: http.StatusRequestEntityTooLarge, Message: message}
+func unknownOperationError(message string) *Error {
+	return badRequest(wire.CodeUnknownOperation, message)
 }
+
+func resourceNotFoundError(message string) *Error {
+	return badRequest(wire.CodeResourceNotFound, message)
+}
+
+func resourceInUseError(message string) *Error { return badRequest(wire.CodeResourceInUse, message) }
+
+func limitExceededError(message string) *Error { return badRequest(wire.CodeLimitExceeded, message) }
 
 // conditionalCheckFailedError carries old when the request asked for it.
 func conditionalCheckFailedError(old attr.Item) *Error {
-	e := badRequest(codeConditionalCheckFailed, msgConditionFailed)
+	e := badRequest(wire.CodeConditionalCheckFailed, msgConditionFailed)
 	e.Item = old
 	return e
 }
@@ -147,24 +91,40 @@ func transactionCanceledError(reasons []CancellationReason) *Error {
 	for i, r := range reasons {
 		codes[i] = r.Code
 	}
-	e := badRequest(codeTransactionCanceled, fmt.Sprintf(msgTransactionCanceled, strings.Join(codes, ", ")))
+	e := badRequest(wire.CodeTransactionCanceled, fmt.Sprintf(msgTransactionCanceled, strings.Join(codes, ", ")))
 	e.Reasons = reasons
 	return e
 }
 
 func internalServerError() *Error {
-	return &Error{Code: codeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: msgInternalError}
+	return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: msgInternalError}
 }
 
 func serviceUnavailableError(detail string) *Error {
-	return &Error{Code: codeServiceUnavailable, HTTPStatus: http.StatusServiceUnavailable, Message: fmt.Sprintf(msgServiceUnavailable, detail)}
+	return &Error{Code: wire.CodeServiceUnavailable, HTTPStatus: http.StatusServiceUnavailable, Message: fmt.Sprintf(msgServiceUnavailable, detail)}
 }
 
-// asError returns err's *Error, if it has one.
+// asError returns the *Error that err is, or is answered with, if it is one of
+// DynamoDB's own.
 func asError(err error) (*Error, bool) {
 	var e *Error
-	ok := errors.As(err, &e)
-	return e, ok
+	if errors.As(err, &e) {
+		return e, true
+	}
+	var r *wire.Refusal
+	if errors.As(err, &r) {
+		return &Error{Code: r.Code, HTTPStatus: r.HTTPStatus, Message: r.Message}, true
+	}
+	return nil, false
+}
+
+// body is the body of the answer.
+func (e *Error) body() []byte {
+	var reasons []wire.Reason
+	for _, r := range e.Reasons {
+		reasons = append(reasons, wire.Reason(r))
+	}
+	return wire.EncodeError(e.Code, e.Message, e.Item, reasons)
 }
 
 // foreignError turns an error of the store, or of the Bigtable behind it,
@@ -177,11 +137,11 @@ func foreignError(err error) *Error {
 	case errors.Is(err, store.ErrSchemaConflict):
 		return validationError(msgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, store.ErrIntent):
-		return badRequest(codeTransactionConflict, msgTransactionOngoing)
+		return badRequest(wire.CodeTransactionConflict, msgTransactionOngoing)
 	case errors.Is(err, store.ErrTokenMismatch):
-		return badRequest(codeIdempotentMismatch, msgTokenMismatch)
+		return badRequest(wire.CodeIdempotentMismatch, msgTokenMismatch)
 	case errors.Is(err, store.ErrTokenRunning):
-		return badRequest(codeTransactionInProgress, msgTokenRunning)
+		return badRequest(wire.CodeTransactionInProgress, msgTokenRunning)
 	case errors.Is(err, store.ErrTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
 	case errors.As(err, &busy):

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -57,7 +58,7 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 // post sends one operation through ServeHTTP.
 func post(s *Server, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-	r.Header.Set("Content-Type", contentTypeJSON)
+	r.Header.Set("Content-Type", wire.ContentTypeJSON)
 	r.Header.Set("X-Amz-Target", targetDynamoDB+operation)
 	for _, c := range change {
 		c(r)
@@ -80,13 +81,13 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 // TestOperations runs testdata/operations/<operation>/*: each directive is the name of an
 // operation, its input the request, its output the answer. Arguments:
 //
-//	row=N     the row of the message catalog that the case shows
+//	row=N     the row of testdata/messages.tsv that the case shows
 //	profile=classic
 //	          the older wording
 //	profile=both
 //	          both wordings: one answer where they are the same
 //	unconfirmed
-//	          the text was seen in one source alone
+//	          the text is only believed: one source alone has it
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
 //	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",
@@ -250,7 +251,7 @@ func showAnswer(answer []byte, err error) string {
 	case errors.As(err, &e):
 		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
 		if e.Item != nil || e.Reasons != nil {
-			text += prettyJSON(encodeError(e), "") + "\n"
+			text += prettyJSON(e.body(), "") + "\n"
 		}
 		return text
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // The parameters from before expressions: Expected, AttributeUpdates,
@@ -18,21 +19,21 @@ import (
 
 // legacyCondition is one element of KeyConditions, QueryFilter or ScanFilter.
 type legacyCondition struct {
-	AttributeValueList []wireValue
+	AttributeValueList []wire.Value
 	ComparisonOperator *string
 }
 
 // expectedAttribute is one element of Expected.
 type expectedAttribute struct {
-	Value              *wireValue
-	Exists             *flag
+	Value              *wire.Value
+	Exists             *wire.Flag
 	ComparisonOperator *string
-	AttributeValueList []wireValue
+	AttributeValueList []wire.Value
 }
 
 // attributeUpdate is one element of AttributeUpdates.
 type attributeUpdate struct {
-	Value  *wireValue
+	Value  *wire.Value
 	Action *string
 }
 
@@ -101,11 +102,11 @@ func (l *legacyText) placeholders() (*expr.Placeholders, error) {
 }
 
 // readValues checks the values of one attribute.
-func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
+func (l *legacyText) readValues(list []wire.Value) ([]attr.Value, error) {
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
-		if given.err != nil {
-			return nil, l.v.value(given.err)
+		if given.Err != nil {
+			return nil, l.v.value(given.Err)
 		}
 		values[i] = given.Value
 	}
@@ -114,7 +115,7 @@ func (l *legacyText) readValues(list []wireValue) ([]attr.Value, error) {
 
 // comparison checks one comparison and writes it.
 func (l *legacyText) comparison(attribute, operator string, values []attr.Value) (string, error) {
-	if err := l.v.checkComparison(operator, values); err != nil {
+	if err := l.checkComparison(operator, values); err != nil {
 		return "", err
 	}
 	name := l.name(attribute)
@@ -143,7 +144,7 @@ func (l *legacyText) comparison(attribute, operator string, values []attr.Value)
 }
 
 // checkComparison checks number and types of a comparison's arguments.
-func (v *validator) checkComparison(operator string, values []attr.Value) error {
+func (l *legacyText) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
 	case "NULL", "NOT_NULL":
@@ -154,11 +155,11 @@ func (v *validator) checkComparison(operator string, values []attr.Value) error 
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return v.reject(fmt.Sprintf(msgLegacyArity, operator))
+		return l.v.reject(fmt.Sprintf(msgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return v.reject(msgLegacyMixedTypes)
+			return l.v.reject(msgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -168,12 +169,12 @@ func (v *validator) checkComparison(operator string, values []attr.Value) error 
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return l.v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return v.reject(msgLegacyBetweenOrder)
+			return l.v.reject(msgLegacyBetweenOrder)
 		}
 	}
 	return nil
@@ -247,7 +248,7 @@ func (v *validator) legacyExpected(expected map[string]expectedAttribute, operat
 func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, error) {
 	list := e.AttributeValueList
 	if e.Value != nil {
-		list = []wireValue{*e.Value}
+		list = []wire.Value{*e.Value}
 	}
 	switch {
 	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
@@ -354,8 +355,8 @@ func (l *legacyText) updateClause(name string, u attributeUpdate) (section, clau
 		}
 		return "REMOVE", l.name(name), nil
 	}
-	if u.Value.err != nil {
-		return "", "", validationError(l.v.attributeErrorText(u.Value.err))
+	if u.Value.Err != nil {
+		return "", "", validationError(l.v.attributeErrorText(u.Value.Err))
 	}
 	value := u.Value.Value
 	switch {

@@ -2,13 +2,12 @@ package facade
 
 import "github.com/tabletop-emu/tabletop/facade/internal/store"
 
-// Every limit of the DynamoDB API that the facade enforces. Sources: the SDK
-// models of 2026-11 and the quotas page of the developer guide.
+// Every limit of the DynamoDB API that operations enforce; package wire has that of
+// a request's body. Sources: the SDK models of 2026-11 and the quotas page of the
+// developer guide.
 const (
-	// Wire.
-	maxRequestBytes     = 16 << 20 // body, before and after decompression; 413 above
-	minCompressBytes    = 4 << 10  // an answer above this is compressed when asked for
-	maxMemberErrorCount = 10       // constraint failures listed in one classic message
+	// Answers.
+	maxMemberErrorCount = 10 // constraint failures listed in one classic message
 
 	// Names.
 	minTableNameChars = 3

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -47,7 +49,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			now := clock.NewFrozen(testTime)
 			s := newTestServer(t, func(o *Options) {
 				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = []*layout.Mapping{mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1))}
+				o.Mappings = public(mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1)))
 			})
 			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
 			indexed := func() bool {
@@ -71,10 +73,19 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 // has it.
 func TestPutItem_SharedColumn(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, func(o *Options) { o.Mappings = []*layout.Mapping{mappingOf(t, videoYAML)} })
+	s := newTestServer(t, func(o *Options) { o.Mappings = public(mappingOf(t, videoYAML)) })
 	must(t, s, "PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}}}`)
 	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
-	if e, ok := asError(err); !ok || e.Code != codeValidation {
+	if e, ok := asError(err); !ok || e.Code != wire.CodeValidation {
 		t.Errorf("PutItem over another item: %v", err)
 	}
+}
+
+// public is what Options take of layouts.
+func public(layouts ...*layout.Mapping) []*mapping.Mapping {
+	var mappings []*mapping.Mapping
+	for _, m := range layouts {
+		mappings = append(mappings, (*mapping.Mapping)(m))
+	}
+	return mappings
 }

@@ -1,38 +1,15 @@
 package facade
 
-// The texts of DynamoDB's errors. The number before each group is its row in
-// the project's message catalog; test cases carry the same number. Texts of
-// attribute values (50-61, and those of unreadable ones) come from package attr, those of expressions (75-95,
-// 100, 101, 103, 104, 124-131) from package expr.
+// The texts of DynamoDB's errors. The number behind a text is its row in
+// testdata/messages.tsv, which says when it comes and who has seen it; test
+// cases carry the same number. Texts of attribute values (50-61, and those of
+// unreadable ones) come from package attr, those of expressions (75-95, 100,
+// 101, 103, 104, 124-131) from package expr, those of the frame from package wire.
 
-// Wire.
+// Of no operation.
 const (
-	msgUnexpectedToken      = "Unexpected token received from parser"
-	msgStartOfStructure     = "Start of structure or map found where not expected"
-	msgUnexpectedFieldType  = "Unexpected field type"
-	msgRequestTooLarge      = "the request body has at least %d bytes, the limit is %d"
-	msgAuthTwice            = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
-	msgAuthMissing          = "Request is missing Authentication Token"
-	msgAuthHeaderParameter  = "Authorization header requires '%s' parameter."
-	msgAuthDate             = "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header."
-	msgAuthQueryParameter   = "AWS query-string parameters must include '%s'."
-	msgAuthQueryHint        = "Re-examine the query-string parameters."
-	msgAuthAlgorithm        = "Unsupported AWS 'algorithm': '%s'."
-	msgAuthDateForm         = "Date must be in ISO-8601 'basic format'. Got '%s'."
-	msgAuthScope            = "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '%s'"
-	msgAuthScopeDate        = "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s', from '%s'."
-	msgAuthScopeRegion      = "Credential should be scoped to a valid region."
-	msgAuthScopeService     = "Credential should be scoped to correct service: '%s'."
-	msgAuthScopeTerminator  = "Credential should be scoped with a valid terminator: '%s', not '%s'."
-	msgAuthHost             = "'Host' must be a 'SignedHeader' in the AWS Authorization."
-	msgAuthExpires          = "X-Amz-Expires should be a number of seconds, got '%s'" // ours
-	msgAuthExpired          = "Signature expired: %s is now earlier than %s (%s - %s min.)"
-	msgAuthNotYet           = "Signature not yet current: %s is still later than %s (%s + %s min.)"
-	msgAuthUnknownKey       = "The security token included in the request is invalid."
-	msgAuthMismatch         = "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."
 	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v" // ours
 	msgRowsNotFound         = msgResourceNotFound + ": %v"                         // ours
-	msgEmptyName            = "Empty attribute name"
 	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."
 	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"
 	msgOperationRefused     = "Tabletop does not support the operation %s: %s"

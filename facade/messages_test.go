@@ -1,8 +1,9 @@
 package facade
 
 import (
+	"encoding/csv"
+	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,68 +11,164 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cockroachdb/datadriven"
 )
 
-// rowsOfLaterFeatures are the rows of the message catalog that no request can
-// meet yet.
-var rowsOfLaterFeatures = map[int]string{
-	156: "PartiQL is refused by name",
-	157: "PartiQL is refused by name",
-	162: "streams are refused by name",
-	163: "streams are refused by name",
+// message is a row of testdata/messages.tsv.
+type message struct {
+	texts    []*regexp.Regexp // each of its texts
+	believed bool             // one source alone has it, and not from AWS
+	noCase   string           // why no case shows it, "" if one does
 }
 
-// unconfirmedRows are the rows whose texts were seen in one source alone, and
-// not on AWS.
-var unconfirmedRows = []int{3, 10, 33, 37, 38, 39, 45, 61, 92, 119, 120, 131, 158}
+// readMessages reads testdata/messages.tsv; keys are the numbers of the rows.
+func readMessages(t *testing.T) map[string]message {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "messages.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	r := csv.NewReader(f)
+	r.Comma, r.Comment, r.LazyQuotes = '\t', '#', true
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"row", "condition", "text", "seen", "standing", "no case"}; !slices.Equal(rows[0], want) {
+		t.Fatalf("the columns of messages.tsv are %q, want %q", rows[0], want)
+	}
+	varies := regexp.MustCompile(`‹[^›]*›`)
+	messages := map[string]message{}
+	for _, row := range rows[1:] {
+		number, condition, seen, standing := row[0], row[1], row[3], row[4]
+		m := message{believed: standing == "believed", noCase: row[5]}
+		for text := range strings.SplitSeq(row[2], " | ") {
+			quoted := varies.Split(text, -1)
+			for i := range quoted {
+				quoted[i] = regexp.QuoteMeta(quoted[i])
+			}
+			m.texts = append(m.texts, regexp.MustCompile(strings.Join(quoted, ".+")))
+		}
+		if m.believed != (seen == "X" || seen == "P") || !m.believed && standing != "confirmed" {
+			t.Errorf("messages.tsv: row %s was seen in %q and is %q", number, seen, standing)
+		}
+		if _, twice := messages[number]; twice || condition == "" || row[2] == "" {
+			t.Errorf("messages.tsv: row %s is there twice, or lacks its condition or text", number)
+		}
+		messages[number] = m
+	}
+	return messages
+}
 
-// catalogRows is how many rows the catalog has.
-const catalogRows = 163
-
-// Every row of the message catalog has a case that carries its number, in the
-// wordings of both profiles where they differ, or is of a later feature. A text
-// that nobody but one source has is marked wherever it is shown.
-func TestMessages_EveryRow(t *testing.T) {
+// Every row of testdata/messages.tsv has a case that carries its number, in the
+// wordings of both profiles where they differ, and the cases show each of its
+// texts. What is only believed is marked wherever it is shown.
+func TestMessages(t *testing.T) {
 	t.Parallel()
-	shown := map[int]bool{}
-	head := regexp.MustCompile(`(?m)^[A-Z][A-Za-z]+ row=\(?([0-9]+)(?:, ([0-9]+)\))?( .*)?$`)
-	err := filepath.WalkDir(filepath.Join("testdata", "operations"), func(path string, d fs.DirEntry, err error) error {
+	messages := readMessages(t)
+	both, shown := map[string]bool{}, map[*regexp.Regexp]bool{}
+	var faults []string // reported when all files are read: package datadriven stops at the first
+	see := func(path string, d *datadriven.TestData) {
+		fault := func(format string, args ...any) {
+			line := strings.TrimPrefix(d.Pos, "<string>")
+			faults = append(faults, path+line+": "+fmt.Sprintf(format, args...))
+		}
+		rows, ok := d.Arg("row")
+		if !ok {
+			return
+		}
+		for _, number := range rows.Vals {
+			m, ok := messages[number]
+			switch {
+			case !ok:
+				fault("messages.tsv has no row %s", number)
+			case m.noCase != "":
+				fault("a case of row %s, which messages.tsv says has none: %s", number, m.noCase)
+			case m.believed && !d.HasArg("unconfirmed"):
+				fault("row %s is only believed, and the case not marked as unconfirmed", number)
+			}
+			if profile, ok := d.Arg("profile"); ok && profile.FirstVal(t) == "both" {
+				both[number] = true
+			}
+			for _, text := range m.texts {
+				shown[text] = shown[text] || text.MatchString(d.Expected)
+			}
+		}
+	}
+	eachFile(t, filepath.Join("testdata", "operations"), func(path, text string) {
+		datadriven.RunTestFromString(t, text, func(_ *testing.T, d *datadriven.TestData) string {
+			see(path, d)
+			return d.Expected
+		})
+	})
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	for number, m := range messages {
+		if m.noCase != "" {
+			continue
+		}
+		if !both[number] {
+			t.Errorf("row %s has no case with row=%s profile=both", number, number)
+		}
+		for _, text := range m.texts {
+			if !shown[text] {
+				t.Errorf("no case of row %s shows a text like %s", number, text)
+			}
+		}
+	}
+}
+
+// The comments of messages.go and the cases of package expr name rows that
+// testdata/messages.tsv has.
+func TestMessages_NumbersExist(t *testing.T) {
+	t.Parallel()
+	messages := readMessages(t)
+	source, err := os.ReadFile("messages.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)= .*// (?:of |as in )?([0-9][-0-9, ]*)`)
+	number := regexp.MustCompile(`([0-9]+)(?:-([0-9]+))?`)
+	named := 0
+	for _, comment := range list.FindAllStringSubmatch(string(source), -1) {
+		for _, n := range number.FindAllStringSubmatch(comment[1], -1) {
+			first, _ := strconv.Atoi(n[1])
+			last, _ := strconv.Atoi(n[2])
+			for i := first; i <= max(first, last); i++ {
+				if named++; messages[strconv.Itoa(i)].texts == nil {
+					t.Errorf("messages.go names row %d, which messages.tsv does not have: %s", i, comment[0])
+				}
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("messages.go names %d rows", named)
+	}
+	row := regexp.MustCompile(`\brow-([0-9]+b?)\b`)
+	eachFile(t, filepath.Join("expr", "testdata"), func(path, text string) {
+		for _, m := range row.FindAllStringSubmatch(text, -1) {
+			if messages[m[1]].texts == nil {
+				t.Errorf("%s names row %s, which messages.tsv does not have", path, m[1])
+			}
+		}
+	})
+}
+
+// eachFile calls f with every file below dir.
+func eachFile(t *testing.T, dir string, f func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range head.FindAllStringSubmatch(string(text), -1) {
-			for _, digits := range m[1:3] {
-				n, err := strconv.Atoi(digits)
-				if err != nil {
-					continue // there is no second row
-				}
-				if slices.Contains(unconfirmedRows, n) && !strings.Contains(m[3], "unconfirmed") {
-					t.Errorf("%s: the case %q is not marked as unconfirmed", path, m[0])
-				}
-				shown[n] = shown[n] || strings.Contains(m[3], "profile=both")
-			}
-		}
-		return nil
+		f(path, string(text))
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	maps.DeleteFunc(shown, func(_ int, both bool) bool { return !both })
-	for n := 1; n <= catalogRows; n++ {
-		later := rowsOfLaterFeatures[n]
-		switch {
-		case shown[n] && later != "":
-			t.Errorf("row %d has a case, and is declared as of a later feature: %s", n, later)
-		case !shown[n] && later == "":
-			t.Errorf("row %d has no case with row=%d profile=both", n, n)
-		}
-		delete(shown, n)
-	}
-	if len(shown) > 0 {
-		t.Errorf("the catalog has no rows %v", slices.Sorted(maps.Keys(shown)))
 	}
 }

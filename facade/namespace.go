@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // namespaces keeps the tables of each access key and region apart, each with a
@@ -25,8 +26,9 @@ type namespaces struct {
 // namespacePrefix begins the ids of the catalogs.
 const namespacePrefix = store.CatalogTable + "-"
 
-func (c caller) namespace() string {
-	sum := sha256.Sum256([]byte(c.accessKey + "\x00" + c.region))
+// catalogOf is the id of the catalog of a caller.
+func catalogOf(c wire.Caller) string {
+	sum := sha256.Sum256([]byte(c.AccessKey + "\x00" + c.Region))
 	return namespacePrefix + hex.EncodeToString(sum[:8])
 }
 
@@ -71,33 +73,33 @@ func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store.Sto
 
 // forCaller returns the server that a caller sees: s itself, unless the tables
 // of callers are kept apart.
-func (s *Server) forCaller(ctx context.Context, c caller) (*Server, error) {
-	if c == (caller{}) {
+func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) {
+	if c == (wire.Caller{}) {
 		return s, nil
 	}
 	if s.namespaces == nil {
 		s.noteCaller(ctx, c)
 		return s, nil
 	}
-	st, err := s.namespaceStore(ctx, c.namespace())
+	st, err := s.namespaceStore(ctx, catalogOf(c))
 	if err != nil {
 		return nil, err
 	}
 	opts := s.opts
-	if c.region != "" {
-		opts.Region = c.region
+	if c.Region != "" {
+		opts.Region = c.Region
 	}
 	return &Server{opts: opts, store: st, pages: s.pages}, nil
 }
 
 // noteCaller tells once of callers with other keys or regions than the first:
 // on AWS they would not see the same tables.
-func (s *Server) noteCaller(ctx context.Context, c caller) {
+func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if s.firstCaller.CompareAndSwap(nil, &c) || *s.firstCaller.Load() == c || !s.otherCallers.CompareAndSwap(false, true) {
 		return
 	}
 	s.opts.Logger.WarnContext(ctx, "clients sign with different keys or regions: they share the tables",
-		slog.String("region", s.firstCaller.Load().region), slog.String("otherRegion", c.region))
+		slog.String("region", s.firstCaller.Load().Region), slog.String("otherRegion", c.Region))
 }
 
 // stores returns all stores.

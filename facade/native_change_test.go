@@ -32,7 +32,7 @@ func TestForeignRows(t *testing.T) {
 		}
 		var o Options
 		newTestServer(t, func(given *Options) {
-			given.Mappings = []*layout.Mapping{m}
+			given.Mappings = public(m)
 			o = *given
 		})
 		_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
@@ -72,7 +72,7 @@ func TestNativeChange(t *testing.T) {
 	}
 	var o Options
 	s := newTestServer(t, func(given *Options) {
-		given.Mappings = []*layout.Mapping{m}
+		given.Mappings = public(m)
 		o = *given
 	})
 	table := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable()

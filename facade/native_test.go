@@ -25,7 +25,7 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 		tb.Fatal(err)
 	}
 	var t nativeTable
-	for _, m := range s.opts.Mappings {
+	for _, m := range s.opts.layouts() {
 		if def.Mapped && m.SourceTable() == name {
 			t.base = m
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // batchGetItemInput is the request of BatchGetItem.
@@ -18,16 +19,16 @@ type batchGetItemInput struct {
 
 // keysAndAttributes is what a BatchGetItem asks of one table.
 type keysAndAttributes struct {
-	Keys                     []wireItem        `json:",omitzero"`
+	Keys                     []wire.Item       `json:",omitzero"`
 	AttributesToGet          []string          `json:",omitzero"`
-	ConsistentRead           *flag             `json:",omitzero"`
+	ConsistentRead           *wire.Flag        `json:",omitzero"`
 	ProjectionExpression     *string           `json:",omitzero"`
 	ExpressionAttributeNames map[string]string `json:",omitzero"`
 }
 
 // batchGetItemOutput is the answer of BatchGetItem.
 type batchGetItemOutput struct {
-	Responses        map[string][]wireItem
+	Responses        map[string][]wire.Item
 	UnprocessedKeys  map[string]keysAndAttributes
 	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
 }
@@ -72,7 +73,7 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			}
 		}
 	}
-	out := &batchGetItemOutput{Responses: map[string][]wireItem{}, UnprocessedKeys: map[string]keysAndAttributes{}}
+	out := &batchGetItemOutput{Responses: map[string][]wire.Item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
 	roomBytes := maxBatchGetBytes
 	for i := range tables {
 		bt := &tables[i]
@@ -128,7 +129,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 			return nil, err
 		}
 		for _, key := range request.Keys {
-			if err := v.value(key.err); err != nil {
+			if err := v.value(key.Err); err != nil {
 				return nil, err
 			}
 		}
@@ -149,7 +150,7 @@ const batchGetChunkKeys = 25
 // returns the read units of what it read.
 func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchGetItemOutput, roomBytes *int) (float64, error) {
 	var units float64
-	found := []wireItem{}
+	found := []wire.Item{}
 	rest := bt.request.Keys
 	for len(rest) > 0 && *roomBytes > 0 {
 		chunk := rest[:min(len(rest), batchGetChunkKeys)]
@@ -169,14 +170,14 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 			}
 			*roomBytes -= size
 			rest = rest[1:]
-			units += readUnits(size, bt.request.ConsistentRead.isTrue())
+			units += readUnits(size, bt.request.ConsistentRead.IsTrue())
 			if item == nil {
 				continue
 			}
 			if bt.projection != nil {
 				item = bt.projection.Apply(item)
 			}
-			found = append(found, wireItem{Item: item})
+			found = append(found, wire.Item{Item: item})
 		}
 	}
 	out.Responses[bt.member] = found

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -22,9 +23,9 @@ type writeRequest struct {
 	DeleteRequest *deleteRequest `json:",omitzero"`
 }
 
-type putRequest struct{ Item *wireItem }
+type putRequest struct{ Item *wire.Item }
 
-type deleteRequest struct{ Key *wireItem }
+type deleteRequest struct{ Key *wire.Item }
 
 // batchWriteItemOutput is the answer of BatchWriteItem.
 type batchWriteItemOutput struct {
@@ -138,7 +139,7 @@ func (v *validator) writeRequest(w writeRequest) error {
 	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
 		return validationError(msgBatchWriteAction)
 	}
-	given, member := (*wireItem)(nil), "Key"
+	given, member := (*wire.Item)(nil), "Key"
 	if w.PutRequest != nil {
 		given, member = w.PutRequest.Item, "Item"
 	} else {
@@ -148,7 +149,7 @@ func (v *validator) writeRequest(w writeRequest) error {
 	if err := v.constrained(); err != nil {
 		return err
 	}
-	if err := v.value(given.err); err != nil {
+	if err := v.value(given.Err); err != nil {
 		return err
 	}
 	if w.PutRequest != nil && given.Item.Size() > maxItemBytes {

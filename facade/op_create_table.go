@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -27,7 +27,7 @@ type createTableInput struct {
 	SSESpecification          *sseSpecification
 	Tags                      []tag
 	TableClass                *string
-	DeletionProtectionEnabled *flag
+	DeletionProtectionEnabled *wire.Flag
 	WarmThroughput            *store.WarmThroughput
 	OnDemandThroughput        *store.OnDemandThroughput
 
@@ -38,15 +38,15 @@ type createTableInput struct {
 }
 
 type streamSpecification struct {
-	StreamEnabled  *flag
+	StreamEnabled  *wire.Flag
 	StreamViewType *string `json:",omitzero"`
 }
 
 // sseSpecification is how a table is to be encrypted.
 type sseSpecification struct {
-	Enabled        *flag   `json:",omitzero"`
-	SSEType        *string `json:",omitzero"`
-	KMSMasterKeyID *string `json:"KMSMasterKeyId,omitzero"`
+	Enabled        *wire.Flag `json:",omitzero"`
+	SSEType        *string    `json:",omitzero"`
+	KMSMasterKeyID *string    `json:"KMSMasterKeyId,omitzero"`
 }
 
 // tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
@@ -93,7 +93,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}); err != nil {
 		return nil, err
 	}
-	t := &store.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.isTrue(), Extra: map[string]string{}}
+	t := &store.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func setStream(t *store.Table, in *streamSpecification, now time.Time) error {
 	if in == nil {
 		return nil
 	}
-	if !in.StreamEnabled.isTrue() {
+	if !in.StreamEnabled.IsTrue() {
 		if in.StreamViewType != nil {
 			return validationError(msgStreamViewWithoutStream)
 		}
@@ -280,7 +280,7 @@ func setSSE(t *store.Table, in *sseSpecification) error {
 	if in == nil {
 		return nil
 	}
-	text, err := json.Marshal(in, responseOptions)
+	text, err := wire.Encode(in)
 	if err != nil {
 		return err
 	}

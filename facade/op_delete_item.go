@@ -5,12 +5,13 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // deleteItemInput is the request of DeleteItem.
 type deleteItemInput struct {
 	TableName *string
-	Key       *wireItem
+	Key       *wire.Item
 	writeInput
 }
 
@@ -31,7 +32,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	if err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.err); err != nil {
+	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
@@ -63,7 +64,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	}
 	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if is(in.ReturnValues, "ALL_OLD") {
-		out.Attributes = optionalItem(old)
+		out.Attributes = wire.OptionalItem(old)
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // describeTableOutput is the answer of DescribeTable.
@@ -26,7 +27,7 @@ type tableInput struct {
 type tableDescription struct {
 	AttributeDefinitions      []attributeDefinition
 	BillingModeSummary        *billingModeSummary `json:",omitzero"`
-	CreationDateTime          epochSeconds
+	CreationDateTime          wire.EpochSeconds
 	DeletionProtectionEnabled bool
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
@@ -49,7 +50,7 @@ type tableDescription struct {
 
 type billingModeSummary struct {
 	BillingMode                       string
-	LastUpdateToPayPerRequestDateTime epochSeconds `json:",omitzero"`
+	LastUpdateToPayPerRequestDateTime wire.EpochSeconds `json:",omitzero"`
 }
 
 type throughputDescription struct {
@@ -120,7 +121,7 @@ func (s *Server) describe(t *store.Table) *tableDescription {
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
 		AttributeDefinitions:      []attributeDefinition{},
-		CreationDateTime:          epochSeconds(t.Created.UnixMilli()),
+		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
 		KeySchema:                 keySchemaElements(store.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
@@ -139,7 +140,7 @@ func (s *Server) describe(t *store.Table) *tableDescription {
 		d.TableClassSummary = &tableClassSummary{t.Class}
 	}
 	if t.StreamEnabled {
-		enabled, view := flag(true), t.StreamView
+		enabled, view := wire.Flag(true), t.StreamView
 		d.StreamSpecification = &streamSpecification{StreamEnabled: &enabled, StreamViewType: &view}
 	}
 	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
@@ -181,7 +182,7 @@ func describeIndex(tableARN string, ix *store.Index) indexDescription {
 // describeSSE describes encryption settings, nil for the default ones.
 func (s *Server) describeSSE(specification string) *sseDescription {
 	var given sseSpecification
-	if json.Unmarshal([]byte(specification), &given) != nil || !given.Enabled.isTrue() {
+	if json.Unmarshal([]byte(specification), &given) != nil || !given.Enabled.IsTrue() {
 		return nil
 	}
 	d := &sseDescription{Status: "ENABLED", SSEType: "KMS"}

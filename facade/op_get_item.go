@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // getItemInput is the request of GetItem.
 type getItemInput struct {
 	TableName                *string
-	Key                      *wireItem
+	Key                      *wire.Item
 	AttributesToGet          []string
-	ConsistentRead           *flag
+	ConsistentRead           *wire.Flag
 	ReturnConsumedCapacity   *string
 	ProjectionExpression     *string
 	ExpressionAttributeNames map[string]string
@@ -21,8 +22,16 @@ type getItemInput struct {
 // getItemOutput is the answer of GetItem. Item is absent when there is no
 // such item, and empty when the projection leaves nothing of it.
 type getItemOutput struct {
-	Item             *wireItem         `json:",omitzero"`
+	Item             *wire.Item        `json:",omitzero"`
 	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+}
+
+func (out *getItemOutput) WriteJSON(w *wire.Writer) {
+	if out.Item != nil {
+		w.Reserve(out.Item.Item.JSONSizeHint())
+	}
+	w.Item("Item", out.Item)
+	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
 }
 
 // getItem reads one item. Every read of a base table is consistent here;
@@ -43,7 +52,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	if err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.err); err != nil {
+	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	projection, err := v.projection(in.ProjectionExpression, in.AttributesToGet, placeholders)
@@ -71,13 +80,13 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	}
 	out := &getItemOutput{}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.isTrue())}
+		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.IsTrue())}
 		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	if projection != nil {
 		item = projection.Apply(item)
 	}
-	out.Item = optionalItem(item)
+	out.Item = wire.OptionalItem(item)
 	return out, nil
 }
 

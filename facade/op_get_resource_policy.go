@@ -3,6 +3,8 @@ package facade
 import (
 	"context"
 	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // resourcePolicyInput is the request of GetResourcePolicy.
@@ -17,5 +19,5 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *resourcePolicyInput)
 	if _, err := s.store.Table(ctx, name); err != nil {
 		return nil, controlError(err, name)
 	}
-	return nil, badRequest(codePolicyNotFound, fmt.Sprintf(msgPolicyNotFound, *in.ResourceArn))
+	return nil, badRequest(wire.CodePolicyNotFound, fmt.Sprintf(msgPolicyNotFound, *in.ResourceArn))
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // putItemInput is the request of PutItem.
 type putItemInput struct {
 	TableName *string
-	Item      *wireItem
+	Item      *wire.Item
 	writeInput
 }
 
@@ -29,7 +30,7 @@ type writeInput struct {
 type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
-	ExpressionAttributeValues map[string]wireValue
+	ExpressionAttributeValues map[string]wire.Value
 	Expected                  map[string]expectedAttribute
 	ConditionalOperator       *string
 }
@@ -49,9 +50,15 @@ func (in *conditionInput) constraints(v *validator) {
 
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
-	Attributes            *wireItem              `json:",omitzero"`
+	Attributes            *wire.Item             `json:",omitzero"`
 	ConsumedCapacity      *consumedCapacity      `json:",omitzero"`
 	ItemCollectionMetrics *itemCollectionMetrics `json:",omitzero"`
+}
+
+func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
+	w.Item("Attributes", out.Attributes)
+	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
+	wire.Optional(w, "ItemCollectionMetrics", out.ItemCollectionMetrics)
 }
 
 // putItem replaces an item, if its condition holds.
@@ -70,7 +77,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Item.err); err != nil {
+	if err := v.value(in.Item.Err); err != nil {
 		return nil, err
 	}
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
@@ -111,7 +118,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	}
 	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if is(in.ReturnValues, "ALL_OLD") {
-		out.Attributes = optionalItem(old)
+		out.Attributes = wire.OptionalItem(old)
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, updated)

@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -16,7 +17,7 @@ type queryInput struct {
 	KeyConditionExpression *string
 	KeyConditions          map[string]legacyCondition
 	QueryFilter            map[string]legacyCondition
-	ScanIndexForward       *flag
+	ScanIndexForward       *wire.Flag
 }
 
 func (in *queryInput) legacy() []legacyMember {

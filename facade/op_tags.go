@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // tag is one tag of a table.
@@ -83,7 +84,7 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
 	}
 	if account := strings.Split(*arn, ":")[4]; account != s.opts.AccountID {
-		return "", badRequest(codeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
+		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
 	}
 	return m[1], nil
 }

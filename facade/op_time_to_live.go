@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // updateTimeToLiveInput is the request of UpdateTimeToLive.
@@ -17,7 +18,7 @@ type updateTimeToLiveInput struct {
 
 type timeToLiveSpecification struct {
 	AttributeName *string
-	Enabled       *flag
+	Enabled       *wire.Flag
 }
 
 // updateTimeToLiveOutput is the answer of UpdateTimeToLive.
@@ -51,14 +52,14 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	}
 	out := &updateTimeToLiveOutput{}
 	out.TimeToLiveSpecification.AttributeName = *spec.AttributeName
-	out.TimeToLiveSpecification.Enabled = spec.Enabled.isTrue()
+	out.TimeToLiveSpecification.Enabled = spec.Enabled.IsTrue()
 	now := s.opts.Now()
 	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
-		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.isTrue(), now); err != nil {
+		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
 			return err
 		}
 		t.TTLAttribute, t.TTLChanged = "", now
-		if spec.Enabled.isTrue() {
+		if spec.Enabled.IsTrue() {
 			t.TTLAttribute = *spec.AttributeName
 		}
 		return nil
@@ -66,7 +67,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	if err != nil {
 		return nil, controlError(err, name)
 	}
-	if spec.Enabled.isTrue() {
+	if spec.Enabled.IsTrue() {
 		// ENABLED at once, as a table is ACTIVE at once, unless that takes
 		// longer than the client waits.
 		select {

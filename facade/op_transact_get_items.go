@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // transactGetItemsInput is the request of TransactGetItems.
@@ -19,7 +20,7 @@ type transactGetItem struct{ Get *transactGet }
 
 type transactGet struct {
 	TableName                *string
-	Key                      *wireItem
+	Key                      *wire.Item
 	ProjectionExpression     *string
 	ExpressionAttributeNames map[string]string
 }
@@ -33,7 +34,7 @@ type transactGetItemsOutput struct {
 
 // itemResponse has no Item where there is none.
 type itemResponse struct {
-	Item *wireItem `json:",omitzero"`
+	Item *wire.Item `json:",omitzero"`
 }
 
 // transactGetItems reads up to 100 items as they all were at one moment. An
@@ -64,7 +65,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if err != nil {
 			return nil, err
 		}
-		if err := v.value(get.Key.err); err != nil {
+		if err := v.value(get.Key.Err); err != nil {
 			return nil, err
 		}
 		if projections[i], err = v.projection(get.ProjectionExpression, nil, placeholders); err != nil {
@@ -111,7 +112,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
-		out.Responses[i].Item = optionalItem(item)
+		out.Responses[i].Item = wire.OptionalItem(item)
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		for _, name := range sortedKeys(tallies) {

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // transactWriteItemsInput is the request of TransactWriteItems.
@@ -34,14 +35,14 @@ type transactWriteItem struct {
 // transactAction is any action: a Put has an Item, the others have a Key, and
 // an Update has an UpdateExpression.
 type transactAction struct {
-	TableName                           *string              `json:",omitzero"`
-	Key                                 *wireItem            `json:",omitzero"`
-	Item                                *wireItem            `json:",omitzero"`
-	UpdateExpression                    *string              `json:",omitzero"`
-	ConditionExpression                 *string              `json:",omitzero"`
-	ExpressionAttributeNames            map[string]string    `json:",omitzero"`
-	ExpressionAttributeValues           map[string]wireValue `json:",omitzero"`
-	ReturnValuesOnConditionCheckFailure *string              `json:",omitzero"`
+	TableName                           *string               `json:",omitzero"`
+	Key                                 *wire.Item            `json:",omitzero"`
+	Item                                *wire.Item            `json:",omitzero"`
+	UpdateExpression                    *string               `json:",omitzero"`
+	ConditionExpression                 *string               `json:",omitzero"`
+	ExpressionAttributeNames            map[string]string     `json:",omitzero"`
+	ExpressionAttributeValues           map[string]wire.Value `json:",omitzero"`
+	ReturnValuesOnConditionCheckFailure *string               `json:",omitzero"`
 }
 
 // transactWriteItemsOutput is the answer of TransactWriteItems.
@@ -223,7 +224,7 @@ func (v *validator) tableNameAt(member string, value *string) string {
 }
 
 // given is the item or key of the action.
-func (a *checkedAction) given() *wireItem {
+func (a *checkedAction) given() *wire.Item {
 	if a.kind == actionPut {
 		return a.Item
 	}
@@ -249,7 +250,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := v.value(a.given().err); err != nil {
+	if err := v.value(a.given().Err); err != nil {
 		return 0, err
 	}
 	sizeBytes = a.given().Item.Size()
@@ -339,7 +340,7 @@ func hashActions(actions []checkedAction) (hash [32]byte) {
 
 // appendIdentity appends what the action asks for, injectively.
 func (a *checkedAction) appendIdentity(dst []byte) []byte {
-	dst = slices.Grow(dst, a.given().Item.JSONSize())
+	dst = slices.Grow(dst, a.given().Item.JSONSizeHint())
 	dst = appendText(dst, a.kind)
 	for _, member := range []*string{a.TableName, a.UpdateExpression, a.ConditionExpression, a.ReturnValuesOnConditionCheckFailure} {
 		if member == nil {
@@ -389,9 +390,9 @@ func (v *validator) canceled(errs []error) error {
 		switch {
 		case errors.Is(err, store.ErrIntent), errors.Is(err, store.ErrSnapshot):
 			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
-		case e.Code == codeConditionalCheckFailed:
+		case e.Code == wire.CodeConditionalCheckFailed:
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
-		case e.Code == codeValidation:
+		case e.Code == wire.CodeValidation:
 			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
 			invalid = true
 		default:

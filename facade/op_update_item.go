@@ -9,12 +9,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // updateItemInput is the request of UpdateItem.
 type updateItemInput struct {
 	TableName        *string
-	Key              *wireItem
+	Key              *wire.Item
 	UpdateExpression *string
 	AttributeUpdates map[string]attributeUpdate
 	writeInput
@@ -47,7 +48,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.err); err != nil {
+	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	var update *expr.Update
@@ -94,7 +95,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	}
 	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if returned := updateReturns(in.ReturnValues, update, old, updated); len(returned) > 0 {
-		out.Attributes = &wireItem{Item: returned}
+		out.Attributes = &wire.Item{Item: returned}
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
 		tally := writeTally(t, old, updated)

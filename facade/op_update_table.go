@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -24,7 +25,7 @@ type updateTableInput struct {
 	StreamSpecification         *streamSpecification
 	SSESpecification            *sseSpecification
 	TableClass                  *string
-	DeletionProtectionEnabled   *flag
+	DeletionProtectionEnabled   *wire.Flag
 	OnDemandThroughput          *store.OnDemandThroughput
 	WarmThroughput              *store.WarmThroughput
 
@@ -188,9 +189,9 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 		t.Class = *in.TableClass
 	}
 	if in.DeletionProtectionEnabled != nil {
-		t.DeletionProtection = in.DeletionProtectionEnabled.isTrue()
+		t.DeletionProtection = in.DeletionProtectionEnabled.IsTrue()
 	}
-	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled.isTrue() == t.StreamEnabled {
+	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled.IsTrue() == t.StreamEnabled {
 		if t.StreamEnabled {
 			return validationError(fmt.Sprintf(msgStreamEnabled, t.Name))
 		}

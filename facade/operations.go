@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // OperationStatus says whether an operation does its work.
@@ -46,7 +48,7 @@ type operation struct {
 	name    string
 	status  OperationStatus
 	note    string
-	scan    func(body []byte) any // what a body says; nil: it is to be decoded. Refused operations have none
+	scan    func(body []byte) any // what a body says; nil: it is to be decoded
 	handle  handler
 }
 
@@ -61,23 +63,30 @@ const (
 	targetStreams   = "DynamoDBStreams_20120810."
 )
 
-// serve returns the row of an operation that works on items or tables. fn gets
-// the decoded request, whose members are not checked yet.
+// serveItems is serve for an operation on items, whose usual requests are scanned.
+// Those on tables are decoded: what is kept of them would keep their bodies.
+func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
+	op := serve(name, fn, note)
+	op.scan = func(body []byte) any {
+		in := new(In)
+		if !wire.Scan(body, in) {
+			return nil
+		}
+		return in
+	}
+	return op
+}
+
+// serve returns the row of an operation. fn gets the decoded request, whose
+// members are not checked yet.
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Served, note: note,
-		scan: func(body []byte) any {
-			in := new(In)
-			if scanned, ok := any(in).(scannedInput); ok && scanBody(body, scanned) {
-				return in
-			}
-			return nil
-		},
 		handle: func(ctx context.Context, s *Server, _ *operation, r request) ([]byte, error) {
 			in, scanned := r.scanned.(*In)
 			if !scanned {
 				in = new(In)
-				if err := decodeRequest(r.body, in); err != nil {
+				if err := wire.Decode(r.body, in); err != nil {
 					return nil, err
 				}
 			}
@@ -85,7 +94,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 			if err != nil {
 				return nil, err
 			}
-			return encodeResponse(out)
+			return wire.Encode(out)
 		},
 	}
 }
@@ -124,14 +133,14 @@ const (
 // operations is the operation table: alphabetic, every operation of the model.
 var operations = []*operation{
 	refuse("BatchExecuteStatement", notePartiQL),
-	serve("BatchGetItem", (*Server).batchGetItem, ""),
-	serve("BatchWriteItem", (*Server).batchWriteItem, ""),
+	serveItems("BatchGetItem", (*Server).batchGetItem, ""),
+	serveItems("BatchWriteItem", (*Server).batchWriteItem, ""),
 	refuse("CancelBulkOperation", noteBulk),
 	refuse("CreateBackup", noteBackup),
 	refuse("CreateGlobalTable", noteGlobalTables),
 	serve("CreateTable", (*Server).createTable, "throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes"),
 	refuse("DeleteBackup", noteBackup),
-	serve("DeleteItem", (*Server).deleteItem, ""),
+	serveItems("DeleteItem", (*Server).deleteItem, ""),
 	refuse("DeleteResourcePolicy", notePolicy),
 	serve("DeleteTable", (*Server).deleteTable, ""),
 	refuse("DescribeBackup", noteBackup),
@@ -153,7 +162,7 @@ var operations = []*operation{
 	refuse("ExecuteStatement", notePartiQL),
 	refuse("ExecuteTransaction", notePartiQL),
 	refuse("ExportTableToPointInTime", noteExport),
-	serve("GetItem", (*Server).getItem, ""),
+	serveItems("GetItem", (*Server).getItem, ""),
 	serve("GetResourcePolicy", (*Server).getResourcePolicy, "always PolicyNotFoundException"),
 	refuse("ImportTable", noteImport),
 	refuse("ListBackups", noteBackup),
@@ -164,23 +173,23 @@ var operations = []*operation{
 	refuse("ListImports", noteImport),
 	serve("ListTables", (*Server).listTables, ""),
 	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
-	serve("PutItem", (*Server).putItem, ""),
+	serveItems("PutItem", (*Server).putItem, ""),
 	refuse("PutResourcePolicy", notePolicy),
-	serve("Query", (*Server).query, ""),
+	serveItems("Query", (*Server).query, ""),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
-	serve("Scan", (*Server).scan, ""),
+	serveItems("Scan", (*Server).scan, ""),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),
-	serve("TransactGetItems", (*Server).transactGetItems, ""),
-	serve("TransactWriteItems", (*Server).transactWriteItems, ""),
+	serveItems("TransactGetItems", (*Server).transactGetItems, ""),
+	serveItems("TransactWriteItems", (*Server).transactWriteItems, ""),
 	serve("UntagResource", (*Server).untagResource, ""),
 	refuse("UpdateContinuousBackups", noteBackup),
 	refuse("UpdateContributorInsights", noteInsights),
 	refuse("UpdateGlobalTable", noteGlobalTables),
 	refuse("UpdateGlobalTableSettings", noteGlobalTables),
-	serve("UpdateItem", (*Server).updateItem, ""),
+	serveItems("UpdateItem", (*Server).updateItem, ""),
 	refuse("UpdateKinesisStreamingDestination", noteKinesis),
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),

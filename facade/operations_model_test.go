@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
@@ -111,7 +112,7 @@ func newMachine(t *testing.T, r *rapid.T, remote *peer.Conn, tables []modelTable
 	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for i := range tables {
 		if tables[i].mapping != nil {
-			m.opts.Mappings = append(m.opts.Mappings, tables[i].mapping)
+			m.opts.Mappings = append(m.opts.Mappings, public(tables[i].mapping)...)
 		}
 	}
 	m.open(r)
@@ -466,7 +467,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 	r.Logf("%s %s", reading.Name(), ddbmodel.Text(request))
 	if after != nil && reading.Range != nil && !reading.Range.Holds(after[table.Key[1].Name]) {
 		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(request)))
-		want := &ddbmodel.Error{Code: codeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
+		want := &ddbmodel.Error{Code: wire.CodeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
 		if fault := compareErrors(want, err); fault != "" {
 			r.Fatalf("%s: %v", fault, err)
 		}

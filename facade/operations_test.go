@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 func TestOperations_Table(t *testing.T) {
@@ -43,7 +44,7 @@ func TestOperations_Refused(t *testing.T) {
 		}
 		_, err := s.run(t.Context(), op, request{body: []byte("{}")})
 		e, ok := asError(err)
-		if !ok || e.Code != codeUnknownOperation || !strings.Contains(e.Message, op.name) {
+		if !ok || e.Code != wire.CodeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)
 		}
 	}
@@ -298,9 +299,9 @@ func TestServer_BrokenBigtable(t *testing.T) {
 		status int
 		code   string
 	}{
-		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, codeServiceUnavailable},
-		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, codeInternalServerError},
-		{errors.New("secret"), http.StatusInternalServerError, codeInternalServerError},
+		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, wire.CodeServiceUnavailable},
+		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
+		{errors.New("secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
 	} {
 		var conn *failingConn
 		s := newTestServer(t, func(o *Options) {
@@ -361,7 +362,7 @@ func TestRoundTripper(t *testing.T) {
 	for _, canceled := range []bool{false, true} {
 		body := &closer{Reader: strings.NewReader("{}")}
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.invalid/", body)
-		r.Header.Set("Content-Type", contentTypeJSON)
+		r.Header.Set("Content-Type", wire.ContentTypeJSON)
 		r.Header.Set("X-Amz-Target", targetDynamoDB+"ListTables")
 		if canceled {
 			cancel()
@@ -396,8 +397,8 @@ func TestOptions(t *testing.T) {
 		{"messages", Options{Conn: conn, Messages: 7}, "Options.Messages is 7"},
 		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
 		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
-		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*layout.Mapping{nil}}, "exclude each other"},
-		{"mapping", Options{Conn: conn, Mappings: []*layout.Mapping{nil}}, "Options.Mappings[0] is nil"},
+		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},
+		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
 	} {
 		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
@@ -410,7 +411,7 @@ func TestOptions(t *testing.T) {
 func TestOperations_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {
-		o.Mappings = []*layout.Mapping{mappingOf(t, catalogYAML), mappingOf(t, videoYAML)}
+		o.Mappings = public(mappingOf(t, catalogYAML), mappingOf(t, videoYAML))
 	})
 	for _, c := range []struct{ operation, request, want string }{
 		{"PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}`, "E-DELIM"},
@@ -421,7 +422,7 @@ func TestOperations_OutsideMapping(t *testing.T) {
 	} {
 		_, err := s.Call(t.Context(), c.operation, []byte(c.request))
 		e, ok := asError(err)
-		if !ok || e.Code != codeValidation || !strings.Contains(e.Message, c.want) {
+		if !ok || e.Code != wire.CodeValidation || !strings.Contains(e.Message, c.want) {
 			t.Errorf("%s %s: %v, want a ValidationException with %s", c.operation, c.request, err, c.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -32,7 +33,7 @@ type Options struct {
 
 	// Mappings are the declared layouts, one a table. A table without one
 	// gets the default lossless layout.
-	Mappings []*layout.Mapping
+	Mappings []*mapping.Mapping
 
 	// Now is the clock of creation times and revisions. Default: wall time.
 	Now func() time.Time
@@ -92,7 +93,7 @@ type Options struct {
 // store returns the options of the store over a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
 	return store.Options{
-		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.Mappings,
+		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables,
 	}
@@ -203,6 +204,15 @@ func (o Options) normalized() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// layouts are the Mappings as the store takes them.
+func (o Options) layouts() []*layout.Mapping {
+	var layouts []*layout.Mapping
+	for _, m := range o.Mappings {
+		layouts = append(layouts, (*layout.Mapping)(m))
+	}
+	return layouts
 }
 
 // lockedReader is a reader that is safe for concurrent use.

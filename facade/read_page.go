@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -21,23 +22,31 @@ type readInput struct {
 	Select                    *string
 	AttributesToGet           []string
 	Limit                     *int32
-	ConsistentRead            *flag
+	ConsistentRead            *wire.Flag
 	ConditionalOperator       *string
-	ExclusiveStartKey         *wireItem
+	ExclusiveStartKey         *wire.Item
 	ReturnConsumedCapacity    *string
 	ProjectionExpression      *string
 	FilterExpression          *string
 	ExpressionAttributeNames  map[string]string
-	ExpressionAttributeValues map[string]wireValue
+	ExpressionAttributeValues map[string]wire.Value
 }
 
 // readOutput is the answer of Query and Scan.
 type readOutput struct {
-	begun            answerWriter // with the items, unless they are only counted
+	begun            wire.Writer // with the items, unless they are only counted
 	Count            int
 	ScannedCount     int
-	LastEvaluatedKey *wireItem
+	LastEvaluatedKey *wire.Item
 	ConsumedCapacity *consumedCapacity
+}
+
+func (out *readOutput) WriteJSON(w *wire.Writer) {
+	*w = out.begun
+	w.Number("Count", out.Count)
+	w.Number("ScannedCount", out.ScannedCount)
+	w.Item("LastEvaluatedKey", out.LastEvaluatedKey)
+	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
 }
 
 // readPlan is a Query or Scan after validation.
@@ -70,10 +79,10 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 
 // startKeyValues checks the values of ExclusiveStartKey.
 func (in *readInput) startKeyValues(v *validator) error {
-	if in.ExclusiveStartKey == nil || in.ExclusiveStartKey.err == nil {
+	if in.ExclusiveStartKey == nil || in.ExclusiveStartKey.Err == nil {
 		return nil
 	}
-	err := in.ExclusiveStartKey.err
+	err := in.ExclusiveStartKey.Err
 	text := v.attributeErrorText(err)
 	var e *attr.Error
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
@@ -109,7 +118,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 		if p.index == nil {
 			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
 		}
-		if p.index.Global && in.ConsistentRead.isTrue() {
+		if p.index.Global && in.ConsistentRead.IsTrue() {
 			return validationError(msgConsistentOnGlobal)
 		}
 		if p.index.Status == store.StatusCreating {
@@ -243,8 +252,8 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	count := is(in.Select, "COUNT")
 	out := &readOutput{}
 	if !count {
-		out.begun.json = s.pages.take()
-		out.begun.beginList("Items")
+		out.begun.Begin(s.pages.Take())
+		out.begun.BeginList("Items")
 	}
 	asItIs := !count && p.filter == nil && p.projection == nil && !p.fetch
 	var entryBytes, pageBytes int
@@ -255,7 +264,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		case err != nil:
 		case asItIs:
 			out.Count++
-			size, err = out.begun.element(entry)
+			size, err = out.begun.Element(entry.AppendJSON)
 		default:
 			var found selection
 			if found, err = s.selectOf(ctx, p, entry); err != nil {
@@ -264,12 +273,12 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 			size = found.entryBytes
 			if p.fetch {
 				pageBytes += found.fetchedBytes
-				tally.table += readUnits(found.fetchedBytes, in.ConsistentRead.isTrue())
+				tally.table += readUnits(found.fetchedBytes, in.ConsistentRead.IsTrue())
 			}
 			if found.item != nil {
 				out.Count++
 				if !count {
-					_, err = out.begun.element(layout.Decoded(found.item))
+					_, err = out.begun.Element(layout.Decoded(found.item).AppendJSON)
 				}
 			}
 		}
@@ -281,16 +290,16 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		pageBytes += size
 		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || pageBytes >= maxPageBytes {
 			if restartable {
-				out.LastEvaluatedKey = &wireItem{Item: p.lastKey(entry)}
+				out.LastEvaluatedKey = &wire.Item{Item: p.lastKey(entry)}
 			}
 			break
 		}
 	}
 	if !count {
-		out.begun.endList()
+		out.begun.EndList()
 	}
 	if wantsCapacity(in.ReturnConsumedCapacity) {
-		units := readUnits(entryBytes, in.ConsistentRead.isTrue())
+		units := readUnits(entryBytes, in.ConsistentRead.IsTrue())
 		if p.index != nil {
 			tally.addIndex(p.index.Name, units)
 		} else {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 func signed(r *http.Request) {
@@ -45,8 +47,8 @@ func TestServer_Framing(t *testing.T) {
 	}{
 		{"a signature of any key and region", `{}`, []func(*http.Request){signed}, 200, `{"TableNames":[]}`},
 		{"content type with a charset", `{}`, []func(*http.Request){signed, header("Content-Type", "application/x-amz-json-1.0; charset=utf-8")}, 200, `{"TableNames":[]}`},
-		{"unknown content type", `{}`, []func(*http.Request){signed, header("Content-Type", "text/plain")}, 404, unknownOperationXML},
-		{"other method", `{}`, []func(*http.Request){signed, func(r *http.Request) { r.Method = http.MethodPut }}, 404, unknownOperationXML},
+		{"unknown content type", `{}`, []func(*http.Request){signed, header("Content-Type", "text/plain")}, 404, "<UnknownOperationException/>\n"},
+		{"other method", `{}`, []func(*http.Request){signed, func(r *http.Request) { r.Method = http.MethodPut }}, 404, "<UnknownOperationException/>\n"},
 		{"no body", ``, []func(*http.Request){signed}, 400, serialization},
 		{"not JSON", `{"a"`, []func(*http.Request){signed}, 400, serialization},
 		{"no target", `{}`, []func(*http.Request){signed, header("X-Amz-Target", "")}, 400, unknown},
@@ -217,8 +219,8 @@ func TestServer_Compression(t *testing.T) {
 func TestServer_BodyLimit(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
-	pad := strings.Repeat(" ", maxRequestBytes)
-	if w := post(s, "ListTables", "{}"+pad[:maxRequestBytes-2]); w.Code != http.StatusOK {
+	pad := strings.Repeat(" ", wire.MaxRequestBytes)
+	if w := post(s, "ListTables", "{}"+pad[:wire.MaxRequestBytes-2]); w.Code != http.StatusOK {
 		t.Errorf("16 MB: %d", w.Code)
 	}
 	if w := post(s, "ListTables", "{}"+pad); w.Code != http.StatusRequestEntityTooLarge {
@@ -238,7 +240,7 @@ func TestServer_PanicIsInternalServerError(t *testing.T) {
 	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, request) ([]byte, error) { panic("broken") }}
 	_, err := s.run(t.Context(), op, request{})
 	e, ok := asError(err)
-	if !ok || e.Code != codeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
+	if !ok || e.Code != wire.CodeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
 		t.Fatalf("a panic answers %v", err)
 	}
 	must(t, s, "ListTables", "{}")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Settings of throughput are checked, kept and described. Nothing is throttled
@@ -122,5 +123,5 @@ func describeBilling(t *store.Table) *billingModeSummary {
 	if mode == "" {
 		mode = billingProvisioned
 	}
-	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: epochSeconds(since.UnixMilli())}
+	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: wire.EpochSeconds(since.UnixMilli())}
 }

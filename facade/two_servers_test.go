@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -124,7 +125,7 @@ func TestServer_TwoOfThem(t *testing.T) {
 	holds("ListTagsOfResource", `{"ResourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/pairs"}`, `"Key":"k"`)
 
 	must(t, a, "DeleteTable", `{"TableName": "pairs"}`)
-	refused("GetItem", key, codeResourceNotFound+": "+msgResourceNotFound)
+	refused("GetItem", key, wire.CodeResourceNotFound+": "+msgResourceNotFound)
 	must(t, a, "CreateTable", createPair)
 	holds("GetItem", key, `{}`)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -364,7 +365,7 @@ type expressionParameter struct {
 
 // placeholders checks the way a request uses expressions: not together with
 // legacy parameters, names and values only with an expression.
-func (v *validator) placeholders(names map[string]string, values map[string]wireValue, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
+func (v *validator) placeholders(names map[string]string, values map[string]wire.Value, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
 	var given, absent []string // absent: of those that can use values
 	valued := false
 	for _, e := range expressions {
@@ -403,7 +404,7 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			if err := values[key].err; err != nil {
+			if err := values[key].Err; err != nil {
 				return nil, v.placeholderValue(key, err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
 // dynamoDBRequest is what faults look at.
@@ -38,6 +39,9 @@ type requestContent struct {
 	}
 }
 
+// maxRequestBytes is what the server takes of a body that is packed.
+const maxRequestBytes = 16 << 20
+
 // readDynamoDBRequest reads a request. ok is false for what is no such request;
 // if it was read even so, what was sent is there.
 func readDynamoDBRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
@@ -51,7 +55,7 @@ func readDynamoDBRequest(r *http.Request) (req dynamoDBRequest, ok bool, err err
 		return req, false, err
 	}
 	// What cannot be read is for the server to refuse.
-	if req.body, err = facade.DecodeBody(r.Header.Get("Content-Encoding"), req.sent); err != nil {
+	if req.body, err = httpbody.Decode(r.Header.Get("Content-Encoding"), req.sent, maxRequestBytes); err != nil {
 		return req, false, nil //nolint:nilerr // see above
 	}
 	return req, json.Unmarshal(req.body, &req.content) == nil, nil

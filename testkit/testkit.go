@@ -41,9 +41,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // Option changes how Start sets up an Env.
@@ -54,7 +54,7 @@ type config struct {
 	project, instance string
 	clock             *clock.Clock
 	logger            *slog.Logger
-	mappings          []*layout.Mapping
+	mappings          []*mapping.Mapping
 	mappingFiles      []string
 	clone             bool
 	gc                GC
@@ -109,7 +109,7 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l }
 
 // WithMapping lays the items of a DynamoDB table out as m describes. It may be
 // given more than once, for different tables.
-func WithMapping(m *layout.Mapping) Option {
+func WithMapping(m *mapping.Mapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, m) }
 }
 
@@ -149,7 +149,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		if err != nil {
 			tb.Fatalf("testkit: mapping: %v", err)
 		}
-		m, err := layout.Load(path, src, os.DirFS(filepath.Dir(path)))
+		m, err := mapping.Load(path, src, os.DirFS(filepath.Dir(path)))
 		if err != nil {
 			tb.Fatalf("testkit: mapping: %v", err)
 		}

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -308,7 +308,7 @@ func TestWithDir(t *testing.T) {
 // TestWithMapping: items of a mapped table are rows as the mapping says.
 func TestWithMapping(t *testing.T) {
 	t.Parallel()
-	m, err := layout.Default("items", "items-rows", layout.KeySchema{Hash: layout.KeyAttr{Name: "pk", Type: 1}})
+	m, err := mapping.Default("items", "items-rows", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

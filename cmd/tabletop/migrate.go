@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // inputFlags say what is read.
@@ -79,8 +79,8 @@ type csvFlags struct {
 }
 
 // open reads the mappings and recognizes the source.
-func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, error) {
-	var mappings []*layout.Mapping
+func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping, error) {
+	var mappings []*mapping.Mapping
 	var err error
 	if !m.auto() {
 		if mappings, err = loadMappings(m.Mapping); errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*layout.Mapping, 
 			return nil, nil, asInputError(inFixture(f.Source, err))
 		}
 		if own != nil && m.auto() {
-			mappings = []*layout.Mapping{own}
+			mappings = []*mapping.Mapping{own}
 		}
 		return src, mappings, nil
 	}
@@ -150,9 +150,9 @@ func asInputError(err error) error {
 		return nil
 	}
 	_, input := errors.AsType[*fixtures.InputError](err)
-	_, spec := errors.AsType[*layout.SpecError](err)
-	_, layout := errors.AsType[*layout.Error](err)
-	if input || spec || layout {
+	_, spec := errors.AsType[*mapping.SpecError](err)
+	_, item := errors.AsType[*mapping.Error](err)
+	if input || spec || item {
 		return &exitError{exitBadInput, err}
 	}
 	return err
@@ -167,7 +167,7 @@ const (
 
 // options are the options of all commands that work on a source: the clocks
 // of this machine, and its memory.
-func options(mappings []*layout.Mapping) fixtures.Options {
+func options(mappings []*mapping.Mapping) fixtures.Options {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
 		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often

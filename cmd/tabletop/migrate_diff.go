@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 type diffCommand struct {
@@ -54,7 +54,7 @@ func (*diffCommand) Help() string {
 
 // Run compares the two sides.
 func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
-	var m *layout.Mapping
+	var m *mapping.Mapping
 	if c.Mapping != "" {
 		mappings, err := loadMappings([]string{c.Mapping})
 		if err != nil {
@@ -83,7 +83,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // side opens one side.
-func (c *diffCommand) side(ctx context.Context, text string, m *layout.Mapping) (fixtures.Side, func() error, error) {
+func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (fixtures.Side, func() error, error) {
 	side := fixtures.Side{Name: text, Mapping: m}
 	where, table, found := bigtableSide(text)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -57,7 +58,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 	return c.withStored(ctx, "--target", c.Target, c.Data, func(t *target) error { return c.reverse(ctx, p, t, mappings) })
 }
 
-func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*layout.Mapping) (err error) {
+func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {
 	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
@@ -74,7 +75,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 		}
 	}
 	if c.Table != "" {
-		mappings = slices.DeleteFunc(mappings, func(m *layout.Mapping) bool { return m.SourceTable() != c.Table && m.TargetTable() != c.Table })
+		mappings = slices.DeleteFunc(mappings, func(m *mapping.Mapping) bool { return m.SourceTable() != c.Table && m.TargetTable() != c.Table })
 		if len(mappings) == 0 {
 			return badInput("--table: no mapping is of a table %s", c.Table)
 		}

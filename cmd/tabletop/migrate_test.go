@@ -12,37 +12,31 @@ import (
 	"testing"
 )
 
-// sharedData is a folder of real exports beside the module; it is not part of
-// the project.
-const sharedData = "../../../shared/data"
+// inputs is a folder of every kind of input, whose README says what is there.
+const inputs = "../../fixtures/testdata/inputs"
 
 // inferredChoice is a choice of infer as it is printed, with its reason.
 var inferredChoice = regexp.MustCompile(`(?m)^  (key|row key|types|families|joiner) +\S.*\n +\(.+\)$`)
 
-// TestMigrate_RealInputs runs the main job on all real inputs that are there:
-// infer proposes a mapping and prints why, and by that mapping every item comes
-// back.
-func TestMigrate_RealInputs(t *testing.T) {
+// TestMigrate_Inputs runs the main job on each of the inputs: infer proposes a
+// mapping and prints why, and by that mapping every item comes back.
+func TestMigrate_Inputs(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat(sharedData); err != nil {
-		t.Skipf("the real exports are not here: %v", err)
-	}
-	inputs := map[string]struct{ items, exceptions int }{
-		"s3-export": {3, 0},
-		"users-export/sample-dynamodb-export.json.gz": {3335, 0}, "users-export/sample_dynamodb_row.json": {1, 0},
-		"workbench/AnOnlineShop_14.json": {19, 0}, "workbench/AnOnlineShop_facets.json": {20, 0}, "workbench/SocialNetworkSchema.json": {17, 9}, "workbench/ChatSystemSchema.json": {8, 0},
-		"workbench/ConnectedVehiclesSchema.json": {12, 2}, "workbench/GamePlayerProfilesSchema.json": {14, 0}, "workbench/global-serverless-batchwrite.json": {13, 0},
-		"devguide/devguide-ProductCatalog.json": {8, 0}, "devguide/devguide-Forum.json": {2, 0}, "devguide/devguide-Thread.json": {3, 0},
+	items := map[string]struct{ items, exceptions int }{
+		"s3-export": {3, 0}, "s3-incremental-export": {4, 0},
+		"json-lines/members.json.gz": {120, 0}, "json-items/member.json": {1, 0}, "csv/loans.csv": {4, 0},
+		"batch-write/Repairs.json": {5, 0}, "batch-write/Tools-request.json": {3, 0},
+		"workbench/Lending.json": {16, 0}, "workbench/Club.json": {10, 6}, "workbench/Notes.json": {5, 0},
 	}
 	type totals struct {
 		Items, Rows, Differences, Exceptions int
 		Tables                               []struct{ Accepted []any }
 	}
-	for source, want := range inputs {
+	for source, want := range items {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			source := filepath.Join(sharedData, source)
+			source := filepath.Join(inputs, source)
 			mapping, report := filepath.Join(dir, "mapping.yaml"), filepath.Join(dir, "report.json")
 			out, code := tabletop(t, "migrate", "infer", "--source", source, "-o", mapping)
 			if code != exitEqual || len(inferredChoice.FindAllString(out, -1)) != 5 {
@@ -65,14 +59,14 @@ func TestMigrate_RealInputs(t *testing.T) {
 		})
 	}
 	// None is left out.
-	fsys := os.DirFS(sharedData)
+	fsys := os.DirFS(inputs)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		switch _, known := inputs[name]; {
+		switch _, known := items[name]; {
 		case err != nil:
 			return err
 		case known && d.IsDir():
 			return fs.SkipDir
-		case !known && !d.IsDir() && d.Name() != "README.md" && d.Name() != "sample_bigtable_row.json": // what Google's utility made of an item
+		case !known && !d.IsDir() && d.Name() != "README.md":
 			t.Errorf("%s is not among the inputs", name)
 		}
 		return nil
@@ -82,12 +76,12 @@ func TestMigrate_RealInputs(t *testing.T) {
 	}
 }
 
-// TestMigrateVerify_Truncated refuses half of a real export by its name.
+// TestMigrateVerify_Truncated refuses half of a file by its name.
 func TestMigrateVerify_Truncated(t *testing.T) {
 	t.Parallel()
-	whole, err := os.ReadFile(filepath.Join(sharedData, "users-export/sample-dynamodb-export.json.gz"))
+	whole, err := os.ReadFile(filepath.Join(inputs, "json-lines/members.json.gz"))
 	if err != nil {
-		t.Skipf("the real exports are not here: %v", err)
+		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "half.json.gz")
 	if err := os.WriteFile(file, whole[:len(whole)/2], 0o600); err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 const (
@@ -209,15 +209,15 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 }
 
-func loadMappings(files []string) ([]*layout.Mapping, error) {
-	var out []*layout.Mapping
+func loadMappings(files []string) ([]*mapping.Mapping, error) {
+	var out []*mapping.Mapping
 	seen := make(map[string]string) // source table to file
 	for _, file := range files {
 		src, err := os.ReadFile(file)
 		if err != nil {
 			return nil, badInput("--mapping: %w", err)
 		}
-		m, err := layout.Load(file, src, os.DirFS(filepath.Dir(file)))
+		m, err := mapping.Load(file, src, os.DirFS(filepath.Dir(file)))
 		if err != nil {
 			return nil, badInput("--mapping: %w", err)
 		}
@@ -356,7 +356,7 @@ func gcPercent(live, roots uint64) int {
 	return int(max(percent, 1)) // 0 would collect always
 }
 
-func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*layout.Mapping) error {
+func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
 	c := s.command
 	if c.DynamoDB == off {
 		return nil

@@ -3,6 +3,7 @@ package attr
 import (
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -41,6 +42,19 @@ func (s *Scanner) Value() (Value, bool) { return s.value(1) }
 func (s *Scanner) Bool() (value, ok bool) {
 	value = s.word("true")
 	return value, value || s.word("false")
+}
+
+// Int reads a whole number.
+func (s *Scanner) Int() (int64, bool) {
+	s.space()
+	start := s.at
+	for s.at < len(s.text) && (s.text[s.at] == '-' || s.text[s.at] >= '0' && s.text[s.at] <= '9') {
+		s.at++
+	}
+	number := s.text[start:s.at]
+	digits := strings.TrimPrefix(number, "-")
+	n, err := strconv.ParseInt(number, 10, 64)
+	return n, err == nil && (digits == "0" || digits[0] != '0')
 }
 
 // maxScannedMembers is how many members of an object are looked through for one

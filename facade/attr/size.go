@@ -18,6 +18,12 @@ func (i Item) Size() int {
 	return size
 }
 
+// JSONSizeHint returns about how many bytes AppendItemJSON appends for i.
+func (i Item) JSONSizeHint() int {
+	const overhead = 16 // of an attribute, besides its name and value
+	return i.Size() + overhead*(1+len(i))
+}
+
 // Size returns the bytes that v counts for against DynamoDB's item limit:
 // strings and binaries their bytes, BOOL and NULL 1, sets the sum of their
 // members, lists and maps 3 and 1 more for each element, numbers by their
@@ -97,10 +103,4 @@ func (v Value) Depth() int {
 		deepest = max(deepest, e.Depth())
 	}
 	return deepest + 1
-}
-
-// JSONSize is about how long the item's JSON is, in bytes.
-func (i Item) JSONSize() int {
-	const overhead = 16 // of an attribute, besides its name and value
-	return i.Size() + overhead*(1+len(i))
 }

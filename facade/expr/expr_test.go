@@ -30,8 +30,8 @@ type script struct {
 //	condition, filter, key-condition, project, update   an expression
 //	unused         expressions of any kind, one a line, then what is unused
 //
-// A case argument names what is shown; "row-N" stands for row N of the table
-// of the service's messages.
+// A case argument names what is shown; "row-N" stands for row N of
+// facade/testdata/messages.tsv.
 func runScripts(t *testing.T, folder string) {
 	t.Helper()
 	datadriven.Walk(t, "testdata/"+folder, func(t *testing.T, path string) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,7 +115,7 @@ func TestPoints(t *testing.T) {
 	struck.Fail("CheckAndMutateRow", status.Error(codes.Unavailable, "struck"))
 	for target, env := range map[string]*testkit.Env{ours: sound, cbtemulator: struck} {
 		var stderr strings.Builder
-		args := []string{pointsCommand, "-addr", env.Addr(), "-target", target, "-rows", "600", "-ops", "100", "-out", file}
+		args := []string{pointsCommand, "-addr", env.Addr(), "-target", target, "-pid", strconv.Itoa(os.Getpid()), "-rows", "600", "-ops", "100", "-out", file}
 		if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
 			t.Fatalf("%s: exit code %d: %s", target, code, stderr.String())
 		}
@@ -127,6 +128,9 @@ func TestPoints(t *testing.T) {
 		runs := rs.runs[point{ours, w}]
 		if len(runs) != 1 || runs[0].Errors != 0 || runs[0].Ops != 100 || runs[0].P50us <= 0 || runs[0].MaxUs < runs[0].P99us {
 			t.Errorf("%s: %+v", w, runs)
+		}
+		if _, err := os.Stat("/proc/self/schedstat"); err == nil && runs[0].ServerUs <= 0 {
+			t.Errorf("%s took no CPU time", w)
 		}
 		if why, want := rs.failure(point{cbtemulator, w}), strings.HasPrefix(w, "check"); strings.Contains(why, "struck") != want {
 			t.Errorf("%s that is struck: %q", w, why)

@@ -8,8 +8,14 @@
 // (-harness). Peers are built from their packages: cbtemulator by go install,
 // Dynoxide by cargo.
 //
-// It exits 0 when every target that was measured holds, 1 when one does not,
-// 2 for a bad flag, 3 when the measuring failed.
+// With -before PROGRAM, a build of this program from before a change, there are
+// no peers: the parts points and dynamodb run that program and ours, and the
+// report says of each row whether it has become slower by more than the noise,
+// which is that of PROGRAM beside itself in the same run.
+//
+// It exits 0 when every target that was measured holds, or no row has become
+// slower, 1 when one does not or has, 2 for a bad flag, 3 when the measuring
+// failed.
 package main
 
 import (
@@ -50,19 +56,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&b.harness, "harness", "../shared/bench", "the folder, `DIR`, of the load harness")
 	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, where built peers are kept")
-	flags.IntVar(&b.reps, "reps", 3, "repetitions, whose medians count")
+	flags.IntVar(&b.reps, "reps", 3, fmt.Sprintf("repetitions, whose medians count; with -before at least %d, and by default %d", leastPairs, beforeReps))
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
 	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
 	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
 	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
 	raw := flags.String("raw", "", "keep the raw results in this `FILE`, or add to those it has")
+	flags.StringVar(&b.before, "before", "", beforeUsage)
 	profile := flags.String("profile", "", "compare nothing: write a CPU profile of our server under -parts to this file")
 	out := flags.String("out", "", "write the report, as Markdown, to this `FILE` too; the notes that it has are kept")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitHold
 	} else if err != nil {
 		return exitBadFlag
+	}
+	if b.before != "" {
+		given := map[string]bool{}
+		flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["parts"] {
+			*wanted = strings.Join(beforeParts, ",")
+		}
+		if !given["reps"] {
+			b.reps = beforeReps
+		}
+		if err := b.checkBefore(strings.Split(*wanted, ","), *profile, *raw); err != nil {
+			_, _ = fmt.Fprintf(stderr, "benchcompare: %v\n", err)
+			return exitBadFlag
+		}
 	}
 	names := strings.Split(*wanted, ",")
 	for _, name := range names {
@@ -71,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return exitBadFlag
 		}
 	}
-	if *out != "" && *raw == "" && slices.ContainsFunc(partNames(), func(part string) bool { return !slices.Contains(names, part) }) {
+	if *out != "" && *raw == "" && b.before == "" && slices.ContainsFunc(partNames(), func(part string) bool { return !slices.Contains(names, part) }) {
 		_, _ = fmt.Fprintf(stderr, "benchcompare: -out %s would say that all but -parts %s were not measured: give -raw FILE too, which keeps the results of several runs\n", *out, *wanted)
 		return exitBadFlag
 	}
@@ -90,8 +111,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if results == nil {
 		return fail(measureErr)
 	}
-	text, missed := report(results, b)
-	if *out != "" {
+	text, missed := "", 0
+	if b.before != "" {
+		text, missed = beforeReport(results, b)
+	} else {
+		text, missed = report(results, b)
+	}
+	if *out != "" && b.before == "" {
 		notes, err := notesOf(*out)
 		if err != nil {
 			return fail(err)

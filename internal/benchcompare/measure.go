@@ -30,6 +30,14 @@ const (
 // ourProgram is the file of our server.
 const ourProgram = "tabletop"
 
+// needHarness reports whether some of the parts need the load harness; the others
+// measure with programs of this module.
+func needHarness(parts []string) bool {
+	return slices.ContainsFunc(parts, func(name string) bool {
+		return slices.Contains([]string{"bigtable", "long", "growth", "dynamodb", "startup"}, name)
+	})
+}
+
 // A part is a set of workloads that run on servers of their own.
 type part struct {
 	name    string
@@ -86,7 +94,8 @@ type bench struct {
 	reps, rows, items                 int
 	stderr                            io.Writer
 
-	line string // the command line, for the report
+	before string // the program with which ours is compared, instead of the peers; see before.go
+	line   string // the command line, for the report
 
 	binaries string // folder of the built programs
 	profiles string // folder for CPU profiles of our server; "" for none, and no peers without
@@ -107,6 +116,11 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 		defer func() { _ = os.RemoveAll(scratch) }()
 	}
 	b.binaries = filepath.Join(scratch, "bin")
+	if needHarness(names) {
+		if _, err := os.Stat(filepath.Join(b.harness, "go.mod")); err != nil {
+			return nil, fmt.Errorf("there is no load harness in %s: it is a module of its own and no part of this project; say where it is with -harness DIR (make bench-compare HARNESS=DIR), or measure -parts points,go, which need none: %w", b.harness, err)
+		}
+	}
 	if b.raw = raw; raw == "" {
 		b.raw = filepath.Join(scratch, "results.jsonl")
 	} else if b.raw, err = filepath.Abs(raw); err != nil {
@@ -130,7 +144,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 			reps = min(reps, p.reps)
 		}
 		for rep := 1; rep <= reps; rep++ {
-			for _, server := range p.servers {
+			for _, server := range b.servers(p, rep) {
 				if b.profiles != "" && server != ours {
 					continue
 				}
@@ -154,29 +168,60 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	return rs, errors.Join(append(failed, err)...)
 }
 
-// build builds our program, the harness and the peers.
+// servers are those of a part, in the order in which they work in a repetition.
+func (b *bench) servers(p part, rep int) []string {
+	if b.before != "" {
+		return beforeOrder(rep)
+	}
+	return p.servers
+}
+
+// build builds our program, the harness and the peers, or copies the program of
+// -before.
 func (b *bench) build(ctx context.Context, names []string) error {
-	how := []string{"-pgo=cmd/tabletop/serve.pgo"} // as it is shipped: see the Makefile
+	how := []string{"-pgo=" + shippedProfile} // as it is shipped: see the Makefile
 	if b.profiles != "" {
 		how = []string{"-pgo=off", "-trimpath"} // a profile depends on none before, and names no folder of this machine
+	}
+	if b.before != "" {
+		var err error
+		if how, err = flagsOf(b.before); err != nil {
+			return fmt.Errorf("-before: %w", err)
+		}
 	}
 	linked := filepath.Join(b.binaries, "linked")
 	how = append(how, "-o", linked, "./cmd/tabletop")
 	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", append([]string{"build"}, how...)...); err != nil {
 		return err
 	}
+	if b.before != "" {
+		if err := builtAlike(b.before, linked); err != nil {
+			return fmt.Errorf("-before: %w", err)
+		}
+	}
 	// What a linker wrote is read into memory in smaller pieces than a copy of it,
 	// and takes a tenth more CPU for a while. The peers' are copies, as is a program
 	// that was downloaded.
-	program, err := os.ReadFile(linked)
-	if err != nil {
-		return err
+	copies := map[string]string{ourProgram: linked}
+	if b.before != "" {
+		copies[before], copies[beforeAgain] = b.before, b.before
 	}
-	if err := os.WriteFile(filepath.Join(b.binaries, ourProgram), program, 0o755); err != nil {
-		return err
+	for name, original := range copies {
+		program, err := os.ReadFile(filepath.Clean(original))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(b.binaries, name), program, 0o755); err != nil {
+			return err
+		}
 	}
-	if err := b.command(ctx, b.harness, nil, "go", "build", "-o", filepath.Join(b.binaries, "bench"), "."); err != nil {
-		return fmt.Errorf("building the harness (-harness): %w", err)
+	if needHarness(names) {
+		if err := b.command(ctx, b.harness, nil, "go", "build", "-o", b.harnessProgram(), "."); err != nil {
+			return fmt.Errorf("building the harness (-harness): %w", err)
+		}
+	}
+	if b.before != "" {
+		return nil // there are no peers
 	}
 	kept := filepath.Join(b.cache, "bin")
 	if err := os.MkdirAll(kept, 0o777); err != nil {
@@ -274,9 +319,13 @@ func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 	case dynoxide:
 		return []string{filepath.Join(b.cache, "bin", "dynoxide"), "serve", "--port", port, "--log", "quiet"}
 	}
-	argv := []string{filepath.Join(b.binaries, ourProgram), "serve", "--bigtable", addr, "--dynamodb", "off"}
+	program := ourProgram
+	if server == before || server == beforeAgain {
+		program = server
+	}
+	argv := []string{filepath.Join(b.binaries, program), "serve", "--bigtable", addr, "--dynamodb", "off"}
 	if dynamoDB {
-		argv = []string{filepath.Join(b.binaries, ourProgram), "serve", "--dynamodb", addr, "--bigtable", "off"}
+		argv = []string{filepath.Join(b.binaries, program), "serve", "--dynamodb", addr, "--bigtable", "off"}
 	}
 	if server == oursOnDisk {
 		argv = append(argv, "--data", data)

@@ -9,8 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +35,8 @@ func (b *bench) points(ctx context.Context, server string, rep int) error {
 	if err != nil {
 		return err
 	}
-	return b.serve(ctx, server, false, func(addr string, _ int) error {
-		return b.client(ctx, self, pointsCommand, "-target", server, "-addr", addr, "-run", strconv.Itoa(rep),
+	return b.serve(ctx, server, false, func(addr string, pid int) error {
+		return b.client(ctx, self, pointsCommand, "-target", server, "-addr", addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
 			"-rows", strconv.Itoa(b.rows), "-maxtime", "2s", "-ops", "10000", "-out", b.raw)
 	})
 }
@@ -48,6 +50,7 @@ func runPoints(ctx context.Context, args []string, stderr io.Writer) int {
 	rep := flags.Int("run", 1, "number of the repetition")
 	out := flags.String("out", "", "the file of the results")
 	l := pointLoad{}
+	flags.IntVar(&l.pid, "pid", 0, "the server's process, whose CPU time is counted; 0: none is")
 	flags.IntVar(&l.rows, "rows", 100_000, "rows of 1 KB in the table")
 	flags.IntVar(&l.ops, "ops", 10_000, "calls of a workload")
 	flags.DurationVar(&l.maxTime, "maxtime", 2*time.Second, "end of a workload with fewer")
@@ -68,6 +71,7 @@ func runPoints(ctx context.Context, args []string, stderr io.Writer) int {
 // pointLoad is work on a table of one server.
 type pointLoad struct {
 	rows, ops int
+	pid       int
 	maxTime   time.Duration
 	data      btpb.BigtableClient
 }
@@ -173,6 +177,7 @@ func (l pointLoad) run(ctx context.Context, workers int, call func(context.Conte
 	var note string
 	var times []float64
 	var working sync.WaitGroup
+	idle := cpuTime(l.pid)
 	elapsed := stopwatch()
 	for w := range workers {
 		working.Go(func() {
@@ -197,11 +202,29 @@ func (l pointLoad) run(ctx context.Context, workers int, call func(context.Conte
 	working.Wait()
 	r := result{Ops: len(times), Seconds: elapsed().Seconds(), Errors: int(failed.Load()), Note: note}
 	if len(times) > 0 {
+		r.ServerUs = float64((cpuTime(l.pid) - idle).Nanoseconds()) / 1e3 / float64(len(times))
 		slices.Sort(times)
 		r.OpsPerS = float64(len(times)) / r.Seconds
 		r.P50us, r.P99us, r.MaxUs = times[len(times)/2], times[len(times)*99/100], times[len(times)-1]
 	}
 	return r
+}
+
+// cpuTime is the CPU time of a process, of all its threads that live, 0 where the
+// system does not say.
+func cpuTime(pid int) time.Duration {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	total := time.Duration(0)
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Clean(file))
+		if err != nil {
+			continue // the thread is gone
+		}
+		on, _, _ := strings.Cut(string(text), " ")
+		ns, _ := strconv.ParseInt(on, 10, 64)
+		total += time.Duration(ns)
+	}
+	return total
 }
 
 func (l pointLoad) fill(ctx context.Context) error {

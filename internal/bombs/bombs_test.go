@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -351,7 +351,8 @@ func TestExports(t *testing.T) {
 	}
 }
 
-func TestMappings(t *testing.T) {
+// yamlBombs are texts whose parsing or aliases would take more than their size.
+func yamlBombs() map[string]string {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
 	for i := 1; i < 12; i++ {
@@ -360,27 +361,66 @@ func TestMappings(t *testing.T) {
 	var merges strings.Builder
 	merges.WriteString("a0: &a0 {x: 1}\n")
 	for i := 1; i < 40; i++ {
-		fmt.Fprintf(&merges, "a%d: &a%d {<<: *a%d, y: {<<: *a%d}}\n", i, i, i-1, i-1)
+		fmt.Fprintf(&merges, "a%d: &a%d {<<: *a%d, y%d: {<<: *a%d}}\n", i, i, i-1, i, i-1)
 	}
-	for name, text := range map[string]string{
+	var keys strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	}
+	return map[string]string{
 		"laughs":         laughs.String(),
 		"merges":         merges.String(),
 		"itself":         "a: &x [*x, *x]\n",
 		"nested flow":    "a: " + strings.Repeat("[", 20_000),
 		"nested maps":    "a: " + strings.Repeat("{a: ", 20_000),
 		"nested lines":   deepLines(2_000),
+		"nested dashes":  strings.Repeat("- ", 180_000) + "a\n",
+		"anchors":        "a: " + strings.Repeat("&a ", 390_000) + "a\n",
+		"tags":           "a: " + strings.Repeat("!a ", 390_000) + "a\n",
+		"keys":           keys.String(),
+		"commas":         "a: [" + strings.Repeat("a,", 2_000_000) + "]\n",
 		"long text":      "apiVersion: " + strings.Repeat("x", 4*mib) + "\n",
 		"many documents": strings.Repeat("---\na: 1\n", 20_000),
-	} {
+		"many ends":      strings.Repeat("a: 1\n...\n", 20_000),
+	}
+}
+
+func TestMappings(t *testing.T) {
+	for name, text := range yamlBombs() {
 		t.Run(name, func(t *testing.T) {
 			within(t, 256*mib, func() {
-				_, err := layout.Load("bomb.yaml", []byte(text))
+				_, err := mapping.Load("bomb.yaml", []byte(text))
 				if err == nil {
 					t.Error("it is loaded")
 				}
 				t.Logf("%.200v", err)
 			})
 		})
+	}
+}
+
+// TestFixtures puts the bombs of YAML into the files of a fixture, and where any
+// value may stand too: in the request of an access pattern.
+func TestFixtures(t *testing.T) {
+	const access, request = "access/a.yaml", "id: x\nexpect: {count: 0}\ndynamodb:\n  op: Query\n  request:\n"
+	for name, text := range yamlBombs() {
+		for file, text := range map[string]string{
+			"fixture.yaml": text, "lint.yaml": text, access: text, "access/b.yaml": request + "    " + strings.ReplaceAll(text, "\n", "\n    "),
+		} {
+			t.Run(name+" "+file, func(t *testing.T) {
+				within(t, 256*mib, func() {
+					_, err := fixtures.Lint(t.Context(), fstest.MapFS{
+						file: {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(`{"Item":{"id":{"S":"a"}}}`)},
+						"mapping.yaml": {Data: []byte("apiVersion: migration/v1\nsource: {key: {hash: {name: id, type: S}}}\ntarget: {table: t, families: {a: {}}}\nrules: [{name: x, row: [\"{id}\"], put: [{attr: \"*\", cell: \"a:{attr}\"}]}]\n")},
+					}, fixtures.Options{})
+					var input *fixtures.InputError
+					if !errors.As(err, &input) || !strings.Contains(err.Error(), file) {
+						t.Errorf("got %.300v, want an InputError of %s", err, file)
+					}
+					t.Logf("%.200v", err)
+				})
+			})
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package layout
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,17 +18,13 @@ source: {table: Users, key: {hash: {name: Username, type: S}}, schema: {Hobbies:
 target: {table: users, families: {cf1: {gc: {versions: 1}}}}
 `
 
-// TestGoogleUtility_Sample lays out the utility's own sample item as the
-// utility's documentation shows it.
+// TestGoogleUtility_Sample lays out an item as the utility does, by its
+// documentation: testdata/google_utility has the item and its row.
 func TestGoogleUtility_Sample(t *testing.T) {
 	t.Parallel()
-	dir := filepath.FromSlash("../../../shared/data")
 	read := func(name string, into any) {
 		t.Helper()
-		b, err := os.ReadFile(filepath.Join(dir, "users-export", name))
-		if errors.Is(err, os.ErrNotExist) {
-			t.Skip("the samples are not there")
-		}
+		b, err := os.ReadFile(filepath.Join("testdata", "google_utility", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +33,7 @@ func TestGoogleUtility_Sample(t *testing.T) {
 		}
 	}
 	var source struct{ Item json.RawMessage }
-	read("sample_dynamodb_row.json", &source)
+	read("item.json", &source)
 	var want struct {
 		RowKey string `json:"row_key"`
 		Cells  []struct {
@@ -47,7 +42,7 @@ func TestGoogleUtility_Sample(t *testing.T) {
 			Payload json.RawMessage
 		}
 	}
-	read("sample_bigtable_row.json", &want)
+	read("row.json", &want)
 
 	m, err := Load("google.yaml", []byte(googleMapping))
 	if err != nil {

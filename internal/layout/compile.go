@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rules is the layout that a mapping file describes.
@@ -126,25 +127,11 @@ func (c *compiler) fail(path string, code Code, what, expected string) {
 	if c.err != nil {
 		return
 	}
-	at := c.spec.positionOf(path)
-	if at == (position{}) {
+	at := c.spec.pos.Near(path)
+	if at == (strictyaml.Position{}) {
 		at = c.spec.pos[""] // something is missing: the file's first key
 	}
-	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.line, Column: at.column, Path: path, What: what, Expected: expected}
-}
-
-// positionOf is the position of a path, or of the nearest one around it.
-func (s *Spec) positionOf(path string) position {
-	for {
-		if p, ok := s.pos[path]; ok {
-			return p
-		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
-			return position{}
-		}
-		path = path[:i]
-	}
+	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }
 
 // compileRules checks the whole of spec.

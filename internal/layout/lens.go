@@ -61,14 +61,15 @@ const FamilyItem = "a"
 
 // KeyAttr is a key attribute: its name and its type, S, N or B.
 type KeyAttr struct {
-	Name string
-	Type attr.Type
+	Name string    `yaml:"name,required,filled" expect:"an attribute name"`
+	Type attr.Type `yaml:"type,required"`
 }
 
 // KeySchema is the primary key of a table or the key of an index. Range.Name
 // is "" where there is no sort key.
 type KeySchema struct {
-	Hash, Range KeyAttr
+	Hash  KeyAttr `yaml:"hash,required"`
+	Range KeyAttr `yaml:"range"`
 }
 
 // What a mapping makes of items, and items of.

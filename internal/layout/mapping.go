@@ -32,10 +32,19 @@ type layout interface {
 	planScan() Plan
 }
 
-// Load parses and compiles the mapping file src; file names it in errors,
-// which read `file:line:column: path: what; expected …`. The files that it
-// names, descriptor sets of protobufs, are looked for in beside.
+// Load is ReadSpec, then Compile.
 func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
+	spec, err := ReadSpec(file, src, beside...)
+	if err != nil {
+		return nil, err
+	}
+	return Compile(spec)
+}
+
+// ReadSpec parses the mapping file src; file names it in errors, which read
+// `file:line:column: path: what; expected …`. The files that it names,
+// descriptor sets of protobufs, are looked for in beside.
+func ReadSpec(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := Parse(file, src)
 	if err != nil {
 		return nil, err
@@ -45,7 +54,7 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return Compile(spec)
+	return spec, nil
 }
 
 // ReadDescriptors reads the descriptor sets that codec proto names and that are

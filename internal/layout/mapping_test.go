@@ -323,8 +323,8 @@ func TestMapping(t *testing.T) {
 	})
 }
 
-// TestEncoders checks the encoders' bytes against the specification's, with
-// their inverses.
+// TestEncoders checks the bytes of each encoder, as docs/mapping.md describes
+// them, with their inverses.
 func TestEncoders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -412,8 +412,8 @@ func TestEncoders(t *testing.T) {
 	}
 }
 
-// TestDerivedEncoders checks what a salt and a hash write, the salts against the
-// specification's.
+// TestDerivedEncoders checks what a salt and a hash write, against values that
+// other implementations of the hashes give.
 func TestDerivedEncoders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

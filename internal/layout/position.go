@@ -3,7 +3,11 @@ package layout
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
+
+func joinPath(path, key string) string { return strictyaml.Join(path, key) }
 
 // RulePosition returns FILE:LINE of a rule, for reports; "" where the mapping
 // was not read from a file, or has no such rule.
@@ -29,7 +33,7 @@ func (m *Mapping) FamilyPosition(family string) string {
 	if m.spec == nil || m.spec.file == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d", m.spec.file, m.spec.positionOf(joinPath("target.families", family)).line)
+	return fmt.Sprintf("%s:%d", m.spec.file, m.spec.pos.Near(joinPath("target.families", family)).Line)
 }
 
 // fileLine is FILE:LINE of a member of a list; "" for a negative index.
@@ -37,5 +41,5 @@ func (s *Spec) fileLine(list string, i int) string {
 	if s.file == "" || i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d", s.file, s.positionOf(fmt.Sprintf("%s[%d]", list, i)).line)
+	return fmt.Sprintf("%s:%d", s.file, s.pos.Near(fmt.Sprintf("%s[%d]", list, i)).Line)
 }

@@ -45,7 +45,7 @@ const referenceIntro = `<!-- Generated from facade/mapping/mapping.schema.json a
 
 A mapping file says how the items of one DynamoDB table lie in the rows of a Bigtable table. Each rule is a pair of inverse functions: what it lays out comes back exactly, or the file is refused with the line that cannot be inverted. The only losses are those that the file accepts.
 
-The file is YAML (JSON is YAML too) and strict: a key that is not here is an error. For help in an editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
+The file is YAML (JSON is YAML too) and strict: a key that is not here, or stands twice, is an error. Anchors, aliases and merge keys are resolved. For help in an editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
 
 ` + "```yaml" + `
 apiVersion: migration/v1

@@ -3,7 +3,7 @@ package layout
 import (
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // Segment is one segment of the row key of a rule.
@@ -71,13 +71,13 @@ func (m *Mapping) ruleNamed(name string) (*rules, *rule) {
 }
 
 // Lint is what the mapping file says of lint, which package fixtures/lint reads;
-// nil for nothing.
-func (s *Spec) Lint() ast.Node { return s.lint }
+// zero for nothing.
+func (s *Spec) Lint() strictyaml.Value { return s.lint }
 
 // Position is where the mapping file says what a path such as
 // "rules[0].row[1]" leads to; of a path that the file does not have, where the
 // nearest one around it stands. line is 0 for a Spec that no file was read for.
 func (s *Spec) Position(path string) (file string, line, column int) {
-	at := s.positionOf(path)
-	return s.file, at.line, at.column
+	at := s.pos.Near(path)
+	return s.file, at.Line, at.Column
 }

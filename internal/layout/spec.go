@@ -3,10 +3,9 @@ package layout
 import (
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // APIVersion is the version of the mapping file that this package reads.
@@ -14,32 +13,32 @@ const APIVersion = "migration/v1"
 
 // Spec is a mapping file. Build one by hand or by Parse, write it by YAML.
 type Spec struct {
-	Source   Source
-	Target   Target
-	Fidelity string // FidelityTyped (default), FidelityIdiomatic, FidelityBlob
+	Source   Source `yaml:"source,required"`
+	Target   Target `yaml:"target,required"`
+	Fidelity string `yaml:"fidelity" words:"typed,idiomatic,blob"` // FidelityTyped (default), FidelityIdiomatic, FidelityBlob
 	// DefaultTime is the timestamp of imported cells that have none of their
 	// own; zero means the time of the export.
-	DefaultTime time.Time
+	DefaultTime time.Time `yaml:"timestamps.default"`
 	// UnknownAttribute is UnknownError (default) or UnknownSidecar.
-	UnknownAttribute string
+	UnknownAttribute string `yaml:"on.unknown-attribute" words:"error,sidecar"`
 	// Collision is CollisionError (default) or CollisionQualifier.
-	Collision string
+	Collision string `yaml:"on.collision" words:"error,qualifier"`
 	// Compat is "", or CompatGoogleUtility for the layout of another tool, which
 	// needs no rules.
-	Compat     string
-	AcceptLoss []AcceptedLoss
-	Rules      []Rule   // the first whose When matches takes the item
-	Patterns   []string // files or folders of access patterns, beside the file
+	Compat     string         `yaml:"compat" words:"google-utility"`
+	AcceptLoss []AcceptedLoss `yaml:"accept_loss"`
+	Rules      []Rule         `yaml:"rules"`                    // the first whose When matches takes the item
+	Patterns   []string       `yaml:"patterns" expect:"a path"` // files or folders of access patterns, beside the file
 
 	// Descriptors are the serialized FileDescriptorSets that codec proto names,
 	// by file name.
 	Descriptors map[string][]byte
 
 	file string
-	pos  map[string]position // by path
+	pos  strictyaml.Positions
 	// proven is the joiner that auto has come to, "" while it is open.
 	proven string
-	lint   ast.Node
+	lint   strictyaml.Value
 }
 
 // The fidelity profiles.
@@ -68,20 +67,20 @@ const CompatGoogleUtility = "google-utility"
 
 // Source describes the DynamoDB table.
 type Source struct {
-	Table  string
-	Key    KeySchema
-	Schema map[string]Schema // type of each non-key attribute
-	TTL    *TTL              // nil: items do not expire
-	GSIs   []GSI
+	Table  string            `yaml:"table" expect:"a table name"`
+	Key    KeySchema         `yaml:"key,required"`
+	Schema map[string]Schema `yaml:"schema"`   // type of each non-key attribute
+	TTL    *TTL              `yaml:"ttl,null"` // nil: items do not expire
+	GSIs   []GSI             `yaml:"gsis"`
 }
 
 // TTL is the time to live of a table: the attribute that holds the second,
 // since 1970, in which an item expires.
 type TTL struct {
-	Attribute string
+	Attribute string `yaml:"attribute,required" expect:"an attribute name"`
 	// Mode is TTLAttribute (default), TTLOneSecond, or shift(age) with a
 	// duration, `shift(720h)`.
-	Mode string
+	Mode string `yaml:"mode" expect:"attribute, one-second or shift(720h)"`
 }
 
 // The modes of a TTL.
@@ -108,33 +107,33 @@ type Schema struct {
 // GSI is a secondary index in a mapping file. The name stands for local
 // indexes too.
 type GSI struct {
-	Name string
-	Key  KeySchema
+	Name string    `yaml:"name,required" expect:"an index name"`
+	Key  KeySchema `yaml:",inline"`
 	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
-	Projection string
+	Projection string `yaml:"projection"`
 	Include    []string
-	As         string // IndexAsTable, IndexAsView or IndexAsNone
+	As         string `yaml:"as" words:"table,view,none"` // IndexAsTable, IndexAsView or IndexAsNone
 	// Shard spreads the entries over ranges of rows; nil: it does not.
-	Shard *Shard
+	Shard *Shard `yaml:"shard"`
 	// Row names the attributes that the row key is made of, after the shard.
 	// Default: the index's key and the table's, without a hash key whose place
 	// the shard takes. An author who leaves out a key attribute of the table
 	// says that the others tell the entries apart.
-	Row []string
+	Row []string `yaml:"row" expect:"an attribute name"`
 	// Joiner puts them together: plain('#') by default where there is a shard,
 	// else oc. Under plain the first attribute alone may have the delimiter.
-	Joiner string
+	Joiner string `yaml:"joiner" expect:"plain('#'), escaped('#') or oc"`
 	// Lag is how long a write takes to reach the index, at most: a door that keeps
 	// it lets reads of the index be as much behind. 0 leaves that to the door.
-	Lag time.Duration
+	Lag time.Duration `yaml:"lag"`
 }
 
 // Shard says where an index entry's shard comes from.
 type Shard struct {
-	N int // shards
+	N int `yaml:"n,required" range:"1,1000"` // shards
 	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute
 	// that is the shard's number itself.
-	By string
+	By string `yaml:"by,required" expect:"a hash of an attribute, fnv1a32(name), or the attribute that is the shard"`
 }
 
 // The projections of a secondary index.
@@ -152,20 +151,21 @@ const (
 
 // Target describes the Bigtable table.
 type Target struct {
-	Table    string
-	Families []Family
-	Joiner   string            // plain('#'), escaped('#'), oc, fixed, auto (default)
-	Names    map[string]string // attribute to the name its family has after the prefix
+	Table    string            `yaml:"table,required" expect:"a table id"`
+	Families []Family          `yaml:"families,required"`
+	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), oc, fixed or auto"` // plain('#'), escaped('#'), oc, fixed, auto (default)
+	Names    map[string]string `yaml:"names" expect:"a family name"`                                // attribute to the name its family has after the prefix
 	// SetPrefix and MapPrefix begin the names of the families of sets and
 	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
-	SetPrefix, MapPrefix string
+	SetPrefix string `yaml:"prefixes.set"`
+	MapPrefix string `yaml:"prefixes.map"`
 	// Shared is the family of the sets and maps of the schema that have no
 	// family of their own, under qualifiers that begin with the attribute's name
 	// and a zero byte; "" keeps them as one cell.
-	Shared string
+	Shared string `yaml:"shared" expect:"a family name"`
 	// MaxFamilies is how many families sets and maps may have of their own; 0 is
 	// DefaultMaxFamilies.
-	MaxFamilies int
+	MaxFamilies int `yaml:"max_families" range:"1,1000"`
 }
 
 // DefaultMaxFamilies leaves room below the hundred families that a table should
@@ -183,9 +183,9 @@ type (
 
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {
-	Rule string // "" for all rules
-	What string // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
-	Why  string
+	Rule string `yaml:"rule" expect:"a rule's name"` // "" for all rules
+	What string `yaml:"what,required"`               // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
+	Why  string `yaml:"why,required" expect:"a reason"`
 }
 
 // The losses that can be accepted.
@@ -210,31 +210,31 @@ var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPreci
 
 // Rule sends items to rows and cells.
 type Rule struct {
-	Name string
+	Name string `yaml:"name,required" expect:"a rule name"`
 	// When is the templates that the key attributes must match.
-	When map[string]string
-	Same []string // `same` in `when`: key attributes that must be equal
-	Row  []string // row key segments
-	Put  []Put
+	When map[string]string `yaml:"when"`
+	Same []string          // `same` in `when`: key attributes that must be equal
+	Row  []string          `yaml:"row,required" expect:"a segment template"` // row key segments
+	Put  []Put             `yaml:"put,required"`
 	// Latest is the start of the sort key of copies of the highest version, as
 	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
 	// they come back as copies of it.
-	Latest string
+	Latest string `yaml:"latest" expect:"the start of the sort keys of the copies, such as v0"`
 	// Tag makes the rule write `_t:r/<cell>`, for rules that share a column.
-	Tag bool
+	Tag bool `yaml:"tag"`
 }
 
 // Put places an attribute.
 type Put struct {
 	// Attr is the attribute's name; "*" stands for all others; Presence for
 	// a cell without attribute that says that the item is there.
-	Attr  string
-	Cell  string // family:qualifier template
-	Codec string // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(file, message)
-	Time  PutTime
+	Attr  string  `yaml:"attr,required"`
+	Cell  string  `yaml:"cell,required" expect:"family:qualifier"` // family:qualifier template
+	Codec string  `yaml:"codec" expect:"a codec, such as ddbjson"` // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(file, message)
+	Time  PutTime `yaml:"ts"`
 	// Order is which element of a list is its newest cell: OrderAppend
 	// (default) the last, OrderNewestFirst the first.
-	Order string
+	Order string `yaml:"order" words:"append,newest-first"`
 }
 
 // The orders of a list's cells.
@@ -250,6 +250,6 @@ const Presence = ""
 // PutTime says where a cell's timestamp comes from; zero is the default time.
 type PutTime struct {
 	Capture string // name of a capture that is a time
-	Attr    string // name of an attribute, which is then not stored
-	As      string // iso(s), iso(ms), epoch(s), epoch(ms): the text of Attr
+	Attr    string `yaml:"attr,required" expect:"an attribute name"` // name of an attribute, which is then not stored
+	As      string `yaml:"as,required"`                              // iso(s), iso(ms), epoch(s), epoch(ms): the text of Attr
 }

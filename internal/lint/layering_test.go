@@ -1,104 +1,181 @@
 package lint
 
 import (
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 )
 
-const module = "github.com/tabletop-emu/tabletop"
-
-// root is the module's folder, seen from this package's.
-const root = "../.."
-
-// layers says what the packages at and below a folder may not import outside
-// of their tests. The first row whose folder matches decides.
-var layers = []struct {
+// layerRule says what the packages at and below a folder may not import. A path
+// stands for itself and what is below it; with "$" at its end for itself.
+type layerRule struct {
 	folder string
 	denied []string
 	why    string
-}{
-	{"engine", []string{
-		module + "/emu", module + "/facade", module + "/fixtures", module + "/testkit",
-		"google.golang.org/grpc", "google.golang.org/protobuf", "cloud.google.com/go",
-	}, "the engine is the bottom layer: bytes in, bytes out"},
-	{
-		"emu",
-		[]string{module + "/facade", module + "/fixtures", module + "/testkit", "github.com/cockroachdb/pebble"},
-		"the emulator serves an engine and knows nothing above it",
-	},
-	{"facade/attr", []string{module + "/", "google.golang.org/grpc", "cloud.google.com/go"}, "values stand alone"},
-	{"facade/expr", []string{
-		module + "/engine", module + "/emu", module + "/facade/mapping", module + "/internal/layout", module + "/fixtures",
-		"google.golang.org/grpc", "cloud.google.com/go",
-	}, "expressions know values and nothing of storage"},
-	{"internal/layout", []string{
-		module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures",
-		"google.golang.org/grpc", "cloud.google.com/go",
-	}, "a mapping is a pair of functions between items and rows"},
-	{
-		"facade/internal/store",
-		[]string{
-			module + "/engine", module + "/emu", module + "/facade/expr", module + "/fixtures", module + "/testkit",
-			module + "/internal/inproc", "net/http", "github.com/cockroachdb/pebble",
-		},
-		"the store sees no expression and no request",
-	},
-	{
-		"facade",
-		[]string{module + "/engine", module + "/emu", module + "/fixtures", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
-		"the facade acts through the Bigtable API of a connection",
-	},
-	{
-		"fixtures",
-		[]string{module + "/engine", module + "/emu", module + "/testkit", module + "/internal/inproc", "github.com/cockroachdb/pebble"},
-		"fixtures take a connection",
-	},
-	{"cmd", []string{module + "/testkit", "github.com/cockroachdb/pebble"}, "a command links no test code"},
-	{"internal/cells", []string{module + "/", "google.golang.org", "cloud.google.com/go"}, "who knows what rows mean links no gRPC"},
-	{"internal", []string{module + "/facade", module + "/fixtures", module + "/testkit"}, "what is internal serves the layers, not the other way round"},
+	tests  bool // it holds for their tests too
+}
+
+// Sets of packages that several layers deny.
+var (
+	storage = []string{module + "/engine", module + "/emu", module + "/internal/inproc", "github.com/cockroachdb/pebble"}
+	network = []string{module + "/internal/btclient", "google.golang.org/grpc", "cloud.google.com/go"}
+	above   = []string{module + "/facade", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd"}
+	mapped  = []string{module + "/facade/mapping", module + "/internal/layout"}
+)
+
+// layers are the rules of imports, except for those of onlyTestkit and nowhere.
+// The first whose folder matches decides.
+var layers = []layerRule{
+	// The Bigtable.
+	{folder: "engine", denied: slices.Concat(above, network, []string{module + "/emu", "google.golang.org/protobuf"}), why: "the engine is the bottom layer: bytes in, bytes out", tests: true},
+	{folder: "emu", denied: slices.Concat(above, []string{module + "/internal/btclient", "github.com/cockroachdb/pebble"}), why: "the emulator serves an engine and knows nothing above it"},
+
+	// The mappings.
+	{folder: "internal/cells", denied: []string{module, "google.golang.org", "cloud.google.com/go", "github.com"}, why: "rows are data: who knows what they mean links no client"},
+	{folder: "facade/attr", denied: slices.Concat([]string{module}, network), why: "values stand alone"},
+	{folder: "facade/expr", denied: slices.Concat(storage, network, mapped, []string{module + "/internal", module + "/fixtures", module + "/migrate"}), why: "expressions know values and nothing of storage"},
+	{folder: "internal/layout", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "a mapping is a pair of functions between items and rows"},
+	{folder: "facade/mapping", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal"}), why: "the public face of a mapping is as light as the machine"},
+
+	// The DynamoDB.
+	{folder: "facade/internal/wire", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/internal/cells",
+	}), why: "the wire knows requests and values, and nothing of where they are kept"},
+	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "the store never sees an expression or a request"},
+	{folder: "facade", denied: slices.Concat(storage, []string{
+		module + "/internal/btclient", module + "/internal/cells", module + "/internal/rowmerge", "cloud.google.com/go",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "operations never see a row: package store acts, through the Bigtable API of a connection"},
+
+	// The migration.
+	{folder: "fixtures", denied: slices.Concat(storage, []string{
+		module + "/facade$", module + "/internal/btclient", module + "/migrate", module + "/testkit", "google.golang.org/grpc",
+	}), why: "fixtures are files and their checks: migrate runs them"},
+	{folder: "migrate/source", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/migrate/infer", module + "/migrate/report", module + "/testkit"}), why: "sources are files"},
+	{folder: "migrate/infer", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/migrate/report", module + "/testkit"}), why: "a mapping is found from items alone"},
+	{folder: "migrate/report", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/testkit"}), why: "a report is data: who acts is package migrate"},
+	{folder: "migrate/lint", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/testkit"}), why: "rules judge what they are given"},
+	{folder: "migrate", denied: slices.Concat(storage, []string{module + "/testkit"}), why: "migration takes a connection"},
+
+	// The rest.
+	{folder: "cmd", denied: []string{module + "/testkit", "github.com/cockroachdb/pebble"}, why: "a command links no test code"},
+	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }
 
 // onlyTestkit lists imports that no package but testkit has outside of tests.
 var onlyTestkit = []string{
-	"testing", "github.com/stretchr/testify", "github.com/aws/",
+	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
+}
+
+// nowhere lists imports that have another path today: no file has them.
+var nowhere = map[string]string{
+	"github.com/golang/protobuf": "google.golang.org/protobuf",
+	"golang.org/x/exp/slices":    "slices",
+	"golang.org/x/exp/maps":      "maps",
+}
+
+// refused says why files of a folder may not import a package, "" where they may;
+// layer is the folder of the rule that decided, "" where none did.
+func refused(folder, imported string, test bool) (layer, why string) {
+	for stale, current := range nowhere {
+		if matches(imported, stale) {
+			return "", "use " + current
+		}
+	}
+	if !test && !within(folder, "testkit") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
+		return "", "only testkit does"
+	}
+	i := slices.IndexFunc(layers, func(l layerRule) bool { return within(folder, l.folder) })
+	if i < 0 || test && !layers[i].tests {
+		return "", ""
+	}
+	l := layers[i]
+	if !within(imported, module+"/"+l.folder) && slices.ContainsFunc(l.denied, func(p string) bool { return matches(imported, p) }) {
+		return l.folder, l.why
+	}
+	return l.folder, ""
 }
 
 func TestLayering(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, f := range productionFiles(t) {
+	for _, f := range goFiles(t) {
 		folder := path.Dir(f.path)
 		for _, imported := range f.imports {
-			for _, denied := range onlyTestkit {
-				if !within(folder, "testkit") && matches(imported, denied) {
-					t.Errorf("%s imports %s: only testkit does", f.path, imported)
-				}
-			}
-			for _, l := range layers {
-				if !within(folder, l.folder) {
-					continue
-				}
-				seen[l.folder] = true
-				for _, denied := range l.denied {
-					if matches(imported, denied) && !within(strings.TrimPrefix(imported, module+"/"), l.folder) {
-						t.Errorf("%s imports %s: %s", f.path, imported, l.why)
-					}
-				}
-				break
+			layer, why := refused(folder, imported, f.test)
+			seen[layer] = true
+			if why != "" && !excepted("import", folder+" -> "+strings.TrimPrefix(imported, module+"/")) {
+				t.Errorf("%s imports %s: %s", f.path, imported, why)
 			}
 		}
 	}
 	for _, l := range layers {
-		if !seen[l.folder] {
-			t.Errorf("no package with imports at or below %s: the rule checks nothing", l.folder)
+		if !seen[l.folder] && !excepted("layer", l.folder) {
+			t.Errorf("no package with imports is at or below %s: the rule checks nothing", l.folder)
+		}
+	}
+	wantUsed(t, "import", "layer")
+}
+
+// TestLayers: what each rule is for is refused, and what the layers need is not.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		folder, imported string // ~ is the module
+		test, refused    bool
+	}{
+		{"engine", "~/emu", false, true},
+		{"engine", "~/emu", true, true},
+		{"engine", "google.golang.org/grpc/codes", false, true},
+		{"engine", "github.com/cockroachdb/pebble/v2/vfs", false, false},
+		{"emu/internal/filter", "~/facade/attr", false, true},
+		{"emu", "~/facade", true, false},
+		{"emu", "~/emu/internal/wire", false, false},
+		{"internal/cells", "~/facade/attr", false, true},
+		{"internal/cells", "bytes", false, false},
+		{"facade/attr", "~/internal/pull", false, true},
+		{"facade/expr", "~/internal/layout", false, true},
+		{"facade/expr", "~/facade/attr", false, false},
+		{"internal/layout", "google.golang.org/grpc/status", false, true},
+		{"internal/layout", "~/facade", false, true},
+		{"internal/layout", "~/facade/attr", false, false},
+		{"internal/layout/codec", "~/internal/btclient", false, true},
+		{"internal/layout/codec", "~/internal/layout/text", false, false},
+		{"facade/mapping", "~/facade/internal/store", false, true},
+		{"facade/mapping", "~/internal/layout", false, false},
+		{"facade/internal/wire", "~/internal/layout", false, true},
+		{"facade/internal/wire", "~/facade/attr", false, false},
+		{"facade/internal/store", "~/facade/expr", false, true},
+		{"facade/internal/store", "~/facade", false, true},
+		{"facade/internal/store", "~/internal/btclient", false, false},
+		{"facade", "~/internal/cells", false, true},
+		{"facade", "~/emu", false, true},
+		{"facade", "~/facade/internal/store", false, false},
+		{"fixtures", "~/migrate/report", false, true},
+		{"fixtures", "~/facade", false, true},
+		{"fixtures", "~/facade/mapping", false, false},
+		{"migrate/report", "~/internal/btclient", false, true},
+		{"migrate/infer", "~/migrate/report", false, true},
+		{"migrate/infer", "~/migrate/source", false, false},
+		{"migrate/internal/doors", "~/engine", false, true},
+		{"migrate", "~/facade", false, false},
+		{"cmd/tabletop", "~/testkit", false, true},
+		{"internal/extsort", "~/fixtures", false, true},
+		{"internal/model", "~/engine", false, false},
+		{"facade", "testing/iotest", false, true},
+		{"testkit", "testing", false, false},
+		{"testkit", "golang.org/x/exp/slices", true, true},
+	} {
+		if _, why := refused(c.folder, strings.Replace(c.imported, "~", module, 1), c.test); (why != "") != c.refused {
+			t.Errorf("%s (tests: %v) imports %s: %q; want refused: %v", c.folder, c.test, c.imported, why, c.refused)
 		}
 	}
 }
@@ -108,69 +185,13 @@ func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// matches tells whether an import path is denied: pattern is a prefix of it,
-// or all of it if it ends in "$".
-func matches(imported, pattern string) bool {
+// matches tells whether a path is the pattern or below it; the pattern itself if
+// that ends in "$".
+func matches(p, pattern string) bool {
 	if whole, ok := strings.CutSuffix(pattern, "$"); ok {
-		return imported == whole
+		return p == whole
 	}
-	if pattern == "testing" {
-		return imported == "testing" || strings.HasPrefix(imported, "testing/")
-	}
-	return strings.HasPrefix(imported, pattern)
-}
-
-type sourceFile struct {
-	path    string // from the module's folder, with slashes
-	imports []string
-}
-
-// productionFiles parses the imports of every Go file of the module that is
-// not a test.
-func productionFiles(t *testing.T) []sourceFile {
-	t.Helper()
-	var files []sourceFile
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if d.IsDir() {
-			// Modules of their own, and what is not source.
-			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "tools" || rel == "bin") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
-			return nil
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		f := sourceFile{path: rel}
-		for _, spec := range parsed.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			f.imports = append(f.imports, imported)
-		}
-		files = append(files, f)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Fatalf("no source files below %s", root)
-	}
-	return files
+	return within(p, pattern)
 }
 
 // TestNoJunkDrawers keeps files named after what a reader looks up.
@@ -183,14 +204,4 @@ func TestNoJunkDrawers(t *testing.T) {
 			t.Errorf("%s: name it after what a reader looks up", f.path)
 		}
 	}
-}
-
-// readRepoFile returns a file of the module.
-func readRepoFile(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

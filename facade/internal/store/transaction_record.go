@@ -127,7 +127,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := AppendKey(append(make([]byte, 0, in.item.JSONSize()), in.kind), l.key, key)
+	value := AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}

@@ -1,0 +1,10 @@
+// Package wire is the frame of the DynamoDB API, AWS JSON 1.0 over HTTP: it reads
+// bodies, decodes or scans requests, checks signatures, writes answers and errors
+// with the headers that AWS sends. It knows no operation: requests and answers are
+// structs of its callers, with the member names of the API model.
+//
+// Whatever is sent, nothing here panics, and a body has its limit before and after
+// it is unpacked. What is refused is a *Refusal, with the type and text of AWS; a value that is
+// JSON but no attribute value is kept with its error, since AWS looks at other
+// members first.
+package wire

@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// answerOptions make answers reproducible: members of maps are sorted.
+var answerOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
+
+// Encode returns the JSON of an answer, or of a part of one.
+func Encode(out any) ([]byte, error) {
+	if items, ok := out.(Answer); ok {
+		var w Writer
+		items.WriteJSON(&w)
+		return w.end()
+	}
+	return json.Marshal(out, answerOptions)
+}
+
+// Answer is an answer whose items can be many: it writes its own JSON,
+// the same that json.Marshal would make of it, which would check the text of
+// each item again and copy it.
+type Answer interface{ WriteJSON(w *Writer) }
+
+// Writer writes the members of an answer, in their order.
+type Writer struct {
+	json []byte
+	err  error // of the first member that could not be written
+}
+
+// member begins a member.
+func (w *Writer) member(name string) {
+	sep := byte(',')
+	if len(w.json) == 0 {
+		sep = '{'
+	}
+	w.json = append(append(append(w.json, sep, '"'), name...), '"', ':')
+}
+
+// Begin begins an answer in the memory of another.
+func (w *Writer) Begin(memory []byte) { w.json = memory }
+
+// Reserve makes room for an item, or several.
+func (w *Writer) Reserve(bytes int) {
+	const rest = 64 // for the other members
+	w.json = make([]byte, 0, bytes+rest)
+}
+
+// BeginList begins a member that is a list of items, written one by one.
+func (w *Writer) BeginList(name string) {
+	w.member(name)
+	w.json = append(w.json, '[')
+}
+
+// Element writes an item of a list as appendJSON does, and returns its size.
+func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizeBytes int, err error)) (sizeBytes int, err error) {
+	if w.json[len(w.json)-1] != '[' {
+		w.json = append(w.json, ',')
+	}
+	w.json, sizeBytes, err = appendJSON(w.json)
+	return sizeBytes, err
+}
+
+// EndList ends the list that BeginList began.
+func (w *Writer) EndList() { w.json = append(w.json, ']') }
+
+// Item writes a member that is an item, unless it is absent.
+func (w *Writer) Item(name string, item *Item) {
+	if item == nil {
+		return
+	}
+	w.member(name)
+	w.json = attr.AppendItemJSON(w.json, item.Item)
+}
+
+// Number writes a member that is a number.
+func (w *Writer) Number(name string, n int) {
+	w.member(name)
+	w.json = strconv.AppendInt(w.json, int64(n), 10)
+}
+
+// Optional writes any other member, unless it is absent.
+func Optional[T any](w *Writer, name string, value *T) {
+	if value == nil || w.err != nil {
+		return
+	}
+	text, err := json.Marshal(value, answerOptions)
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.member(name)
+	w.json = append(w.json, text...)
+}
+
+// end returns the JSON of the answer.
+func (w *Writer) end() ([]byte, error) {
+	if len(w.json) == 0 {
+		w.json = append(w.json, '{')
+	}
+	return append(w.json, '}'), w.err
+}

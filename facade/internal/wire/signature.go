@@ -1,0 +1,283 @@
+package wire
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Signature Version 4, in the Authorization header or in the query.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+const (
+	signatureAlgorithm  = "AWS4-HMAC-SHA256"
+	signatureTerminator = "aws4_request"
+	signatureService    = "dynamodb"
+	signatureTime       = "20060102T150405Z"
+	signatureDate       = "20060102"
+	signatureSkew       = 15 * time.Minute // of the clocks of client and server
+)
+
+// Names of what a signed query holds.
+const (
+	queryAlgorithm     = "X-Amz-Algorithm"
+	queryCredential    = "X-Amz-Credential"
+	queryDate          = "X-Amz-Date"
+	queryExpires       = "X-Amz-Expires"
+	querySignature     = "X-Amz-Signature"
+	querySignedHeaders = "X-Amz-SignedHeaders"
+)
+
+// Caller is who signed a request: nobody for the zero value.
+type Caller struct{ AccessKey, Region string }
+
+// CallerOf returns who signed a request, however wrongly.
+func CallerOf(r *http.Request) Caller {
+	sig, _ := parseSignature(r)
+	return sig.caller()
+}
+
+// Authenticate checks the signature of a request with the body as it was sent,
+// and returns who signed it. Without secrets, by access key, a well-formed one is
+// all that is asked for, whatever its key, region and secret; with them it has to be
+// right, for any region, and not older than 15 minutes. The error is a *Refusal.
+func Authenticate(r *http.Request, body []byte, now time.Time, secrets map[string]string) (Caller, error) {
+	sig, err := parseSignature(r)
+	if err == nil && secrets != nil {
+		err = sig.verify(r, body, now, secrets)
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return sig.caller(), nil
+}
+
+// signature is a request's signature as it came.
+type signature struct {
+	algorithm, credential, signedHeaders, signature string
+	date                                            string
+	inQuery                                         bool
+	expires                                         string // of a signature in the query
+}
+
+// parseSignature takes a signature apart and refuses one that lacks a part.
+func parseSignature(r *http.Request) (signature, error) {
+	header := r.Header.Get("Authorization")
+	query := r.URL.Query()
+	switch inQuery := query.Has(queryAlgorithm); {
+	case header != "" && inQuery:
+		return signature{}, badRequest(codeInvalidSignature, msgAuthTwice)
+	case header == "" && !inQuery:
+		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
+	case inQuery:
+		return parseQuerySignature(query)
+	}
+	algorithm, fields, _ := strings.Cut(header, " ")
+	if !strings.HasPrefix(algorithm, "AWS4-") {
+		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
+	}
+	given := map[string]string{}
+	for field := range strings.SplitSeq(fields, ",") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(field), "="); ok {
+			given[name] = value
+		}
+	}
+	var missing []string
+	for _, name := range []string{"Credential", "Signature", "SignedHeaders"} {
+		if given[name] == "" {
+			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, name))
+		}
+	}
+	date := cmp.Or(r.Header.Get("X-Amz-Date"), r.Header.Get("Date"))
+	if date == "" {
+		missing = append(missing, msgAuthDate)
+	}
+	if len(missing) > 0 {
+		return signature{}, badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
+	}
+	return signature{
+		algorithm: algorithm, credential: given["Credential"], signedHeaders: given["SignedHeaders"],
+		signature: given["Signature"], date: date,
+	}, nil
+}
+
+func parseQuerySignature(query url.Values) (signature, error) {
+	var missing []string
+	for _, name := range []string{queryAlgorithm, queryCredential, querySignature, querySignedHeaders, queryDate} {
+		if query.Get(name) == "" {
+			missing = append(missing, fmt.Sprintf(msgAuthQueryParameter, name))
+		}
+	}
+	if len(missing) > 0 {
+		return signature{}, badRequest(codeIncompleteSignature, strings.Join(append(missing, msgAuthQueryHint), " "))
+	}
+	return signature{
+		algorithm: query.Get(queryAlgorithm), credential: query.Get(queryCredential), signedHeaders: query.Get(querySignedHeaders),
+		signature: query.Get(querySignature), date: query.Get(queryDate), inQuery: true, expires: query.Get(queryExpires),
+	}, nil
+}
+
+// scope is the parts of a credential: key, date, region, service, terminator.
+func (sig signature) scope() []string { return strings.Split(sig.credential, "/") }
+
+// caller returns who the signature says has signed.
+func (sig signature) caller() Caller {
+	scope := sig.scope()
+	c := Caller{AccessKey: scope[0]}
+	if len(scope) > 2 {
+		c.Region = scope[2]
+	}
+	return c
+}
+
+// verify checks a signature against the secrets of the known access keys. Any
+// region will do.
+func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets map[string]string) error {
+	incomplete := func(format string, args ...any) error {
+		return badRequest(codeIncompleteSignature, fmt.Sprintf(format, args...))
+	}
+	invalid := func(format string, args ...any) error {
+		return badRequest(codeInvalidSignature, fmt.Sprintf(format, args...))
+	}
+	if sig.algorithm != signatureAlgorithm {
+		return incomplete(msgAuthAlgorithm, sig.algorithm)
+	}
+	signed, err := time.Parse(signatureTime, sig.date)
+	if err != nil {
+		return incomplete(msgAuthDateForm, sig.date)
+	}
+	scope := sig.scope()
+	if len(scope) != 5 {
+		return incomplete(msgAuthScope, sig.credential)
+	}
+	switch day := signed.Format(signatureDate); {
+	case scope[1] != day:
+		return invalid(msgAuthScopeDate, scope[1], day, sig.date)
+	case scope[2] == "":
+		return invalid(msgAuthScopeRegion)
+	case scope[3] != signatureService:
+		return invalid(msgAuthScopeService, signatureService)
+	case scope[4] != signatureTerminator:
+		return invalid(msgAuthScopeTerminator, signatureTerminator, scope[4])
+	}
+	headers := strings.Split(sig.signedHeaders, ";")
+	if !slices.Contains(headers, "host") {
+		return invalid(msgAuthHost)
+	}
+	if err := sig.checkTime(signed, now); err != nil {
+		return err
+	}
+	secret, known := secrets[scope[0]]
+	if !known {
+		return badRequest(codeUnrecognizedClient, msgAuthUnknownKey)
+	}
+	request := sig.canonicalRequest(r, headers, body)
+	if !hmac.Equal([]byte(sig.sign(request, secret, scope)), []byte(sig.signature)) {
+		return invalid(msgAuthMismatch)
+	}
+	return nil
+}
+
+// checkTime refuses a signature that is too old or from the future.
+func (sig signature) checkTime(signed, now time.Time) error {
+	now = now.UTC().Truncate(time.Second)
+	life := signatureSkew
+	if sig.expires != "" {
+		seconds, err := strconv.ParseUint(sig.expires, 10, 31)
+		if err != nil {
+			return badRequest(codeInvalidSignature, fmt.Sprintf(msgAuthExpires, sig.expires))
+		}
+		life = time.Duration(seconds) * time.Second
+	}
+	text := func(format string, bound time.Time, minutes time.Duration) error {
+		return badRequest(codeInvalidSignature, fmt.Sprintf(format, sig.date, bound.Format(signatureTime), now.Format(signatureTime),
+			strconv.FormatFloat(minutes.Minutes(), 'f', -1, 64)))
+	}
+	switch oldest, newest := now.Add(-life), now.Add(signatureSkew); {
+	case signed.Before(oldest):
+		return text(msgAuthExpired, oldest, life)
+	case signed.After(newest):
+		return text(msgAuthNotYet, newest, signatureSkew)
+	}
+	return nil
+}
+
+// canonicalRequest is the text that a signature covers.
+func (sig signature) canonicalRequest(r *http.Request, headers []string, body []byte) string {
+	path := cmp.Or(r.URL.EscapedPath(), "/")
+	hash := sha256.Sum256(body)
+	lines := []string{r.Method, escapeSigned(path, true), sig.canonicalQuery(r.URL.Query())}
+	for _, name := range headers {
+		lines = append(lines, name+":"+signedHeader(r, name))
+	}
+	return strings.Join(append(lines, "", sig.signedHeaders, hex.EncodeToString(hash[:])), "\n")
+}
+
+// canonicalQuery is the query, but for the signature, in order.
+func (sig signature) canonicalQuery(query url.Values) string {
+	var pairs []string
+	for name, values := range query {
+		if sig.inQuery && name == querySignature {
+			continue
+		}
+		for _, value := range values {
+			pairs = append(pairs, escapeSigned(name, false)+"="+escapeSigned(value, false))
+		}
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, "&")
+}
+
+// escapeSigned writes every byte but A-Z, a-z, 0-9, -, ., _ and ~ as %XX, and a
+// slash where it is none of a path.
+func escapeSigned(text string, isPath bool) string {
+	var out strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		if isWordByte(c) || c == '-' || c == '.' || c == '~' || c == '/' && isPath {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, "%%%02X", c)
+		}
+	}
+	return out.String()
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// signedHeader is the value of a header as a signature covers it.
+func signedHeader(r *http.Request, name string) string {
+	switch {
+	case name == "host":
+		return cmp.Or(r.Host, r.URL.Host)
+	case name == "content-length" && r.Header.Get(name) == "":
+		return strconv.FormatInt(r.ContentLength, 10)
+	}
+	values := slices.Clone(r.Header.Values(name))
+	for i, value := range values {
+		values[i] = strings.Join(strings.Fields(value), " ")
+	}
+	return strings.Join(values, ",")
+}
+
+// sign returns the signature of a canonical request.
+func (sig signature) sign(request, secret string, scope []string) string {
+	hash := sha256.Sum256([]byte(request))
+	text := strings.Join([]string{sig.algorithm, sig.date, strings.Join(scope[1:], "/"), hex.EncodeToString(hash[:])}, "\n")
+	key := []byte("AWS4" + secret)
+	for _, part := range append(scope[1:len(scope):len(scope)], text) {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(part))
+		key = mac.Sum(nil)
+	}
+	return hex.EncodeToString(key)
+}

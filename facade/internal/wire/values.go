@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Flag is a Boolean of the model: true, false, or a string that AWS takes for
+// one.
+type Flag bool
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	switch byte(value.Kind()) {
+	case 't', 'f', 'n':
+		*f = value.Kind() == 't'
+		return nil
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		if err != nil {
+			return err
+		}
+		b, ok := attr.ParseBoolean(string(text))
+		if !ok {
+			return serializationError(msgUnexpectedToken)
+		}
+		*f = Flag(b)
+		return nil
+	default:
+		return serializationError(scalarMismatchText(value.Kind(), value, "Boolean"))
+	}
+}
+
+// IsTrue reports whether an optional flag is given and true.
+func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
+
+// EpochSeconds is a time as the protocol writes it: seconds since 1970, with
+// milliseconds as decimals.
+type EpochSeconds int64 // milliseconds
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (t EpochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
+}
+
+// Double is a number with a fraction as the protocol writes it: always with a
+// decimal point, by which clients tell it from a whole number.
+type Double float64
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (d Double) MarshalJSONTo(enc *jsontext.Encoder) error {
+	text := strconv.FormatFloat(float64(d), 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return enc.WriteValue(jsontext.Value(text))
+}
+
+// Item is an item, or a key, of a request or an answer. A value that is
+// well-formed JSON but no attribute value does not stop the decoding: AWS
+// looks at it after the constraints of the members. Its error is in Err.
+type Item struct {
+	Item attr.Item
+	Err  error // of a request; Item is nil then, or has attributes without a name
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (w *Item) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil || raw.Kind() == 'n' {
+		return err
+	}
+	if w.Item, w.Err = attr.UnmarshalItem(raw); w.Err != nil {
+		return serializationOf(w.Err)
+	}
+	w.Err = checkNames(w.Item)
+	return nil
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (w Item) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(attr.AppendItemJSON(nil, w.Item))
+}
+
+// Value is Item for one value.
+type Value struct {
+	Value attr.Value
+	Err   error
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (w *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if w.Value, w.Err = attr.UnmarshalValue(raw); w.Err != nil {
+		return serializationOf(w.Err)
+	}
+	w.Err = checkNamesWithin(w.Value)
+	return nil
+}
+
+// MarshalJSONTo implements json.MarshalerTo.
+func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
+}
+
+// errEmptyName is the error of an attribute without a name.
+var errEmptyName = errors.New(msgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
+
+// checkNames refuses attributes without a name, which requests cannot have
+// though rows can.
+func checkNames(m map[string]attr.Value) error {
+	for name, value := range m {
+		if name == "" {
+			return errEmptyName
+		}
+		if err := checkNamesWithin(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkNamesWithin(value attr.Value) error {
+	for _, element := range value.List {
+		if err := checkNamesWithin(element); err != nil {
+			return err
+		}
+	}
+	return checkNames(value.Map)
+}
+
+// OptionalItem is nil for a nil item, so that the member is left out.
+func OptionalItem(item attr.Item) *Item {
+	if item == nil {
+		return nil
+	}
+	return &Item{Item: item}
+}
+
+// serializationOf returns err's SerializationException if the value could not
+// be read at all, or nil if it is for validation to refuse it.
+func serializationOf(err error) error {
+	var e *attr.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	text, unreadable := e.AWSMessage()
+	if !unreadable {
+		return nil
+	}
+	return serializationError(text)
+}

@@ -1,0 +1,85 @@
+package mapping
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// api are the functions, types and methods that the package promises. What a
+// user of the Go API does not need belongs to internal/layout.
+var api = []string{
+	"Cell", "Class", "Code", "Compile", "Default", "Error",
+	"Family", "Fidelity", "Fidelity.String", "JSONSchema", "KeyAttr", "KeySchema", "Load",
+	"Mapping", "Mapping.Families", "Mapping.Fidelity", "Mapping.Item", "Mapping.Items", "Mapping.Locate",
+	"Mapping.Place", "Mapping.SourceTable", "Mapping.Spec", "Mapping.TargetTable",
+	"Parse", "Placed", "Row", "Spec", "Spec.YAML", "SpecError",
+}
+
+// TestAPI holds the promise to what it is: at most 30 names.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	got := exportedNames(t)
+	if diff := cmp.Diff(api, got); diff != "" {
+		t.Errorf("exported names (-promised +found):\n%s", diff)
+	}
+	if len(got) > 30 {
+		t.Errorf("%d exported names; want at most 30", len(got))
+	}
+}
+
+// exportedNames are the exported functions, types and methods of the package,
+// sorted, without the methods of types that are another package's.
+func exportedNames(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), e.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			names = append(names, declared(d)...)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// declared are the exported functions, types and methods of a declaration.
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if !d.Name.IsExported() {
+			return nil
+		}
+		if d.Recv == nil {
+			return []string{d.Name.Name}
+		}
+		of := d.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		return []string{of.(*ast.Ident).Name + "." + d.Name.Name}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if of, ok := spec.(*ast.TypeSpec); ok && of.Name.IsExported() {
+				names = append(names, of.Name.Name)
+			}
+		}
+	}
+	return names
+}

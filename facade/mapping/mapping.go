@@ -1,0 +1,100 @@
+package mapping
+
+import (
+	"io/fs"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Mapping is the layout of one DynamoDB table: item to row and back. Load,
+// Compile and Default make one. It is immutable and safe for concurrent use.
+type Mapping layout.Mapping
+
+// compiled is m as the packages of this module see it, by the same conversion.
+func (m *Mapping) compiled() *layout.Mapping { return (*layout.Mapping)(m) }
+
+// Load is Parse, then Compile.
+func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
+	m, err := layout.Load(file, src, beside...)
+	return (*Mapping)(m), err
+}
+
+// Compile makes the functions in both directions. A rule that cannot be
+// inverted is a [*SpecError].
+func Compile(spec *Spec) (*Mapping, error) {
+	m, err := layout.Compile((*layout.Sealed)(spec).Open())
+	return (*Mapping)(m), err
+}
+
+// Default returns the lossless layout that package facade gives a table without
+// a mapping file: a row an item, in family a.
+func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
+	m, err := layout.Default(sourceTable, targetTable, key)
+	return (*Mapping)(m), err
+}
+
+// Spec returns what the mapping was compiled from, nil for a default layout.
+func (m *Mapping) Spec() *Spec { return (*Spec)(layout.Seal(m.compiled().Spec())) }
+
+// SourceTable is the name of the DynamoDB table, "" where the file has none.
+func (m *Mapping) SourceTable() string { return m.compiled().SourceTable() }
+
+// TargetTable is the id of the Bigtable table.
+func (m *Mapping) TargetTable() string { return m.compiled().TargetTable() }
+
+// Family is a column family that the Bigtable table needs, with its GC rule:
+// cells beyond Versions of a column go, and cells older than MaxAge; 0 means no
+// such rule. With both, either is enough.
+type Family struct {
+	Name     string
+	Versions int
+	MaxAge   time.Duration
+}
+
+// Families are the families that the Bigtable table needs, in declared order.
+func (m *Mapping) Families() []Family {
+	var families []Family
+	for _, f := range m.compiled().Families() {
+		families = append(families, Family{Name: f.Name, Versions: f.GC.Versions, MaxAge: f.GC.MaxAge})
+	}
+	return families
+}
+
+// Locate returns the key of the row where the item of the given key lives, or
+// would live. key may have other attributes too. Errors are [*Error].
+func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
+	at, err := m.compiled().Locate(key)
+	if err != nil {
+		return nil, err
+	}
+	return at.Row, nil
+}
+
+// Placed is an item laid out as a row, or as its part of one that it shares.
+// Cells are in no order. An item that its rule takes as a copy of the highest
+// version has none: it is read from the cells of that version.
+type Placed struct {
+	Row
+	Rule string // name of the rule that took the item
+}
+
+// Place lays out an item. Cells without a timestamp of their own get
+// defaultTimeMicros, which must be a multiple of 1000 and not negative. The
+// cells of the same item are always the same bytes. Errors are [*Error].
+func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+	p, err := m.compiled().Place(item, defaultTimeMicros)
+	return Placed{Row: Row{Key: p.Row, Cells: p.Cells}, Rule: p.Rule}, err
+}
+
+// Items returns the items of a row, or of the part of it that was read, sorted
+// by partition and sort key. Cells that no rule claims are passed over. Errors
+// are [*Error] with CodeCorrupt.
+func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.compiled().Items(row) }
+
+// Item returns the item of the given key out of its row, nil if it is not
+// there. key may have other attributes too. Errors are [*Error].
+func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) {
+	return m.compiled().Item(row, key)
+}

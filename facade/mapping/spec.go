@@ -1,0 +1,33 @@
+package mapping
+
+import (
+	_ "embed" // for the schema
+	"io/fs"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+//go:generate go test ../../internal/layout -count=1 -run TestReference -update
+
+//go:embed mapping.schema.json
+var jsonSchema string
+
+// JSONSchema is the JSON Schema (draft 2020-12) of mapping files, for editors
+// and other tools. It takes what Parse takes.
+func JSONSchema() string { return jsonSchema }
+
+// Spec is a mapping file that was read. What it says can be had as YAML alone.
+type Spec layout.Sealed
+
+// Parse reads the mapping file src; file names it in errors, which are
+// [*SpecError]. A key that the schema does not have is refused; whether the
+// rules can be inverted is what Compile finds. The files that it names,
+// descriptor sets of protobufs, are looked for in beside.
+func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
+	spec, err := layout.ReadSpec(file, src, beside...)
+	return (*Spec)(layout.Seal(spec)), err
+}
+
+// YAML returns the file in its canonical form, without comments: what Parse
+// makes of it compiles to the same mapping.
+func (s *Spec) YAML() ([]byte, error) { return (*layout.Sealed)(s).Open().YAML() }

@@ -1,0 +1,62 @@
+package facade
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+const (
+	testKey    = "AKIDEXAMPLE"
+	testSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+)
+
+// The official client is understood through a port and in this process; the
+// signature covers the body as it is sent, compressed.
+func TestServer_SignedByClient(t *testing.T) {
+	t.Parallel()
+	now := clock.New().Now
+	s := newTestServer(t, func(o *Options) { o.NoAuth, o.Now, o.AccessKeys = false, now, map[string]string{testKey: testSecret} })
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	list := func(url string, transport http.RoundTripper, secret string) error {
+		c := dynamodb.New(dynamodb.Options{
+			BaseEndpoint: aws.String(url), Region: "localhost", HTTPClient: &http.Client{Transport: transport},
+			Credentials: credentials.NewStaticCredentialsProvider(testKey, secret, "token"),
+		})
+		_, err := c.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		return err
+	}
+	for url, transport := range map[string]http.RoundTripper{h.URL: transport, "http://dynamodb.invalid": s.RoundTripper()} {
+		if err := list(url, transport, testSecret); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+		if err := list(url, transport, "other"); err == nil || !strings.Contains(err.Error(), "InvalidSignatureException") {
+			t.Errorf("%s, another secret: %v", url, err)
+		}
+	}
+	packed := gzipped(t, `{}`)
+	w := post(s, "ListTables", string(packed), func(r *http.Request) {
+		r.Header.Set("Content-Encoding", "gzip")
+		sum := sha256.Sum256(packed)
+		key := aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}
+		if err := v4.NewSigner().SignHTTP(t.Context(), key, r, hex.EncodeToString(sum[:]), "dynamodb", "localhost", now()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := w.Body.String(); got != `{"TableNames":[]}` {
+		t.Errorf("a compressed body: %s", got)
+	}
+}

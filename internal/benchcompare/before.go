@@ -1,0 +1,279 @@
+package main
+
+import (
+	"cmp"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The servers beside ours with -before: the program from before a change, and a
+// second copy of it that shows what the run makes of no change at all.
+const (
+	before      = "before"
+	beforeAgain = "before-again"
+)
+
+// beforeParts are the parts that -before can run: what they start are servers of
+// one program.
+var beforeParts = []string{"points", "dynamodb"}
+
+// leastPairs are the fewest repetitions of which quartiles say something, and
+// beforeReps those by default: each order of three servers once.
+const (
+	leastPairs = 5
+	beforeReps = 6
+)
+
+// shippedProfile is the profile by which the program is optimized that is shipped.
+const shippedProfile = "cmd/tabletop/serve.pgo"
+
+// shortCPU is the CPU time of a workload below which the system's count of it,
+// which lags by up to a tick of its scheduler, says too little.
+const shortCPU = 50 * time.Millisecond
+
+const beforeUsage = "compare with no peers, but with this `PROGRAM`, a build of this program from before a change; ours is built as it is. " +
+	"Each repetition runs a copy of PROGRAM, ours and a second copy of PROGRAM in turn, in every order. " +
+	"The noise of a metric is how far from 1 the median ratio of the two copies is, in all rows but the 5 in 100 farthest off. " +
+	"A row is slower if the interquartile range of its ratios, one a repetition, lies wholly above 1 by more than the noise, " +
+	"and by more than its own two copies differ; faster likewise. -out writes the table"
+
+// checkBefore says what is wrong with the flags beside -before.
+func (b *bench) checkBefore(parts []string, profile, raw string) error {
+	if _, err := os.Stat(b.before); err != nil {
+		return fmt.Errorf("-before: %w", err)
+	}
+	for _, name := range parts {
+		if name != "" && !slices.Contains(beforeParts, name) {
+			return fmt.Errorf("-before runs the parts %s, not %q", strings.Join(beforeParts, " and "), name)
+		}
+	}
+	if b.reps < leastPairs {
+		return fmt.Errorf("-before judges by quartiles: -reps %d is too few, the least is %d", b.reps, leastPairs)
+	}
+	if profile != "" {
+		return errors.New("-before compares two programs, -profile runs one: give one of them")
+	}
+	if _, err := os.Stat(raw); raw != "" && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("-before pairs the repetitions of one run: -raw %s must be a new file", raw)
+	}
+	return nil
+}
+
+// beforeOrder is the order of the servers in a repetition: each of the six in turn.
+func beforeOrder(rep int) []string {
+	const b, o, a = before, ours, beforeAgain
+	orders := [][]string{{b, o, a}, {a, o, b}, {o, a, b}, {b, a, o}, {a, b, o}, {o, b, a}}
+	return orders[(rep-1)%len(orders)]
+}
+
+// flagsOf are the flags of go build by which a program was built.
+func flagsOf(program string) ([]string, error) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	flags := []string{"-pgo=off"}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "-pgo":
+			flags[0] = "-pgo=" + shippedProfile
+		case s.Key == "-trimpath" && s.Value == "true":
+			flags = append(flags, "-trimpath")
+		}
+	}
+	return flags, nil
+}
+
+// builtAlike is an error unless two programs differ in their code alone: they have
+// to be built by the same Go with the same settings, those apart that say where
+// and from what.
+func builtAlike(program, other string) error {
+	var settings [2]map[string]string
+	for i, file := range []string{program, other} {
+		info, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		settings[i] = map[string]string{"Go": info.GoVersion}
+		for _, s := range info.Settings {
+			switch {
+			case strings.HasPrefix(s.Key, "vcs"), s.Key == "-ldflags":
+			case s.Key == "-pgo":
+				settings[i][s.Key] = "a profile"
+			default:
+				settings[i][s.Key] = s.Value
+			}
+		}
+	}
+	for i, mine := range settings {
+		for key, value := range mine {
+			if theirs := settings[1-i][key]; theirs != value {
+				return fmt.Errorf("%s is built with %s %q, %s with %q: build both alike", []string{program, other}[i], key, value, []string{other, program}[i], theirs)
+			}
+		}
+	}
+	return nil
+}
+
+// beforeRow is a workload by one metric: its ratios, of each repetition one.
+type beforeRow struct {
+	workload    string
+	metric      metric
+	before, now float64   // medians
+	ratios      []float64 // ours to before
+	itself      []float64 // before-again to before
+	failure     string    // what ended ours
+	missing     bool      // too few repetitions of one of the three
+}
+
+// beforeReport writes the table of all workloads, and counts those that have
+// become slower or fail.
+func beforeReport(rs *results, b *bench) (text string, slower int) {
+	var w strings.Builder
+	fmt.Fprintf(&w, "# Before and after\n\n")
+	fmt.Fprintf(&w, "Measured on %s/%s: %d × %s, %s. Server and client have a core each: %t.\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), cmp.Or(processor(), "cores"), runtime.Version(), b.pinned)
+	for _, r := range rs.commands {
+		fmt.Fprintf(&w, "    %s # %s, %s\n", r.Note, cmp.Or(r.Date, "undated"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
+	}
+	fmt.Fprintf(&w, "\nA ratio is that of ours to the program from before in one repetition, of which there are %d; their median and quartiles are shown. Below 1, ours is faster. Beside them is the median ratio of two copies of the program from before.\n", b.reps)
+	rows := beforeRows(rs)
+	for _, m := range []metric{p50, serverCPU} {
+		var of []beforeRow
+		for _, r := range rows {
+			if r.metric.name == m.name {
+				of = append(of, r)
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		noise := noiseOf(of)
+		fmt.Fprintf(&w, "\n## %s, in microseconds\n\n", m.name)
+		fmt.Fprintf(&w, "The noise is %.1f %%: so close to 1 is the program from before beside itself in 95 of 100 rows. A row is slower, or faster, if its quartiles are both farther from 1 than that, and than the row is beside itself, on the same side; a smaller change is not seen.\n\n", 100*noise)
+		fmt.Fprintf(&w, "| what | before | ours | ratio | quartiles | before beside itself |  |\n|---|---|---|---|---|---|---|\n")
+		for _, r := range of {
+			verdict := r.judge(noise)
+			if verdict == becameSlower || verdict == fails {
+				slower++
+			}
+			if verdict == fails || verdict == notMeasured {
+				fmt.Fprintf(&w, "| %s | %s | %s |  |  |  | %s |\n", r.workload, figure(r.before, r.before > 0), cmp.Or(r.failure, figure(r.now, r.now > 0)), verdict)
+				continue
+			}
+			fmt.Fprintf(&w, "| %s | %s | %s | %.3f | %.3f–%.3f | %.3f | %s |\n", r.workload, figure(r.before, true), figure(r.now, true),
+				quantile(r.ratios, 0.5), quantile(r.ratios, 0.25), quantile(r.ratios, 0.75), quantile(r.itself, 0.5), verdict)
+		}
+	}
+	fmt.Fprintf(&w, "\n%d of %d rows are slower or fail.\n", slower, len(rows))
+	return w.String(), slower
+}
+
+// What becomes of a row by a change.
+const (
+	becameSlower verdict = "**slower**"
+	becameFaster verdict = "faster"
+	alike        verdict = ""
+)
+
+// judge says whether a row has changed by more than the noise, and than it differs
+// from itself.
+func (r beforeRow) judge(noise float64) verdict {
+	limit := 1 + noise
+	if len(r.itself) > 0 {
+		limit = max(limit, r.unlike())
+	}
+	switch {
+	case r.failure != "":
+		return fails
+	case r.missing:
+		return notMeasured
+	case quantile(r.ratios, 0.25) > limit:
+		return becameSlower
+	case quantile(r.ratios, 0.75) < 1/limit:
+		return becameFaster
+	}
+	return alike
+}
+
+// unlike is the factor by which the program from before differs from itself in a
+// row, 1 or above.
+func (r beforeRow) unlike() float64 {
+	return math.Exp(math.Abs(math.Log(quantile(r.itself, 0.5))))
+}
+
+// noiseOf is how far the median ratios of before beside itself are from 1, the
+// 5 in 100 farthest left out: 0.03 is 1/1.03 to 1.03.
+func noiseOf(rows []beforeRow) float64 {
+	var off []float64
+	for _, r := range rows {
+		if r.failure == "" && !r.missing {
+			off = append(off, r.unlike())
+		}
+	}
+	if len(off) == 0 {
+		return 0
+	}
+	return quantile(off, 0.95) - 1
+}
+
+// beforeRows are the rows of all workloads, in the order of their names: by time,
+// and by the server's CPU time where there is enough of it. What fails is a row by
+// time alone.
+func beforeRows(rs *results) []beforeRow {
+	names := map[string]bool{}
+	for p := range rs.runs {
+		names[p.workload] = true
+	}
+	var rows []beforeRow
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		now, was, again := point{ours, name}, point{before, name}, point{beforeAgain, name}
+		for _, m := range []metric{p50, serverCPU} {
+			r := beforeRow{workload: name, metric: m, failure: rs.failure(now), ratios: rs.ratios(now, was, m), itself: rs.ratios(again, was, m)}
+			r.before, _ = rs.median(was, m.value)
+			r.now, _ = rs.median(now, m.value)
+			r.missing = len(r.ratios) < leastPairs || len(r.itself) < leastPairs
+			if m.name == p50.name || r.failure == "" && !r.missing {
+				rows = append(rows, r)
+			}
+		}
+	}
+	return rows
+}
+
+// ratios are those of a metric of two points in the repetitions in which both
+// have it.
+func (rs *results) ratios(of, to point, m metric) []float64 {
+	has := func(r result) bool {
+		return r.Errors == 0 && m.value(r) > 0 && (m.name != serverCPU.name || m.value(r)*float64(r.Ops) >= float64(shortCPU.Microseconds()))
+	}
+	var out []float64
+	for _, a := range rs.runs[of] {
+		for _, b := range rs.runs[to] {
+			if a.Run == b.Run && has(a) && has(b) {
+				out = append(out, m.value(a)/m.value(b))
+			}
+		}
+	}
+	return out
+}
+
+// quantile is that of values, between two of them in proportion; NaN of none.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}

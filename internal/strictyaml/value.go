@@ -1,0 +1,248 @@
+package strictyaml
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/nearest"
+)
+
+// Kind is what a value is, as it is written.
+type Kind int
+
+// The kinds of values.
+const (
+	Null Kind = iota
+	Text
+	Bool
+	Integer
+	Float
+	List
+	Mapping
+)
+
+// Position is a place of a file, from 1; zero where it is not known.
+type Position struct{ Line, Column int }
+
+// Positions are the places of the values of a file by their paths, such as
+// rules[2].put[0].cell: where a mapping or its key begins, or an element of a list.
+type Positions map[string]Position
+
+// Near is the place of a path; of one that the file does not have, the place of
+// the nearest one around it, or zero.
+func (p Positions) Near(path string) Position {
+	for {
+		if at, ok := p[path]; ok {
+			return at
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			return Position{}
+		}
+		path = path[:i]
+	}
+}
+
+var plainKey = regexp.MustCompile(`^[-_a-zA-Z0-9]+$`)
+
+// Join is the path of a key of the mapping at a path, "" for the whole file.
+func Join(path, key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		return path + "[" + strconv.Quote(key) + "]"
+	case path == "":
+		return key
+	}
+	return path + "." + key
+}
+
+// Error is a fault of a file: where, what, what was expected.
+type Error struct {
+	File     string
+	At       Position
+	Path     string // rules[2].put[0].cell; "" for the whole file
+	What     string
+	Expected string // "" where What says it
+}
+
+// Error returns `file:line:column: path: what; expected …`.
+func (e *Error) Error() string {
+	if e.At == (Position{}) {
+		return e.File + ": " + e.Detail()
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.At.Line, e.At.Column, e.Detail())
+}
+
+// Detail returns `path: what; expected …`.
+func (e *Error) Detail() string {
+	text := e.What
+	if e.Path != "" {
+		text = e.Path + ": " + text
+	}
+	if e.Expected != "" {
+		text += "; expected " + e.Expected
+	}
+	return text
+}
+
+// Value is a value of a file, at its path.
+type Value struct {
+	file string
+	path string
+	node *node
+	o    Options
+}
+
+// IsZero reports whether the value says nothing, as that of an empty file does.
+func (v Value) IsZero() bool { return v.node == nil }
+
+// Kind is what the value is.
+func (v Value) Kind() Kind {
+	if v.IsZero() {
+		return Null
+	}
+	return v.node.kind
+}
+
+// Scalar is what stands in the file for a value that is no list or mapping: a
+// text without its quotes, a number as it is written.
+func (v Value) Scalar() string {
+	if v.IsZero() {
+		return ""
+	}
+	return v.node.text
+}
+
+// Place is `file:line:column`.
+func (v Value) Place() string {
+	if v.IsZero() {
+		return v.file
+	}
+	return fmt.Sprintf("%s:%d:%d", v.file, v.node.at.Line, v.node.at.Column)
+}
+
+// Fail returns the error that something is wrong with the value.
+func (v Value) Fail(what, expected string) error {
+	if v.IsZero() {
+		return v.fault(Position{}, what, expected)
+	}
+	return v.fault(v.node.at, what, expected)
+}
+
+// Unfit returns the error that a scalar is none of those that are expected.
+func (v Value) Unfit(expected string) error {
+	switch v.Kind() { //nolint:exhaustive // the others are scalars
+	case Null, List, Mapping:
+		return v.Other(expected)
+	}
+	return v.Fail(quoted(v.Scalar()), expected)
+}
+
+// Other returns the error that the value is of another kind than expected.
+func (v Value) Other(expected string) error {
+	what := "this is " + quoted(v.Scalar())
+	switch v.Kind() { //nolint:exhaustive // the others are told by their text
+	case Null:
+		what = "this is null"
+	case List:
+		what = "this is a list"
+	case Mapping:
+		what = "this is a mapping"
+	}
+	return v.Fail(what, expected)
+}
+
+func (v Value) fault(at Position, what, expected string) error {
+	return &Error{File: v.file, At: at, Path: v.path, What: what, Expected: expected}
+}
+
+// quoted is the beginning of a text, in quotes.
+func quoted(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		return strconv.Quote(string(runes[:most])) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// Entry is a key of a mapping with its value. Key is the key as a value, for errors.
+type Entry struct {
+	Name       string
+	Key, Value Value
+}
+
+// Unknown returns the error that a mapping has a key besides the known ones.
+func (e Entry) Unknown(known []string, expected string) error {
+	what := "unknown key"
+	if name := nearest.To(e.Name, known); name != "" {
+		what += ", nearest to " + name
+	}
+	return e.Key.Fail(what, expected)
+}
+
+// Entries are those of a mapping, in order.
+func (v Value) Entries() ([]Entry, error) {
+	if v.Kind() != Mapping {
+		return nil, v.Other("a mapping (key: value)")
+	}
+	v.note(v.path, v.node.at)
+	all := make([]Entry, len(v.node.entries))
+	for i, e := range v.node.entries {
+		below := Value{v.file, Join(v.path, e.key), e.value, v.o}
+		key := below
+		key.node = &node{kind: Text, text: e.key, at: e.at}
+		v.note(below.path, e.at)
+		all[i] = Entry{e.key, key, below}
+	}
+	return all, nil
+}
+
+// Items are the elements of a list, in order.
+func (v Value) Items() ([]Value, error) {
+	if v.Kind() != List {
+		return nil, v.Other("a list ([…])")
+	}
+	all := make([]Value, len(v.node.items))
+	for i, item := range v.node.items {
+		all[i] = Value{v.file, fmt.Sprintf("%s[%d]", v.path, i), item, v.o}
+		v.note(all[i].path, item.at)
+	}
+	return all, nil
+}
+
+func (v Value) note(path string, at Position) {
+	if v.o.Positions != nil {
+		v.o.Positions[path] = at
+	}
+}
+
+// Fields reads a mapping that has the given keys alone, in the order of the file;
+// required are those that must be there.
+func (v Value) Fields(fields map[string]func(Value) error, required ...string) error {
+	entries, err := v.Entries()
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		read, ok := fields[e.Name]
+		if !ok {
+			known := slices.Sorted(maps.Keys(fields))
+			return e.Unknown(known, strings.Join(known, ", "))
+		}
+		if err := read(e.Value); err != nil {
+			return err
+		}
+		seen[e.Name] = true
+	}
+	for _, key := range required {
+		if !seen[key] {
+			return v.Fail(fmt.Sprintf("%q is missing", key), "")
+		}
+	}
+	return nil
+}
