@@ -17,28 +17,28 @@ func (cat *catalog) TTLChanging(t *Table) bool {
 // the definition says until when, and what it looks like meanwhile follows from
 // the clock, with nothing that has to wake up.
 
-// transition is a status that lasts until a time.
-type transition struct {
+// Transition is a status that lasts until a time.
+type Transition struct {
 	Status string    `json:"status"`
 	Until  time.Time `json:"until"`
 }
 
-func (tr transition) lasts(now time.Time) bool { return now.Before(tr.Until) }
+func (tr Transition) lasts(now time.Time) bool { return now.Before(tr.Until) }
 
 // TransitionAfter returns the transition that ends some time after now; none for 0.
-func TransitionAfter(now time.Time, status string, delay time.Duration) transition {
+func TransitionAfter(now time.Time, status string, delay time.Duration) Transition {
 	if delay <= 0 {
-		return transition{}
+		return Transition{}
 	}
-	return transition{Status: status, Until: now.Add(delay)}
+	return Transition{Status: status, Until: now.Add(delay)}
 }
 
 // later returns a transition to UPDATING that lasts until a time at least.
-func later(tr transition, until time.Time) transition {
+func later(tr Transition, until time.Time) Transition {
 	if tr.Until.After(until) {
 		until = tr.Until
 	}
-	return transition{Status: StatusUpdating, Until: until}
+	return Transition{Status: StatusUpdating, Until: until}
 }
 
 // inTransition reports whether the table looks other than it is.
