@@ -112,6 +112,13 @@ func (o *onDisk) check(t *testing.T) {
 	if _, err := o.ReapExpired(t.Context()); err != nil {
 		t.Error(err)
 	}
+	transactions := btclient.Span{Start: []byte("x/"), End: []byte("x0")}
+	for row, err := range nativeClient(o.Server).Read(t.Context(), btclient.Read{Table: store.CatalogTable, Spans: []btclient.Span{transactions}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("the catalog has the transaction %q", row.Key)
+	}
 	defs, items := o.tables(t)
 	for i, def := range defs {
 		for _, x := range nativeTableOf(t, o.Server, def.Name).indexes {
