@@ -159,22 +159,16 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 // defaultRule is the name that locations of the default layout have.
 const defaultRule = "default"
 
-func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
-	loc, err := l.location(key)
-	if err != nil {
-		return nil, err
-	}
-	return []Location{loc}, nil
-}
-
-// location is where the item of a key is.
-func (l *defaultLayout) location(key attr.Item) (Location, *Error) {
+func (l *defaultLayout) locate(key attr.Item) (Location, error) {
 	row, err := defaultRow(l.table, l.key, key)
-	return Location{Rule: defaultRule, Row: row, Own: l.own}, err
+	if err != nil {
+		return Location{}, err
+	}
+	return Location{Rule: defaultRule, Row: row, Own: l.own}, nil
 }
 
 func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
-	loc, err := l.location(item)
+	loc, err := l.locate(item)
 	if err != nil {
 		return Placed{}, err
 	}

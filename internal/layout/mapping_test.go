@@ -201,15 +201,13 @@ func TestMapping(t *testing.T) {
 			case "own":
 				var b strings.Builder
 				for _, key := range parseItems(t, d.Input) {
-					locations, err := m.Locate(key)
+					at, err := m.Locate(key)
 					if err != nil {
 						return err.Error()
 					}
-					for _, l := range locations {
-						fmt.Fprintf(&b, "%s %q\n", l.Rule, l.Row)
-						for _, e := range l.Own {
-							fmt.Fprintf(&b, "  %s\n", formatExtent(e))
-						}
+					fmt.Fprintf(&b, "%s %q\n", at.Rule, at.Row)
+					for _, e := range at.Own {
+						fmt.Fprintf(&b, "  %s\n", formatExtent(e))
 					}
 				}
 				return b.String()
