@@ -1,7 +1,7 @@
 package facade
 
 import (
-	_ "embed" // keep
+	_ "embed" // of the mappings
 	"strings"
 	"testing"
 	"time"

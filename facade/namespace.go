@@ -6,13 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // namespaces keeps the tables of each access key and region apart, each with a
@@ -35,7 +36,7 @@ func catalogOf(c wire.Caller) string {
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = &namespaces{stores: map[string]*store.Store{}}
-	ids, err := s.store.Bt.Tables(ctx)
+	ids, err := s.store.BigtableTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
 	}

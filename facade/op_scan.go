@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
@@ -15,7 +16,7 @@ type scanInput struct {
 	TotalSegments *int32
 }
 
-// Scan reads all items of a table or an index, or those of one segment.
+// scan reads all items of a table or an index, or those of one segment.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")

@@ -3,10 +3,10 @@ package facade
 import (
 	"context"
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"time"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -125,7 +125,7 @@ func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*descr
 	if err != nil {
 		return nil, err
 	}
-	changing := s.store.TtlChanging(t)
+	changing := s.store.TTLChanging(t)
 	d := timeToLiveDescription{AttributeName: t.TTLAttribute, TimeToLiveStatus: "ENABLED"}
 	switch {
 	case t.TTLAttribute == "" && changing:

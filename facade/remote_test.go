@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -43,7 +44,8 @@ func testBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInterface 
 
 func dialRemote(tb testing.TB) *peer.Conn {
 	tb.Helper()
-	conn, err := peer.Dial(*remoteBigtable)
+	conn, err := grpc.NewClient("passthrough:///"+*remoteBigtable, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20), grpc.MaxCallSendMsgSize(256<<20)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,5 +54,5 @@ func dialRemote(tb testing.TB) *peer.Conn {
 			tb.Error(err)
 		}
 	})
-	return conn
+	return peer.Apart(conn)
 }

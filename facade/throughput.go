@@ -2,9 +2,9 @@ package facade
 
 import (
 	"fmt"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 

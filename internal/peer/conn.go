@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
@@ -25,15 +24,8 @@ type Conn struct {
 
 var conns atomic.Int64
 
-// Dial connects to a Bigtable without TLS; addr is HOST:PORT.
-func Dial(addr string) (*Conn, error) {
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20), grpc.MaxCallSendMsgSize(256<<20)))
-	if err != nil {
-		return nil, err
-	}
-	return (&Conn{ClientConn: conn}).Another(), nil
-}
+// Apart returns a connection over conn whose instances are its own.
+func Apart(conn *grpc.ClientConn) *Conn { return (&Conn{ClientConn: conn}).Another() }
 
 // Another is the same connection with other instances.
 func (c *Conn) Another() *Conn {

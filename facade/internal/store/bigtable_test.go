@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -44,7 +45,8 @@ func testBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInterface 
 
 func dialRemote(tb testing.TB) *peer.Conn {
 	tb.Helper()
-	conn, err := peer.Dial(*remoteBigtable)
+	conn, err := grpc.NewClient("passthrough:///"+*remoteBigtable, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20), grpc.MaxCallSendMsgSize(256<<20)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func dialRemote(tb testing.TB) *peer.Conn {
 			tb.Error(err)
 		}
 	})
-	return conn
+	return peer.Apart(conn)
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

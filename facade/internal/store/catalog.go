@@ -1,18 +1,11 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +74,12 @@ type cachedTable struct {
 
 // catalog is the store's view of the definitions.
 type catalog struct {
+	*instance
+	mappings map[string]*layout.Mapping // by DynamoDB table
+	// fillAgain is called, with no lock held, for a table of which something is to
+	// be filled again by now.
+	fillAgain func(name string)
+
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
 
@@ -100,29 +99,36 @@ type catalog struct {
 	counted time.Time
 }
 
+func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
+	return &catalog{
+		instance: in, mappings: mappings,
+		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{},
+	}
+}
+
 // lookup returns a table's definition as it looks now, from the cache while it
 // is fresh.
-func (s *Store) lookup(ctx context.Context, name string) (*cachedTable, error) {
-	now := s.o.Now()
-	s.cat.mu.RLock()
-	c := s.cat.tables[name]
-	s.cat.mu.RUnlock()
+func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
+	now := cat.o.Now()
+	cat.mu.RLock()
+	c := cat.tables[name]
+	cat.mu.RUnlock()
 	if c == nil || now.Sub(c.fetched) >= catalogMaxAge {
 		var err error
-		if c, err = s.refresh(ctx, name); err != nil {
+		if c, err = cat.refresh(ctx, name); err != nil {
 			return nil, err
 		}
 	}
 	if !c.fillAgain.IsZero() && !now.Before(c.fillAgain) {
-		s.fillAgain(name)
+		cat.fillAgain(name)
 	}
 	return c.at(now)
 }
 
 // refresh reads a table's definition, as it is, into the cache.
-func (s *Store) refresh(ctx context.Context, name string) (*cachedTable, error) {
-	fetched := s.o.Now()
-	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, tableRow(name), btclient.Newest(1))
+func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
+	fetched := cat.o.Now()
+	row, err := cat.bt.ReadRow(ctx, cat.o.Catalog, tableRow(name), btclient.Newest(1))
 	if err != nil {
 		return nil, err
 	}
@@ -139,24 +145,24 @@ func (s *Store) refresh(ctx context.Context, name string) (*cachedTable, error) 
 		}
 	}
 	if def == nil {
-		s.forget(name)
+		cat.forget(name)
 		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
 	}
-	return s.remember(def, version, fetched)
+	return cat.remember(def, version, fetched)
 }
 
 // remember puts a definition into the cache.
-func (s *Store) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	old := s.cat.tables[def.Name]
+func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	old := cat.tables[def.Name]
 	if old != nil && string(old.version) == string(version) {
 		c := *old
 		c.fetched = fetched
-		s.cat.tables[def.Name] = &c
+		cat.tables[def.Name] = &c
 		return &c, nil
 	}
-	l, err := s.newLayout(def)
+	l, err := cat.newLayout(def)
 	if err != nil {
 		return nil, err
 	}
@@ -166,38 +172,38 @@ func (s *Store) remember(def *Table, version []byte, fetched time.Time) (*cached
 			c.fillAgain = at
 		}
 	}
-	s.cat.tables[def.Name] = c
+	cat.tables[def.Name] = c
 	return c, nil
 }
 
-func (s *Store) forget(name string) {
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	delete(s.cat.tables, name)
+func (cat *catalog) forget(name string) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	delete(cat.tables, name)
 }
 
 // latchOf returns the latch that a table's writes share and a change of its
 // definition takes alone.
-func (s *Store) latchOf(name string) *sync.RWMutex {
-	s.cat.mu.RLock()
-	l := s.cat.latches[name]
-	s.cat.mu.RUnlock()
+func (cat *catalog) latchOf(name string) *sync.RWMutex {
+	cat.mu.RLock()
+	l := cat.latches[name]
+	cat.mu.RUnlock()
 	if l != nil {
 		return l
 	}
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	if l = s.cat.latches[name]; l == nil {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	if l = cat.latches[name]; l == nil {
 		l = new(sync.RWMutex)
-		s.cat.latches[name] = l
+		cat.latches[name] = l
 	}
 	return l
 }
 
 // current returns the definition of the table that t was, when t was looked
 // up: its indexes may have changed since.
-func (s *Store) current(ctx context.Context, t *Table) (*cachedTable, error) {
-	c, err := s.lookup(ctx, t.Name)
+func (cat *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
+	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -207,9 +213,9 @@ func (s *Store) current(ctx context.Context, t *Table) (*cachedTable, error) {
 	return c, nil
 }
 
-// Table returns a table's definition, whatever its status; errTableNotFound.
-func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
-	c, err := s.lookup(ctx, name)
+// Table returns a table's definition, whatever its status; ErrTableNotFound.
+func (cat *catalog) Table(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.lookup(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +224,12 @@ func (s *Store) Table(ctx context.Context, name string) (*Table, error) {
 
 // TableNow is table past the cache: what another process changed shows at
 // once.
-func (s *Store) TableNow(ctx context.Context, name string) (*Table, error) {
-	c, err := s.refresh(ctx, name)
+func (cat *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.refresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if c, err = c.at(s.o.Now()); err != nil {
+	if c, err = c.at(cat.o.Now()); err != nil {
 		return nil, err
 	}
 	return c.def, nil
@@ -232,22 +238,22 @@ func (s *Store) TableNow(ctx context.Context, name string) (*Table, error) {
 // Outdated reports whether an operation failed, having written nothing, for
 // want of a Bigtable table: another process may have deleted the table and
 // made it anew. Then the definitions will be read again.
-func (s *Store) Outdated(err error) bool {
+func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
 	}
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	clear(s.cat.tables)
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	clear(cat.tables)
 	return true
 }
 
 // ListTables returns up to limit table names that follow after, ascending,
 // and whether there are more.
-func (s *Store) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
+func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
-	rows := s.Bt.Read(ctx, btclient.Read{
-		Table:  s.o.Catalog,
+	rows := cat.bt.Read(ctx, btclient.Read{
+		Table:  cat.o.Catalog,
 		Spans:  []layout.Span{span},
 		Filter: btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1)),
 		Limit:  int64(limit) + 1,
@@ -264,394 +270,28 @@ func (s *Store) ListTables(ctx context.Context, after string, limit int) (names 
 	return names, false, nil
 }
 
-// CreateTable creates a table, indexes included, from a definition without
-// the fields that the store sets. It returns once the table is usable, as it
-// looks then: ACTIVE, or CREATING for a while. Errors: errTableExists,
-// errTooManyTables, errSchemaConflict.
-func (s *Store) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if err := s.finishDeletes(ctx); err != nil {
-		return nil, err
-	}
-	switch _, err := s.refresh(ctx, spec.Name); {
-	case err == nil:
-		return nil, fmt.Errorf("%w: %s", ErrTableExists, spec.Name)
-	case !errors.Is(err, ErrTableNotFound):
-		return nil, err
-	}
-	if err := s.takeRoom(ctx); err != nil {
-		return nil, err
-	}
-	def, err := spec.clone()
-	if err != nil {
-		return nil, err
-	}
-	def.ID = s.newUUID()
-	def.Created, def.Status = s.o.Now(), StatusCreating
-	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
-	if m := s.mappings[def.Name]; m != nil {
-		if m.Key() != def.Key {
-			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
-		}
-		def.BigtableTable, def.Mapped = m.TargetTable(), true
-	}
-	for i := range def.Indexes {
-		s.placeIndex(def, &def.Indexes[i])
-		def.Indexes[i].Status = StatusCreating
-	}
-	if err := s.placeDueTimes(ctx, def); err != nil {
-		return nil, err
-	}
-	version, ok, err := s.writeTable(ctx, def, nil)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: %s", ErrTableExists, def.Name)
-	}
-	c, err := s.finishCreate(ctx, def, version)
-	if err != nil {
-		return nil, err
-	}
-	return c.def.at(s.o.Now()), nil
-}
-
-// takeRoom makes sure that there may be one more table. It counts the tables
-// when those of this process can have become too many, or others can have
-// come. Errors: errTooManyTables.
-func (s *Store) takeRoom(ctx context.Context) error {
-	now := s.o.Now()
-	if s.cat.room == 0 || now.Sub(s.cat.counted) >= catalogMaxAge {
-		s.cat.room = 0
-		names, more, err := s.ListTables(ctx, "", s.o.MaxTables-1)
-		if err != nil || more {
-			return cmp.Or(err, ErrTooManyTables)
-		}
-		s.cat.room, s.cat.counted = s.o.MaxTables-len(names), now
-	}
-	s.cat.room--
-	return nil
-}
-
-// finishCreate makes the Bigtable tables of a definition in status CREATING,
-// those that are there already excepted, and the table ACTIVE. A table that
-// adopts rows has its indexes filled first.
-func (s *Store) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
-	l, err := s.newLayout(def)
-	if err != nil {
-		return nil, err
-	}
-	created, err := s.Bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
-	if err != nil {
-		return nil, err
-	}
-	for i := range def.Indexes {
-		if _, err := s.Bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
-			return nil, err
-		}
-		if !created {
-			if err := s.backfill(ctx, l, l.indexes[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	next, err := def.clone()
-	if err != nil {
-		return nil, err
-	}
-	next.Status = StatusActive
-	for i := range next.Indexes {
-		ix := &next.Indexes[i]
-		ix.Status, ix.Backfilling, ix.Transition = StatusActive, false, next.Transition
-	}
-	return s.replaceTable(ctx, next, version)
-}
-
-// DeleteTable deletes a table with its indexes and rows. It returns the
-// definition with status DELETING, once the table is gone, or is to be for its
-// time as DELETING. It does not look at DeletionProtection. Errors:
-// errTableNotFound, *TableInUseError.
-func (s *Store) DeleteTable(ctx context.Context, name string) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if err := s.finishDeletes(ctx); err != nil {
-		return nil, err
-	}
-	c, err := s.refresh(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	now := s.o.Now()
-	if err := c.def.checkUnused(now); err != nil {
-		return nil, err
-	}
-	def, err := c.def.clone()
-	if err != nil {
-		return nil, err
-	}
-	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, s.o.StatusDelays.Delete)
-	latch := s.latchOf(name)
-	latch.Lock()
-	c, err = s.replaceTable(ctx, def, c.version)
-	latch.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if !c.def.isGone(now) {
-		return c.def, nil
-	}
-	return c.def, s.finishDelete(ctx, c.def)
-}
-
-// finishDelete removes the Bigtable tables of a definition in status
-// DELETING, and then the definition.
-func (s *Store) finishDelete(ctx context.Context, def *Table) error {
-	for _, ix := range def.Indexes {
-		if err := s.Bt.DropTable(ctx, ix.BigtableTable); err != nil {
-			return err
-		}
-	}
-	if def.TTLTable != "" {
-		if err := s.Bt.DropTable(ctx, def.TTLTable); err != nil {
-			return err
-		}
-	}
-	if err := s.Bt.DropTable(ctx, def.BigtableTable); err != nil {
-		return err
-	}
-	if err := s.forgetMarks(ctx, def.Name); err != nil {
-		return err
-	}
-	err := s.Bt.MutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
-	s.forget(def.Name)
-	return err
-}
-
-// UpdateTable changes a table's definition: fn changes the copy it is given,
-// or returns an error that aborts. Indexes that fn appends to Indexes are
-// created and filled in the background (status CREATING, Backfilling, then
-// ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
-// deleted. A change of TTLAttribute gives the table due times, which the
-// caller has to fill, or takes them away. fn may be called again when another update came first.
-// Errors: errTableNotFound, *TableInUseError, fn's.
-func (s *Store) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	c, err := s.refresh(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	now := s.o.Now()
-	if err := c.def.checkUnused(now); err != nil {
-		return nil, err
-	}
-	next, err := c.def.clone()
-	if err != nil {
-		return nil, err
-	}
-	if err := fn(next); err != nil {
-		return nil, err
-	}
-	next.Leaving = next.at(now).Leaving
-	var dropped []string
-	for i := range c.def.Indexes {
-		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
-			dropped = append(dropped, ix.BigtableTable)
-			if ix.Transition = TransitionAfter(now, StatusDeleting, s.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
-				ix.Status = StatusDeleting
-				next.Leaving = append(next.Leaving, ix)
-				next.Transition = later(next.Transition, ix.Transition.Until)
-			}
-		}
-	}
-	added := false
-	for i := range next.Indexes {
-		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
-			s.placeIndex(next, ix)
-			ix.Status, ix.Backfilling, added = StatusCreating, true, true
-			ix.FillAgain = now.Add(fillAgainAfter)
-			delays := s.o.StatusDelays
-			if ix.Transition = TransitionAfter(now, StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
-				ix.FillFrom = now.Add(delays.IndexCreate)
-				next.Transition = later(next.Transition, ix.Transition.Until)
-			}
-			l, err := s.newLayout(next)
-			if err != nil {
-				return nil, err
-			}
-			// The table is there before any writer knows the index.
-			if _, err := s.Bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if added {
-		next.Status = StatusUpdating
-	}
-	if next.TTLAttribute != c.def.TTLAttribute {
-		if c.def.TTLTable != "" {
-			dropped = append(dropped, c.def.TTLTable)
-		}
-		if err := s.placeDueTimes(ctx, next); err != nil {
-			return nil, err
-		}
-		if next.TTLTable != "" {
-			next.TTLFillAgain = now.Add(fillAgainAfter)
-		}
-	}
-	latch := s.latchOf(name)
-	latch.Lock()
-	c, err = s.replaceTable(ctx, next, c.version)
-	latch.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	for _, table := range dropped {
-		if err := s.Bt.DropTable(ctx, table); err != nil {
-			return nil, err
-		}
-	}
-	if added {
-		s.fillIndexes(c)
-	}
-	return c.def.at(now), nil
-}
-
-// fillIndexes fills, in the background, the indexes that are backfilling, and
-// makes the table ACTIVE. What close interrupts goes on at the next start.
-func (s *Store) fillIndexes(c *cachedTable) {
-	s.background.Go(func() {
-		ctx := s.life
-		err := s.fillAndActivate(ctx, c)
-		if err != nil && ctx.Err() == nil {
-			s.o.Logger.Error("filling the indexes of a table", "table", c.def.Name, "error", err)
-		}
-	})
-}
-
-func (s *Store) fillAndActivate(ctx context.Context, c *cachedTable) error {
-	for i, ix := range c.def.Indexes {
-		if ix.Backfilling {
-			if err := s.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
-				return err
-			}
-		}
-	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	c, err := s.refresh(ctx, c.def.Name)
-	if err != nil {
-		return err
-	}
-	next, err := c.def.clone()
-	if err != nil {
-		return err
-	}
-	next.Status = StatusActive
-	for i := range next.Indexes {
-		next.Indexes[i].Status, next.Indexes[i].Backfilling = StatusActive, false
-	}
-	_, err = s.replaceTable(ctx, next, c.version)
-	return err
-}
-
-// fillTimes returns when what was added to the table is to be filled again.
-func (t *Table) fillTimes() map[string]time.Time {
-	times := map[string]time.Time{} // by Bigtable table
-	for i := range t.Indexes {
-		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
-			times[ix.BigtableTable] = ix.FillAgain
-		}
-	}
-	if !t.TTLFillAgain.IsZero() && !t.TTLFilling {
-		times[t.TTLTable] = t.TTLFillAgain
-	}
-	return times
-}
-
-// fillAgain makes complete, in the background, the indexes and due times that
-// were added to a table while other processes may not have known of them.
-func (s *Store) fillAgain(name string) {
-	s.cat.mu.Lock()
-	defer s.cat.mu.Unlock()
-	if s.cat.filling[name] {
-		return
-	}
-	s.cat.filling[name] = true
-	s.background.Go(func() {
-		err := s.fillAgainNow(s.life, name)
-		if err != nil && s.life.Err() == nil {
-			s.o.Logger.Error("filling the indexes of a table again", "table", name, "error", err)
-		}
-		s.cat.mu.Lock()
-		defer s.cat.mu.Unlock()
-		delete(s.cat.filling, name)
-	})
-}
-
-func (s *Store) fillAgainNow(ctx context.Context, name string) error {
-	c, err := s.refresh(ctx, name)
-	if err != nil {
-		return err
-	}
-	now := s.o.Now()
-	filled := c.def.fillTimes()
-	maps.DeleteFunc(filled, func(_ string, at time.Time) bool { return now.Before(at) })
-	for _, x := range c.layout.indexes {
-		if _, ok := filled[x.table]; !ok {
-			continue
-		}
-		if err := s.dropStale(ctx, c, x); err != nil {
-			return err
-		}
-		if err := s.backfill(ctx, c.layout, x); err != nil {
-			return err
-		}
-	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if c, err = s.refresh(ctx, name); err != nil {
-		return err
-	}
-	next, err := c.def.clone()
-	if err != nil {
-		return err
-	}
-	for i := range next.Indexes {
-		if ix := &next.Indexes[i]; ix.FillAgain.Equal(filled[ix.BigtableTable]) {
-			ix.FillAgain = time.Time{}
-		}
-	}
-	if next.TTLFillAgain.Equal(filled[next.TTLTable]) {
-		next.TTLFillAgain = time.Time{}
-	}
-	_, err = s.replaceTable(ctx, next, c.version)
-	return err
-}
-
 // replaceTable writes a changed definition over the version it was made from.
-func (s *Store) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
-	next, ok, err := s.writeTable(ctx, def, version)
+func (cat *catalog) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		s.forget(def.Name)
+		cat.forget(def.Name)
 		return nil, &TableInUseError{def.Name, StatusUpdating} // by another process
 	}
-	return s.remember(def, next, s.o.Now())
+	return cat.remember(def, next, cat.o.Now())
 }
 
 // writeTable writes a definition if its row still has the given version (nil:
 // if there is no such row). It returns the new version and whether it wrote.
-func (s *Store) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
+func (cat *catalog) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
 	text, err := encodeTable(def)
 	if err != nil {
 		return nil, false, err
 	}
-	next = s.newToken()
-	ts := s.nowMicros()
+	next = cat.newToken()
+	ts := cat.nowMicros()
 	write := []*btpb.Mutation{
 		btclient.DeleteRow(),
 		btclient.SetCell(catalogFamily, definitionQualifier, ts, text),
@@ -659,192 +299,12 @@ func (s *Store) writeTable(ctx context.Context, def *Table, version []byte) (nex
 	}
 	guard := btclient.OfColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
+		ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.Bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
+	ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
 	return next, ok, err
 }
-
-// openCatalog creates the catalog in an empty instance, finishes what was
-// under way when an earlier process ended, and defines the tables of the
-// mappings that it does not know.
-func (s *Store) openCatalog(ctx context.Context) error {
-	if _, err := s.Bt.EnsureTable(ctx, s.o.Catalog, []layout.Family{
-		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
-		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
-	}, nil); err != nil {
-		return err
-	}
-	if err := s.beginEpoch(ctx); err != nil {
-		return err
-	}
-	names, _, err := s.ListTables(ctx, "", maxCatalogTables)
-	if err != nil {
-		return err
-	}
-	var unfilled []*cachedTable
-	var unfilledTTL []string
-	for _, name := range names {
-		c, err := s.refresh(ctx, name)
-		if errors.Is(err, ErrOutsideMapping) {
-			s.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		switch c.def.Status {
-		case StatusCreating:
-			_, err = s.finishCreate(ctx, c.def, c.version)
-		case StatusDeleting:
-			err = s.finishDelete(ctx, c.def)
-		case StatusUpdating:
-			unfilled = append(unfilled, c)
-		}
-		if err != nil {
-			return err
-		}
-		if c.def.TTLFilling && c.def.Status != StatusDeleting {
-			unfilledTTL = append(unfilledTTL, name)
-		}
-		if m := s.mappings[name]; m != nil {
-			if err := s.reconcile(ctx, c.def, m); err != nil {
-				return err
-			}
-		}
-	}
-	for _, m := range s.o.Mappings {
-		if slices.Contains(names, m.SourceTable()) {
-			continue
-		}
-		def, err := s.CreateTable(ctx, tableOfMapping(m))
-		if err != nil && !errors.Is(err, ErrTableExists) {
-			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
-		}
-		if err == nil && def.TTLFilling {
-			unfilledTTL = append(unfilledTTL, def.Name)
-		}
-	}
-	for _, m := range s.o.Mappings {
-		if err := s.warnUnreadable(ctx, m); err != nil {
-			return err
-		}
-	}
-	for _, c := range unfilled {
-		s.fillIndexes(c)
-	}
-	for _, name := range unfilledTTL {
-		s.FillDueTimes(name)
-	}
-	return nil
-}
-
-// beginEpoch counts this start, so that what it makes differs from what any
-// other start makes, even with the same Options.Rand.
-func (s *Store) beginEpoch(ctx context.Context) error {
-	row, err := s.Bt.ReadModifyWrite(ctx, s.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
-	if err != nil {
-		return fmt.Errorf("counting the starts: %w", err)
-	}
-	if len(row.Cells) != 1 || len(row.Cells[0].Value) != 8 {
-		return fmt.Errorf("counting the starts: the counter is %v, expected one cell of 8 bytes", row.Cells)
-	}
-	s.epoch = int64(binary.BigEndian.Uint64(row.Cells[0].Value))
-	var seed [32]byte
-	if _, err := io.ReadFull(s.o.Rand, seed[:]); err != nil {
-		return fmt.Errorf("reading Options.Rand: %w", err)
-	}
-	// The first store has the seed as given, later ones have others.
-	earlier := uint64(s.epoch - 1)
-	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
-	s.rand = rand.NewChaCha8(seed)
-	// Tokens count from anywhere: a catalog that was deleted counts its
-	// starts anew, while rows of a mapped table may still hold old tokens.
-	s.tokens.Store(s.rand.Uint64())
-	return nil
-}
-
-// describeKey shows a key: "artist (S), song (S)".
-func describeKey(key layout.KeySchema) string {
-	var parts []string
-	for _, a := range key.Attrs() {
-		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// reconcile brings a table to a mapping that may have changed since the table
-// was created: it must be in the same place, and lacks no index.
-func (s *Store) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
-	if def.at(s.o.Now()).Status != StatusActive {
-		return nil
-	}
-	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
-	if def.BigtableTable != m.TargetTable() {
-		return fmt.Errorf("table %s was created in Bigtable table %s, but its mapping says %s: %s", def.Name, def.BigtableTable, m.TargetTable(), advice)
-	}
-	if def.Key != m.Key() {
-		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
-	}
-	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
-		return nil
-	}
-	described := tableOfMapping(m)
-	_, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
-		for _, ix := range described.Indexes {
-			if d.Index(ix.Name) == nil {
-				d.Indexes = append(d.Indexes, ix)
-			}
-		}
-		for _, a := range described.Attributes {
-			if !slices.Contains(d.Attributes, a) {
-				d.Attributes = append(d.Attributes, a)
-			}
-		}
-		return nil
-	})
-	return err
-}
-
-// sampledRows is how many rows of a mapped table a start looks at.
-const sampledRows = 10
-
-// warnUnreadable tells of a mapping that reads nothing of what its table holds:
-// most likely the rows were laid out by another one, and the table seems empty.
-// It is no error, since a table may hold the rows of others too.
-func (s *Store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
-	var families []*btpb.RowFilter
-	for _, f := range m.Families() {
-		families = append(families, btclient.OfFamily(f.Name))
-	}
-	filter := btclient.AnyOf(families...)
-	if m.SharesRows() { // a row can be larger than what may be held
-		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
-	}
-	var first []byte
-	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
-		if err != nil {
-			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
-		}
-		items, err := m.Items(row)
-		if err != nil || len(items) > 0 {
-			return nil // a row that is damaged is told when it is asked for
-		}
-		if first == nil {
-			first = bytes.Clone(row.Key)
-		}
-	}
-	if first != nil {
-		s.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
-			"table", m.SourceTable(), "bigtableTable", m.TargetTable(), "row", string(first))
-	}
-	return nil
-}
-
-// maxCatalogTables is the most tables that a start looks at: as many as a
-// Bigtable instance can hold and more.
-const maxCatalogTables = 1 << 20
 
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 
@@ -857,4 +317,55 @@ func newTableID(prefix, name string, parts ...string) string {
 		name = name[:room]
 	}
 	return prefix + name + tail
+}
+
+// Table is a table's definition, as the catalog stores it. A *Table
+// that the store hands out is shared: never change it; UpdateTable gives its
+// function a copy to change.
+type Table struct {
+	Name string `json:"name"`
+	ID   string `json:"id"` // TableId, UUID form; set by CreateTable
+	// BigtableTable is the id of the table that holds the rows; set by
+	// CreateTable.
+	BigtableTable string `json:"bigtableTable"`
+	// Mapped tables lie in the layout of a mapping; set by CreateTable.
+	Mapped     bool             `json:"mapped,omitempty"`
+	Key        layout.KeySchema `json:"key"`
+	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string           `json:"status"`     // set by the store
+	Created    time.Time        `json:"created"`    // set by CreateTable
+	// Transition is what Status looks like for a while.
+	Transition         transition `json:"transition,omitzero"`
+	BillingMode        string     `json:"billingMode,omitempty"`
+	ReadUnits          int64      `json:"readUnits,omitempty"`
+	WriteUnits         int64      `json:"writeUnits,omitempty"`
+	Class              string     `json:"class,omitempty"`
+	DeletionProtection bool       `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
+	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
+	// StreamLabel is that of the newest stream, "" for none.
+	StreamLabel string `json:"streamLabel,omitempty"`
+	// OnDemandSince is when the billing mode last became on demand; the zero
+	// time: it has always been what it is.
+	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
+	Throughput    Throughput `json:"throughput,omitzero"`
+	// TTLAttribute is the attribute that items expire by, "" for none.
+	TTLAttribute string `json:"ttlAttribute,omitempty"`
+	// TTLChanged is when TTLAttribute last changed; the zero time: never.
+	TTLChanged time.Time `json:"ttlChanged,omitzero"`
+	// TTLTable is the id of the table of due times; set by the store.
+	TTLTable string `json:"ttlTable,omitempty"`
+	// TTLFilling says that due times of older items are still missing there;
+	// set by the store.
+	TTLFilling bool `json:"ttlFilling,omitempty"`
+	// TTLFillAgain is for the due times what FillAgain is for an index.
+	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Indexes      []Index           `json:"indexes,omitempty"` // local and global, in the order given
+	// Leaving are indexes that were deleted and still look like DELETING; set
+	// by the store.
+	Leaving []Index `json:"leaving,omitempty"`
+	// Extra holds request members that are only echoed by descriptions, by
+	// name, as JSON text.
+	Extra map[string]string `json:"extra,omitempty"`
 }

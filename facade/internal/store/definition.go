@@ -24,57 +24,6 @@ const (
 	ProjectInclude  = "INCLUDE"
 )
 
-// Table is a table's definition, as the catalog stores it. A *tableDef
-// that the store hands out is shared: never change it; updateTable gives its
-// function a copy to change.
-type Table struct {
-	Name string `json:"name"`
-	ID   string `json:"id"` // TableId, UUID form; set by createTable
-	// BigtableTable is the id of the table that holds the rows; set by
-	// createTable.
-	BigtableTable string `json:"bigtableTable"`
-	// Mapped tables lie in the layout of a mapping; set by createTable.
-	Mapped     bool             `json:"mapped,omitempty"`
-	Key        layout.KeySchema `json:"key"`
-	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status     string           `json:"status"`     // set by the store
-	Created    time.Time        `json:"created"`    // set by createTable
-	// Transition is what Status looks like for a while.
-	Transition         transition `json:"transition,omitzero"`
-	BillingMode        string     `json:"billingMode,omitempty"`
-	ReadUnits          int64      `json:"readUnits,omitempty"`
-	WriteUnits         int64      `json:"writeUnits,omitempty"`
-	Class              string     `json:"class,omitempty"`
-	DeletionProtection bool       `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
-	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
-	// StreamLabel is that of the newest stream, "" for none.
-	StreamLabel string `json:"streamLabel,omitempty"`
-	// OnDemandSince is when the billing mode last became on demand; the zero
-	// time: it has always been what it is.
-	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
-	Throughput    Throughput `json:"throughput,omitzero"`
-	// TTLAttribute is the attribute that items expire by, "" for none.
-	TTLAttribute string `json:"ttlAttribute,omitempty"`
-	// TTLChanged is when TTLAttribute last changed; the zero time: never.
-	TTLChanged time.Time `json:"ttlChanged,omitzero"`
-	// TTLTable is the id of the table of due times; set by the store.
-	TTLTable string `json:"ttlTable,omitempty"`
-	// TTLFilling says that due times of older items are still missing there;
-	// set by the store.
-	TTLFilling bool `json:"ttlFilling,omitempty"`
-	// TTLFillAgain is for the due times what FillAgain is for an index.
-	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
-	Tags         map[string]string `json:"tags,omitempty"`
-	Indexes      []Index           `json:"indexes,omitempty"` // local and global, in the order given
-	// Leaving are indexes that were deleted and still look like DELETING; set
-	// by the store.
-	Leaving []Index `json:"leaving,omitempty"`
-	// Extra holds request members that are only echoed by descriptions, by
-	// name, as JSON text.
-	Extra map[string]string `json:"extra,omitempty"`
-}
-
 // OnDemandThroughput bounds what is used of an on-demand table or index. In a
 // request -1 takes a bound away.
 type OnDemandThroughput struct {

@@ -427,12 +427,12 @@ func TestStore_EntriesLeft(t *testing.T) {
 			def := newTable(t, s, indexedTable("left"))
 			item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
 			key := keyAttrs(def, item)
-			p, err := s.cat.tables[def.Name].layout.slot(key)
+			p, err := s.catalog.tables[def.Name].layout.slot(key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			natively := func() error {
-				return s.Bt.MutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{btclient.DeleteRow()})
+				return s.bt.MutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{btclient.DeleteRow()})
 			}
 			facade := func() error { return remove(t.Context(), s, def, key) }
 			for i, leave := range []func() error{natively, facade, natively, natively, facade} {
@@ -464,7 +464,7 @@ func TestStore_StaleDrain(t *testing.T) {
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			def := newTable(t, s, indexedTable("stale"))
-			l := s.cat.tables[def.Name].layout
+			l := s.catalog.tables[def.Name].layout
 			key := attr.Item{"p": attr.String("one"), "s": attr.Int(1)}
 			first := attr.Item{"p": key["p"], "s": key["s"], "g": attr.String("x"), "h": attr.Int(1)}
 			if err := put(t.Context(), s, def, first); err != nil {
@@ -561,7 +561,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	o.Now, o.IndexLag = clock.NewFrozen(testTime).Now, time.Minute
 	s := openStore(t, o)
 	def := newTable(t, s, indexedTable("bounded"))
-	s.pending.dirty = maxLaggingRows
+	s.marks.dirty = maxLaggingRows
 	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
 	if err := put(t.Context(), s, def, item); err != nil {
 		t.Fatal(err)
@@ -570,15 +570,15 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if err != nil || len(items) != 1 {
 		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
 	}
-	s.pending.dirty = 0
+	s.marks.dirty = 0
 
 	// What a table that is gone waited for is forgotten with it.
 	item["s"] = attr.Int(2)
-	if err := put(t.Context(), s, def, item); err != nil || s.pending.dirty != 1 {
-		t.Errorf("%d rows lag, %v, want 1", s.pending.dirty, err)
+	if err := put(t.Context(), s, def, item); err != nil || s.marks.dirty != 1 {
+		t.Errorf("%d rows lag, %v, want 1", s.marks.dirty, err)
 	}
-	if _, err := s.DeleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
-		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.pending.dirty, len(s.pending.marks), err)
+	if _, err := s.DeleteTable(t.Context(), def.Name); err != nil || s.marks.dirty != 0 || len(s.marks.byRow) != 0 {
+		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.marks.dirty, len(s.marks.byRow), err)
 	}
 	for _, row := range dump(t, s, s.o.Catalog) {
 		if strings.HasPrefix(row, `"`+pendingRowPrefix) {

@@ -28,8 +28,8 @@ const (
 
 // itemReader yields the items of rows.
 type itemReader struct {
-	s *Store
-	l *tableLayout
+	rd *reader
+	l  *tableLayout
 	// compare orders the items of a row, descending by key or ascending.
 	compare    func(a, b layout.Stored) int
 	descending bool
@@ -50,7 +50,7 @@ func (r *itemReader) read(ctx context.Context, rows btclient.Read, yield func(la
 		}
 	}
 	var items []layout.Stored
-	for row, err := range r.s.Bt.Read(ctx, first) {
+	for row, err := range r.rd.bt.Read(ctx, first) {
 		if err == nil && shared && len(row.Cells) >= wideCells {
 			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
 				if !r.readSlices(ctx, row.Key, parts, yield) {
@@ -58,16 +58,16 @@ func (r *itemReader) read(ctx context.Context, rows btclient.Read, yield func(la
 				}
 				continue
 			}
-			row, err = r.s.Bt.ReadRow(ctx, r.l.table, row.Key, rows.Filter)
+			row, err = r.rd.bt.ReadRow(ctx, r.l.table, row.Key, rows.Filter)
 		}
 		if err == nil {
-			row, err = r.s.freeRow(ctx, r.l, row, rows.Filter)
+			row, err = r.rd.tx.freeRow(ctx, r.l, row, rows.Filter)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if items, err = r.l.base.AppendStored(items[:0], r.l.base.Live(row, r.s.nowMicros())); err != nil {
+		if items, err = r.l.base.AppendStored(items[:0], r.l.base.Live(row, r.rd.nowMicros())); err != nil {
 			yield(nil, r.inRow(row.Key, err))
 			return
 		}
@@ -220,7 +220,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 		for i := range next {
 			next[i] = btclient.Chain(next[i], cellAt(cells))
 		}
-		row, err := p.s.Bt.ReadRow(ctx, p.l.table, p.row, btclient.AnyOf(next...))
+		row, err := p.rd.bt.ReadRow(ctx, p.l.table, p.row, btclient.AnyOf(next...))
 		if err != nil {
 			return nil, err
 		}
@@ -244,9 +244,9 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	if !ok {
 		filter = nil
 	}
-	row, err := p.s.Bt.ReadRow(ctx, p.l.table, p.row, filter)
+	row, err := p.rd.bt.ReadRow(ctx, p.l.table, p.row, filter)
 	if err == nil {
-		row, err = p.s.freeRow(ctx, p.l, row, filter)
+		row, err = p.rd.tx.freeRow(ctx, p.l, row, filter)
 	}
 	if err != nil {
 		return 0, yield(nil, err) && false
@@ -254,7 +254,7 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	for _, c := range row.Cells {
 		size += len(c.Qualifier) + len(c.Value)
 	}
-	items, err := p.part.Items(p.l.base.Live(row, p.s.nowMicros()), from, before)
+	items, err := p.part.Items(p.l.base.Live(row, p.rd.nowMicros()), from, before)
 	if err != nil {
 		return 0, yield(nil, p.inRow(p.row, err)) && false
 	}

@@ -187,7 +187,7 @@ func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Sto
 		if len(muts) < 1000 && i < len(items)-1 {
 			continue
 		}
-		if err := s.Bt.MutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
+		if err := s.bt.MutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
 			tb.Fatal(err)
 		}
 		muts = nil
@@ -292,7 +292,7 @@ func TestStore_WideRow(t *testing.T) {
 
 // wideRow returns the only row of the table.
 func (s *Store) wideRow(ctx context.Context, def *Table) (cells int, key []byte, err error) {
-	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
 	}
 	return 0, nil, nil

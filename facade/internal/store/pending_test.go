@@ -22,7 +22,7 @@ func TestStore_SettleForgotten(t *testing.T) {
 	if err := s.settleRow(ctx, m, everything); err != nil {
 		t.Fatal(err)
 	}
-	if w := &s.pending; w.dirty != 0 || w.idle != 0 || len(w.marks) != 0 {
-		t.Errorf("%d dirty and %d idle of %d marks, want none", w.dirty, w.idle, len(w.marks))
+	if w := s.marks; w.dirty != 0 || w.idle != 0 || len(w.byRow) != 0 {
+		t.Errorf("%d dirty and %d idle of %d marks, want none", w.dirty, w.idle, len(w.byRow))
 	}
 }

@@ -18,10 +18,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
+// reader reads items, and entries of indexes.
+type reader struct {
+	*instance
+	cat      *catalog
+	rows     *rows
+	outbox   *outbox
+	tx       *transactions
+	segments *segments
+}
+
 // GetItem returns the item with the given key (the key attributes alone), or
 // nil. A key that the table's layout cannot express has no item.
-func (s *Store) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item, error) {
-	c, err := s.current(ctx, t)
+func (rd *reader) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item, error) {
+	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +42,14 @@ func (s *Store) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item
 	if err != nil {
 		return nil, err
 	}
-	st, _, err := s.freeItem(ctx, p, nil)
+	st, _, err := rd.tx.freeItem(ctx, p, nil)
 	return st.item, err
 }
 
 // GetItems returns the items with the given keys, nil where there is none, in
 // the order of keys, by one read.
-func (s *Store) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]attr.Item, error) {
-	c, err := s.current(ctx, t)
+func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]attr.Item, error) {
+	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -64,15 +74,15 @@ func (s *Store) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]att
 	slices.SortFunc(read.Keys, bytes.Compare)
 	read.Filter = extentsFilter(distinctExtents(extents))
 	items := make([]attr.Item, len(keys))
-	for row, err := range s.Bt.Read(ctx, read) {
+	for row, err := range rd.bt.Read(ctx, read) {
 		if err != nil {
 			return nil, err
 		}
-		if row, err = s.freeRow(ctx, l, row, read.Filter); err != nil {
+		if row, err = rd.tx.freeRow(ctx, l, row, read.Filter); err != nil {
 			return nil, err
 		}
 		for _, i := range wanted[string(row.Key)] {
-			item, err := s.itemOf(l, row, keys[i])
+			item, err := rd.rows.itemOf(l, row, keys[i])
 			if err != nil {
 				return nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 			}
@@ -82,17 +92,6 @@ func (s *Store) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]att
 		}
 	}
 	return items, nil
-}
-
-// itemsOf returns the items of a row. What has expired by Options.Now is none,
-// though garbage collection may have left its cells.
-func (s *Store) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
-	return l.base.Items(l.base.Live(row, s.nowMicros()))
-}
-
-// itemOf returns the item of the given key out of its row, or nil.
-func (s *Store) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
-	return l.base.Item(l.base.Live(row, s.nowMicros()), key)
 }
 
 // extentsFilter passes the cells of the extents, one of the intents, and perhaps
@@ -114,25 +113,25 @@ func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (s *Store) Query(ctx context.Context, t *Table, ix *Index, cond Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (rd *reader) Query(ctx context.Context, t *Table, ix *Index, cond Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
-		c, err := s.current(ctx, t)
+		c, err := rd.cat.current(ctx, t)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		if ix != nil {
-			s.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
+			rd.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
 			return
 		}
-		q := baseQuery{s: s, l: c.layout, cond: cond.KeyCondition, forward: forward, startAfter: startAfter}
+		q := baseQuery{rd: rd, l: c.layout, cond: cond.KeyCondition, forward: forward, startAfter: startAfter}
 		q.run(ctx, yield)
 	}
 }
 
 // baseQuery is a query of a table's own rows.
 type baseQuery struct {
-	s          *Store
+	rd         *reader
 	l          *tableLayout
 	cond       layout.KeyCondition
 	forward    bool
@@ -213,7 +212,7 @@ func (q *baseQuery) matches(item layout.Stored) bool {
 // row in the query's direction.
 func (q *baseQuery) items(ctx context.Context, plan layout.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
-		s: q.s, l: q.l, compare: q.compare, descending: !q.forward,
+		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
 		conditions: func(_ []byte, _ attr.Value) ([]layout.KeyCondition, bool) {
 			if q.startAfter == nil {
 				return []layout.KeyCondition{q.cond}, true
@@ -268,7 +267,7 @@ func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (s *Store) queryIndex(ctx context.Context, c *cachedTable, name string, cond Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -281,7 +280,7 @@ func (s *Store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 	}
 	keep := func(item layout.Stored) bool { return cond.matches(x.key, item) }
 	if plan.Order == layout.SameOrder {
-		s.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
+		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
 	// Entries of a partition are in several ranges, or in another order.
@@ -313,7 +312,7 @@ func (s *Store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 	}
 	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 		return func(yield func(layout.Stored, error) bool) {
-			s.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
+			rd.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
 		}
 	}
 	inOrder(plan, forward, compare, read, yield)
@@ -331,12 +330,16 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 
 // indexItems yields the entries of an index that keep accepts, in row order or
 // against it, after startAfter.
-func (s *Store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
+func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
-		before = s.nowMicros() - x.lag.Microseconds() + 1
+		before = rd.nowMicros() - x.lag.Microseconds() + 1
 	}
-	if err := s.settle(ctx, c.def.Name, before); err != nil {
+	if err := rd.tx.settleTransactions(ctx); err != nil {
+		yield(nil, err)
+		return
+	}
+	if err := rd.outbox.settle(ctx, c.def.Name, before); err != nil {
 		yield(nil, err)
 		return
 	}
@@ -352,7 +355,7 @@ func (s *Store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 		}
 		spans = cells.Intersect(spans, []layout.Span{behind})
 	}
-	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
+	for row, err := range rd.bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
 		if err != nil {
 			yield(nil, err)
 			return
@@ -378,18 +381,18 @@ func (s *Store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 
 // Scan yields the items of one segment of the table or index, in an order
 // that stays the same, after startAfter. total is at least 1. What a segment
-// reads grows with its share of the table. Errors: errOtherSegment.
-func (s *Store) Scan(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+// reads grows with its share of the table. Errors: ErrOtherSegment.
+func (rd *reader) Scan(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
-		if err := s.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
+		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (s *Store) scanSegment(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
-	c, err := s.current(ctx, t)
+func (rd *reader) scanSegment(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
+	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -401,7 +404,7 @@ func (s *Store) scanSegment(ctx context.Context, t *Table, ix *Index, segment, t
 		}
 		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
 	}
-	parts, err := s.segmentsOf(ctx, table, hash, plan.Spans, total, startAfter == nil)
+	parts, err := rd.segments.segmentsOf(ctx, table, hash, plan.Spans, total, startAfter == nil)
 	if err != nil {
 		return err
 	}
@@ -417,9 +420,9 @@ func (s *Store) scanSegment(ctx context.Context, t *Table, ix *Index, segment, t
 	plan.Spans = parts.spans(segment, plan.Spans)
 	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
 	if x == nil {
-		s.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
+		rd.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
 	} else {
-		s.indexItems(ctx, c, x, plan.Spans, false, startAfter, keep, yield)
+		rd.indexItems(ctx, c, x, plan.Spans, false, startAfter, keep, yield)
 	}
 	return nil
 }
@@ -436,13 +439,13 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 
 // scanBase yields the items of a plan by row, those of a row by key: those
 // after startAfter, which is in the row from, unless that is nil.
-func (s *Store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
 		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
 	}
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
 	r := itemReader{
-		s: s, l: l, compare: l.compareKeys,
+		rd: rd, l: l, compare: l.compareKeys,
 		conditions: func(row []byte, partition attr.Value) ([]layout.KeyCondition, bool) {
 			if from == nil || !bytes.Equal(row, from) {
 				return nil, true

@@ -10,6 +10,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
+// reaper removes what has expired.
+type reaper struct {
+	*instance
+	cat    *catalog
+	tx     *transactions
+	writer *writer
+	reader *reader
+	tables *tables
+}
+
 // maxOverdue: an item that should have expired longer ago does not expire.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
@@ -21,14 +31,14 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // It reads the due times alone, never a table. An item that is written meanwhile
 // is looked at again before it goes; one that a transaction holds stays until the
 // next call.
-func (s *Store) Tidy(ctx context.Context) (deleted int, err error) {
-	if err := s.recoverTransactions(ctx, false); err != nil {
+func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
+	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
 	}
-	if err := s.RemoveDeleted(ctx); err != nil {
+	if err := rp.tables.RemoveDeleted(ctx); err != nil {
 		return 0, fmt.Errorf("removing deleted tables: %w", err)
 	}
-	if deleted, err = s.reapExpired(ctx); err != nil {
+	if deleted, err = rp.reapExpired(ctx); err != nil {
 		err = fmt.Errorf("deleting expired items: %w", err)
 	}
 	return deleted, err
@@ -37,96 +47,26 @@ func (s *Store) Tidy(ctx context.Context) (deleted int, err error) {
 // Due times are an index like others, by the time-to-live attribute: kept by
 // the outbox, in a table of its own, without a name that a request could use.
 
-// dueIndex lays out the due times of a table.
-func dueIndex(def *Table) (*indexLayout, error) {
-	due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: layout.KeySchema{Hash: due}, KeysOnly: true})
-	return &indexLayout{table: def.TTLTable, key: IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
-}
-
-// placeDueTimes gives a definition that got another TTLAttribute the table of
-// its due times, or none.
-func (s *Store) placeDueTimes(ctx context.Context, def *Table) error {
-	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
-	if def.TTLAttribute == "" {
-		return nil
-	}
-	def.TTLTable, def.TTLFilling = newTableID(reservedPrefix+"t.", def.Name, def.ID, s.newUUID()), true
-	x, err := dueIndex(def)
-	if err != nil {
-		return err
-	}
-	_, err = s.Bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
-	return err
-}
-
-// FillDueTimes enters, in the background, the items of a table that were there
-// before its due times. What close interrupts goes on at the next start. The
-// result is closed at the end.
-func (s *Store) FillDueTimes(name string) (done <-chan struct{}) {
-	ended := make(chan struct{})
-	s.background.Go(func() {
-		defer close(ended)
-		err := s.fillDueTimesNow(s.life, name)
-		if err != nil && s.life.Err() == nil {
-			s.o.Logger.Error("filling the due times of a table", "table", name, "error", err)
-		}
-	})
-	return ended
-}
-
-func (s *Store) fillDueTimesNow(ctx context.Context, name string) error {
-	c, err := s.lookup(ctx, name)
-	if err != nil || !c.def.TTLFilling {
-		return err
-	}
-	table := c.def.TTLTable
-	if err := s.backfill(ctx, c.layout, c.layout.due); err != nil {
-		return err
-	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	if c, err = s.refresh(ctx, name); err != nil {
-		return err
-	}
-	if c.def.TTLTable != table {
-		return nil // changed since
-	}
-	next, err := c.def.clone()
-	if err != nil {
-		return err
-	}
-	next.TTLFilling = false
-	_, err = s.replaceTable(ctx, next, c.version)
-	return err
-}
-
-// TtlChanging reports whether the time to live of a table still looks like it is
-// being changed.
-func (s *Store) TtlChanging(t *Table) bool {
-	return !t.TTLChanged.IsZero() && s.o.Now().Before(t.TTLChanged.Add(s.o.StatusDelays.TimeToLive))
-}
-
 // errNotDue: an item that was due when its due time was read.
 var errNotDue = errors.New("item has not expired")
 
-func (s *Store) reapExpired(ctx context.Context) (deleted int, err error) {
-	names, _, err := s.ListTables(ctx, "", maxCatalogTables)
+func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
+	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return 0, err
 	}
 	for _, name := range names {
-		c, err := s.lookup(ctx, name)
+		c, err := rp.cat.lookup(ctx, name)
 		if errors.Is(err, ErrTableNotFound) || errors.Is(err, ErrOutsideMapping) {
 			continue
 		}
 		if err != nil {
 			return deleted, err
 		}
-		if c.layout.due == nil || c.def.Status == StatusDeleting || s.TtlChanging(c.def) {
+		if c.layout.due == nil || c.def.Status == StatusDeleting || rp.cat.TTLChanging(c.def) {
 			continue
 		}
-		n, err := s.reapTable(ctx, c)
+		n, err := rp.reapTable(ctx, c)
 		if deleted += n; err != nil {
 			return deleted, fmt.Errorf("table %s: %w", name, err)
 		}
@@ -135,10 +75,10 @@ func (s *Store) reapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // reapTable deletes the items of a table that are due.
-func (s *Store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
+func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
 	due := c.layout.due
 	name := c.def.TTLAttribute
-	now := s.o.Now()
+	now := rp.o.Now()
 	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
 	first, err := due.x.PlanQuery(layout.KeyCondition{Hash: oldest})
 	if err != nil {
@@ -153,11 +93,11 @@ func (s *Store) reapTable(ctx context.Context, c *cachedTable) (deleted int, err
 		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
-	s.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
+	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
 		if err = readErr; err != nil {
 			return false
 		}
-		_, _, err = s.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
+		_, _, err = rp.writer.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}

@@ -111,7 +111,7 @@ func TestReapExpired(t *testing.T) {
 			reap("early")
 
 			// A due time that is no longer true deletes nothing.
-			c, err := s.lookup(ctx, def.Name)
+			c, err := s.catalog.lookup(ctx, def.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestReapExpired(t *testing.T) {
 // collectRows reads all rows of a Bigtable table.
 func collectRows(tb testing.TB, s *Store, table string) (rows []layout.Row, err error) {
 	tb.Helper()
-	for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return rows, err
 		}

@@ -91,7 +91,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	}
 	conn.after, conn.broken = 1, func() { t.Error("the stream was read on behind the row") }
 	var keys [][]byte
-	for row, err := range s.Bt.Read(t.Context(), btclient.Read{Table: s.o.Catalog, Spans: []layout.Span{{}}, Limit: 1}) {
+	for row, err := range s.bt.Read(t.Context(), btclient.Read{Table: s.o.Catalog, Spans: []layout.Span{{}}, Limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal("the catalog has no row")
 	}
-	if row, err := s.Bt.ReadRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
+	if row, err := s.bt.ReadRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
 		t.Errorf("got %d cells, %v", len(row.Cells), err)
 	}
 	conn.after = -1

@@ -55,13 +55,19 @@ var (
 // ErrOtherSegment: a scan is to go on after a key that is not in its segment.
 var ErrOtherSegment = errors.New("the start key belongs to another segment")
 
-// segmentCuts are the cuts that this process knows, by Bigtable table.
-type segmentCuts struct {
+// segments keeps the cuts that this process knows, by Bigtable table, and those in
+// the catalog.
+type segments struct {
+	*instance
 	mu    sync.Mutex
 	known map[string]knownCuts
 	// using is held by the one that looks at the catalog, so that the requests
 	// that begin a scan together do not all choose cuts.
 	using chan struct{}
+}
+
+func newSegments(in *instance) *segments {
+	return &segments{instance: in, known: map[string]knownCuts{}, using: make(chan struct{}, 1)}
 }
 
 type knownCuts struct {
@@ -71,20 +77,20 @@ type knownCuts struct {
 
 // lookup returns cuts whose use was recorded a short while ago: no process
 // chooses others before segmentsKept has passed since.
-func (c *segmentCuts) lookup(table string, now time.Time) ([][]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known, ok := c.known[table]
+func (sg *segments) lookup(table string, now time.Time) ([][]byte, bool) {
+	sg.mu.Lock()
+	defer sg.mu.Unlock()
+	known, ok := sg.known[table]
 	return known.cuts, ok && now.Sub(known.touched) < segmentsTouched
 }
 
 // remember notes cuts, and forgets those of tables that are not scanned any
 // more.
-func (c *segmentCuts) remember(table string, known knownCuts) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.known, func(_ string, k knownCuts) bool { return known.touched.Sub(k.touched) >= segmentsTouched })
-	c.known[table] = known
+func (sg *segments) remember(table string, known knownCuts) {
+	sg.mu.Lock()
+	defer sg.mu.Unlock()
+	maps.DeleteFunc(sg.known, func(_ string, k knownCuts) bool { return known.touched.Sub(k.touched) >= segmentsTouched })
+	sg.known[table] = known
 }
 
 // segmentation divides a table, or an index, into the segments of a scan.
@@ -97,13 +103,13 @@ type segmentation struct {
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (s *Store) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
+func (sg *segments) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
 	seg := segmentation{total: total, hash: hash}
 	if total <= 1 {
 		return seg, nil
 	}
 	var err error
-	seg.cuts, err = s.cutsOf(ctx, table, spans, begins)
+	seg.cuts, err = sg.cutsOf(ctx, table, spans, begins)
 	return seg, err
 }
 
@@ -158,37 +164,37 @@ func (g segmentation) hasRow(segment int, row []byte) bool {
 
 // cutsOf returns the cuts of a table that are in use, or, for a scan that
 // begins, new ones when there are none.
-func (s *Store) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
-	if cuts, ok := s.segments.lookup(table, s.o.Now()); ok {
+func (sg *segments) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
+	if cuts, ok := sg.lookup(table, sg.o.Now()); ok {
 		return cuts, nil
 	}
 	select {
-	case s.segments.using <- struct{}{}:
-		defer func() { <-s.segments.using }()
+	case sg.using <- struct{}{}:
+		defer func() { <-sg.using }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the segments of table %s: %w", table, ctx.Err())
 	}
 	for range maxWriteAttempts {
-		now := s.o.Now()
-		if cuts, ok := s.segments.lookup(table, now); ok {
+		now := sg.o.Now()
+		if cuts, ok := sg.lookup(table, now); ok {
 			return cuts, nil
 		}
-		kept, err := s.readCuts(ctx, table)
+		kept, err := sg.readCuts(ctx, table)
 		if err != nil {
 			return nil, err
 		}
 		cuts := kept.cuts
 		if kept.version == nil || begins && now.Sub(time.UnixMicro(kept.micros)) >= segmentsKept {
-			if cuts, err = s.chooseCuts(ctx, table, spans); err != nil {
+			if cuts, err = sg.chooseCuts(ctx, table, spans); err != nil {
 				return nil, err
 			}
 		}
-		ok, err := s.writeCuts(ctx, table, kept, cuts)
+		ok, err := sg.writeCuts(ctx, table, kept, cuts)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			s.segments.remember(table, knownCuts{cuts, now})
+			sg.remember(table, knownCuts{cuts, now})
 			return cuts, nil
 		}
 	}
@@ -204,8 +210,8 @@ type keptCuts struct {
 
 func segmentsRow(table string) []byte { return []byte(segmentsRowPrefix + table) }
 
-func (s *Store) readCuts(ctx context.Context, table string) (keptCuts, error) {
-	row, err := s.Bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+func (sg *segments) readCuts(ctx context.Context, table string) (keptCuts, error) {
+	row, err := sg.bt.ReadRow(ctx, sg.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	if err != nil {
 		return keptCuts{}, err
 	}
@@ -229,28 +235,28 @@ func (s *Store) readCuts(ctx context.Context, table string) (keptCuts, error) {
 
 // writeCuts keeps cuts, used now, unless others have come in the place of
 // those that were read.
-func (s *Store) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
+func (sg *segments) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
 	var text []byte
 	for _, cut := range cuts {
 		text = appendBytes(text, cut)
 	}
-	micros := max(s.nowMicros(), old.micros)
+	micros := max(sg.nowMicros(), old.micros)
 	write := []*btpb.Mutation{
 		btclient.DeleteRow(),
-		btclient.SetCell(requestFamily, segmentsVersion, micros, s.newToken()),
+		btclient.SetCell(requestFamily, segmentsVersion, micros, sg.newToken()),
 		btclient.SetCell(requestFamily, segmentsCuts, micros, text),
 	}
 	version := btclient.OfColumn(requestFamily, segmentsVersion)
 	if old.version == nil {
-		there, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
+		there, err := sg.bt.CheckAndMutate(ctx, sg.o.Catalog, segmentsRow(table), version, nil, write)
 		return !there, err
 	}
-	return s.Bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
+	return sg.bt.CheckAndMutate(ctx, sg.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.
-func (s *Store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
-	samples, size, err := s.Bt.SampleKeys(ctx, table)
+func (sg *segments) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
+	samples, size, err := sg.bt.SampleKeys(ctx, table)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +270,7 @@ func (s *Store) chooseCuts(ctx context.Context, table string, spans []layout.Spa
 	// Every stride-th key, with a stride that doubles when there are too many.
 	var keys [][]byte
 	rows, stride := 0, 1
-	for row, err := range s.Bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
+	for row, err := range sg.bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return nil, err
 		}

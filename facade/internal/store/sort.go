@@ -71,10 +71,14 @@ func (l *leastItems) add(item layout.Decoded) {
 }
 
 // Len is part of heap.Interface, as are those that follow.
-func (l *leastItems) Len() int           { return len(l.items) }
+func (l *leastItems) Len() int { return len(l.items) }
+
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
-func (l *leastItems) Swap(i, j int)      { l.items[i], l.items[j] = l.items[j], l.items[i] }
-func (l *leastItems) Push(x any)         { l.items = append(l.items, x.(layout.Decoded)) }
+
+func (l *leastItems) Swap(i, j int) { l.items[i], l.items[j] = l.items[j], l.items[i] }
+
+func (l *leastItems) Push(x any) { l.items = append(l.items, x.(layout.Decoded)) }
+
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

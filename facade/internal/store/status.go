@@ -1,12 +1,16 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
+
+// TTLChanging reports whether the time to live of a table still looks like it is
+// being changed.
+func (cat *catalog) TTLChanging(t *Table) bool {
+	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
+}
 
 // A change of a table is done when its call returns, or by the background work
 // that follows it. Options.StatusDelays keeps it from showing for a while: then
@@ -103,34 +107,15 @@ func (t *Table) checkUnused(now time.Time) error {
 }
 
 // deleted returns the tables that this process deleted and whose time is over.
-func (s *Store) deleted() []*Table {
-	now := s.o.Now()
+func (cat *catalog) deleted() []*Table {
+	now := cat.o.Now()
 	var gone []*Table
-	s.cat.mu.RLock()
-	defer s.cat.mu.RUnlock()
-	for _, c := range s.cat.tables {
+	cat.mu.RLock()
+	defer cat.mu.RUnlock()
+	for _, c := range cat.tables {
 		if c.def.isGone(now) {
 			gone = append(gone, c.def)
 		}
 	}
 	return gone
-}
-
-// RemoveDeleted removes what is left of such tables.
-func (s *Store) RemoveDeleted(ctx context.Context) error {
-	if len(s.deleted()) == 0 {
-		return nil
-	}
-	s.cat.ddl.Lock()
-	defer s.cat.ddl.Unlock()
-	return s.finishDeletes(ctx)
-}
-
-// finishDeletes is removeDeleted for who changes definitions.
-func (s *Store) finishDeletes(ctx context.Context) error {
-	var errs []error
-	for _, def := range s.deleted() {
-		errs = append(errs, s.finishDelete(ctx, def))
-	}
-	return errors.Join(errs...)
 }

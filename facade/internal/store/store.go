@@ -1,31 +1,8 @@
-package store
-
-import (
-	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"math/rand/v2"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"google.golang.org/grpc"
-
-	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout"
-)
-
-// The store is the seam between operations, which think in items, and the
+// Package store is the seam between operations, which think in items, and the
 // Bigtable behind them, which holds rows. Operations never see a row; the
 // store never sees an expression or a request.
 //
-// It keeps four promises on any Bigtable, with single-row atomicity alone:
+// It keeps these promises on any Bigtable, with single-row atomicity alone:
 //   - an item write is one CheckAndMutateRow: it happens wholly, on the item
 //     it was evaluated against, or not at all;
 //   - a transaction happens wholly, at one moment, or not at all;
@@ -34,6 +11,43 @@ import (
 //   - an item that was deleted leaves no row behind;
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.
+//
+// What it does not do: it checks no request, words no answer of DynamoDB and counts
+// no capacity.
+//
+// Its owners, each above those that it uses:
+//
+//	instance      the Bigtable, the clock, tokens; what goes on in the background
+//	catalog       definitions of tables, cached; the latch of each table
+//	marks         which rows may hold items that are behind in their indexes
+//	rows          items with their bookkeeping, read from rows
+//	outbox        brings writes to the indexes
+//	transactions  records, intents, how they end; request tokens
+//	writer        writes of single items; the latches of items
+//	transactor    TransactWriteItems and TransactGetItems
+//	segments      where parallel scans cut tables
+//	reader        GetItem, Query, Scan
+//	filler        fills indexes and due times of tables that have items
+//	tables        CreateTable, UpdateTable, DeleteTable
+//	reaper        what expires
+//
+// Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
+// of an item; then the mutexes of single owners, of which nobody holds two.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
 
 // Errors of the store that operations turn into AWS errors. They come wrapped:
 // test with errors.Is. Any other error is a failure of the Bigtable behind.
@@ -57,37 +71,38 @@ var (
 	ErrIntent = errors.New("item is held by a transaction")
 )
 
-// presence is what a write requires of the item it replaces.
-type presence uint8
+// Presence is what a write requires of the item it replaces.
+type Presence uint8
 
 const (
-	anyPresence presence = iota // whatever is there
+	AnyPresence Presence = iota // whatever is there
 	MustExist
 	MustNotExist
 )
 
-// Hint lets writeItem go without reading the item. The zero value reads.
+// Hint lets WriteItem go without reading the item. The zero value reads.
 type Hint struct {
 	// Blind says that the write's outcome does not depend on the old item
-	// beyond require, and that the caller does not need the old item: the
-	// item becomes replacement (nil: it is deleted) if require holds. When
-	// require does not hold, or the store needs the old item for itself, it
+	// beyond Require, and that the caller does not need the old item: the
+	// item becomes Replacement (nil: it is deleted) if Require holds. When
+	// Require does not hold, or the store needs the old item for itself, it
 	// falls back to reading and calling fn, which must give the same outcome.
 	Blind       bool
 	Replacement attr.Item
-	Require     presence
+	Require     Presence
 }
 
-// Options are what a store works with. Those without a default are required.
+// Options are what a store works with. There are no defaults but for Mappings,
+// IndexLag and StatusDelays.
 type Options struct {
 	Conn              grpc.ClientConnInterface
-	Project, Instance string
-	Catalog           string // id of the table that holds the definitions
-	Mappings          []*layout.Mapping
+	Project, Instance string            // where the tables live
+	Catalog           string            // id of the table that holds the definitions
+	Mappings          []*layout.Mapping // one a table
 	Now               func() time.Time
 	Rand              io.Reader // safe for concurrent use
 	Logger            *slog.Logger
-	IndexLag          time.Duration
+	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
 }
@@ -98,60 +113,49 @@ type StatusDelays struct {
 	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, TimeToLive time.Duration
 }
 
-// Store holds items in Bigtable. It is safe for concurrent use.
+// Store holds items in Bigtable. It is safe for concurrent use. Its parts are those
+// who do the work; what they have exported is what the door uses.
 type Store struct {
-	o        Options
-	Bt       *btclient.Client
-	mappings map[string]*layout.Mapping // by DynamoDB table
-	cat      catalog
-	latches  itemLatches
-	pending  pendingWork
-	tx       transactions
-	segments segmentCuts
-
-	randMu sync.Mutex
-	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
-	epoch  int64         // counts the stores opened on the catalog
-	tokens atomic.Uint64
-
-	life       context.Context // ends with close
-	end        context.CancelFunc
-	background sync.WaitGroup
+	*instance
+	*catalog
+	*marks
+	*rows
+	*outbox
+	*transactions
+	*writer
+	*transactor
+	*segments
+	*reader
+	*filler
+	*tables
+	*reaper
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
 // tables of the mappings that the catalog does not know yet; and finishes
 // what an earlier process left undone.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	mappings, err := mappingsOf(o.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	in := newInstance(ctx, o)
+	cat := newCatalog(in, mappings)
+	m := newMarks(in)
+	rs := &rows{in}
+	ob := &outbox{in, cat, m, rs}
+	tx := newTransactions(in, cat, m, rs, ob)
+	w := newWriter(in, cat, m, rs, ob, tx)
+	sg := newSegments(in)
+	rd := &reader{in, cat, rs, ob, tx, sg}
+	f := &filler{in, cat, rs, ob, w, rd}
+	ts := &tables{in, cat, m, f}
+	cat.fillAgain = f.fillAgain
 	s := &Store{
-		o:        o,
-		Bt:       btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
-		mappings: map[string]*layout.Mapping{},
-		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}},
-		pending:  pendingWork{marks: map[string]*pendingMark{}},
-		tx:       transactions{unfinished: map[string]bool{}},
-		segments: segmentCuts{known: map[string]knownCuts{}, using: make(chan struct{}, 1)},
+		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
+		&reaper{in, cat, tx, w, rd, ts},
 	}
-	s.latches.init()
-	targets := map[string]string{}
-	for _, m := range o.Mappings {
-		source, target := m.SourceTable(), m.TargetTable()
-		if source == "" {
-			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
-		}
-		if spec := m.Spec(); spec != nil && spec.Compat != "" {
-			return nil, fmt.Errorf("facade: the layout %s of table %s does not give items back as they were: it cannot be served", spec.Compat, source)
-		}
-		if s.mappings[source] != nil {
-			return nil, fmt.Errorf("facade: two mappings for table %s", source)
-		}
-		if other, ok := targets[target]; ok {
-			return nil, fmt.Errorf("facade: the mappings of %s and %s have the same target table %s", other, source, target)
-		}
-		s.mappings[source], targets[target] = m, source
-	}
-	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	err := s.openCatalog(ctx)
+	err = s.openCatalog(ctx)
 	if err == nil {
 		err = s.recoverPending(ctx)
 	}
@@ -160,52 +164,41 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if err != nil {
 		s.end()
-		s.background.Wait()
+		s.Wait()
 		return nil, fmt.Errorf("opening the catalog: %w", err)
 	}
 	return s, nil
 }
 
+// mappingsOf returns the mappings by DynamoDB table.
+func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
+	mappings, targets := map[string]*layout.Mapping{}, map[string]string{}
+	for _, m := range given {
+		source, target := m.SourceTable(), m.TargetTable()
+		if source == "" {
+			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
+		}
+		if spec := m.Spec(); spec != nil && spec.Compat != "" {
+			return nil, fmt.Errorf("facade: the layout %s of table %s does not give items back as they were: it cannot be served", spec.Compat, source)
+		}
+		if mappings[source] != nil {
+			return nil, fmt.Errorf("facade: two mappings for table %s", source)
+		}
+		if other, ok := targets[target]; ok {
+			return nil, fmt.Errorf("facade: the mappings of %s and %s have the same target table %s", other, source, target)
+		}
+		mappings[source], targets[target] = m, source
+	}
+	return mappings, nil
+}
+
 // Close stops background work (index backfill), which resumes at the next
-// newStore.
+// Open.
 func (s *Store) Close() error {
 	s.end()
-	s.background.Wait()
-	return s.flushMarks(context.WithoutCancel(s.life), 0)
+	s.Wait()
+	return s.marks.flushMarks(context.WithoutCancel(s.life), 0)
 }
 
 // Wait waits until no work is under way in the background.
 func (s *Store) Wait() { s.background.Wait() }
-
-// nowMicros is the clock's time in the granularity of cell timestamps.
-func (s *Store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
-
-// maxReadResumes bounds how often one read is taken up again after the
-// connection broke without a row in between.
-const maxReadResumes = 3
-
-// microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
-const microsPerMilli = 1000
-
-// random fills b.
-func (s *Store) random(b []byte) {
-	s.randMu.Lock()
-	defer s.randMu.Unlock()
-	s.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
-}
-
-// newToken returns 16 bytes that no other write has, of any store on the same
-// catalog.
-func (s *Store) newToken() []byte {
-	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(s.epoch))
-	return binary.BigEndian.AppendUint64(token, s.tokens.Add(1))
-}
-
-// newUUID returns a random (version 4) UUID in text form.
-func (s *Store) newUUID() string {
-	var b [16]byte
-	s.random(b[:])
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b[:])
-	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
-}

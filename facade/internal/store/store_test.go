@@ -78,18 +78,18 @@ func TestBackends_WholeRows(t *testing.T) {
 			for i := range 64 {
 				others = append(others, btclient.SetCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
 			}
-			if err := s.Bt.MutateRow(ctx, s.o.Catalog, row, others); err != nil {
+			if err := s.bt.MutateRow(ctx, s.o.Catalog, row, others); err != nil {
 				t.Fatal(err)
 			}
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
 					for range 50 {
-						if _, err := s.Bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
+						if _, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
 							t.Error(err)
 							return
 						}
-						r, err := s.Bt.ReadRow(ctx, s.o.Catalog, row, btclient.OfFamily(catalogFamily))
+						r, err := s.bt.ReadRow(ctx, s.o.Catalog, row, btclient.OfFamily(catalogFamily))
 						if n := len(r.Cells); err != nil || n != len(others) && n != len(others)+len(set) {
 							t.Errorf("the row is read with %d cells, %v; want %d or %d", n, err, len(others), len(others)+len(set))
 							return
@@ -220,7 +220,7 @@ func checkJSONOf(stored layout.Stored, item attr.Item) error {
 func dump(tb testing.TB, s *Store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -376,7 +376,7 @@ func TestStore_Items(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(r, "steps") {
 					key := rapid.SampledFrom(keys).Draw(r, "key")
 					blind := rapid.Bool().Draw(r, "blind")
-					require := rapid.SampledFrom([]presence{anyPresence, MustExist, MustNotExist}).Draw(r, "require")
+					require := rapid.SampledFrom([]Presence{AnyPresence, MustExist, MustNotExist}).Draw(r, "require")
 					var item attr.Item
 					if rapid.IntRange(0, 3).Draw(r, "op") > 0 {
 						item = genItem(r, key)

@@ -73,7 +73,7 @@ func transfer(t *Table, from, to string, amount int64) []*Change {
 func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
-		for row, err := range s.Bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
+		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
 			if err != nil {
 				tb.Fatal(err)
 			}
