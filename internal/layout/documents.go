@@ -252,3 +252,12 @@ func (f timeFormat) parse(text string) (int64, bool) {
 	back, ok := f.format(millis)
 	return millis, ok && back == text
 }
+
+// valueType is the type of the attributes that have the format: text for ISO,
+// a number for epochs.
+func (f timeFormat) valueType() attr.Type {
+	if f.layout != "" {
+		return attr.S
+	}
+	return attr.N
+}

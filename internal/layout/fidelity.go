@@ -87,8 +87,8 @@ func (m *Mapping) Fidelity() []Fidelity {
 // attributesOf are the attributes that a rule places and that the file names.
 func (l *rules) attributesOf(r *rule) []string {
 	names := map[string]bool{}
-	for name, p := range r.byAttr {
-		names[name] = !p.stored
+	for name := range r.byAttr {
+		names[name] = !l.key.isKey(name)
 	}
 	for name := range l.schema {
 		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]
@@ -144,7 +144,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 			note(LosslessInDomain, "within "+gc)
 		}
 	}
-	if p.omit {
+	if p.codec.omitNull {
 		if r.accepted[LossNull] {
 			note(Lossy, "accepted: a NULL is left out")
 		} else {
@@ -173,7 +173,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		if e := p.elementEncoder(); e != nil {
 			domain += ", each " + e.expected
 		}
-		if room := l.listRoom(p.family); s.Type == attr.L && r.listCells(p) && room < math.MaxInt {
+		if room := l.listRoom(p.family); s.Type == attr.L && p.native(r) && room < math.MaxInt {
 			domain += fmt.Sprintf(" of at most %d elements (family %s)", room, p.family)
 		}
 		note(LosslessInDomain, domain)
@@ -193,7 +193,7 @@ func typeText(s Schema) string {
 // Where it is to delete what expires it loses nothing.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
-	if r.exclusive && p.codec.kind == codecByType && !p.members && !p.mapKeys {
+	if r.exclusive && p.codec.kind == codecByType && p.shape() == shapeCell {
 		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
 	}
 	gc := l.declared[family]

@@ -77,14 +77,12 @@ func (g *Groups) Of(c Cell) string {
 		}
 	}
 	for _, d := range g.decoders {
-		for _, star := range [2]bool{false, true} { // in the order of decoder.column
-			for _, put := range d.r.puts {
-				if put.star != star || put.family != column.Family {
-					continue
-				}
-				if group, ok := d.groupOfPut(put, column); ok {
-					return group
-				}
+		for _, put := range d.r.columns {
+			if put.family != column.Family {
+				continue
+			}
+			if group, ok := d.groupOfPut(put, column); ok {
+				return group
 			}
 		}
 	}
@@ -94,7 +92,7 @@ func (g *Groups) Of(c Cell) string {
 // groupOfPut is the group of a cell that a put of the rule wrote; false for others.
 func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
 	vars, special := slices.Clone(d.rowVars), ""
-	if !put.qual.match(c.Qualifier, vars, &special) || !d.nameable(put, special) {
+	if !put.takes(d.l, c.Qualifier, vars, &special) {
 		return "", false
 	}
 	switch {

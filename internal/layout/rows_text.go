@@ -38,9 +38,11 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 		return text
 	}
 	var puts []*put
+	slots := 0
 	for _, r := range l.rules {
 		if _, ok := l.parseRow(r, row); ok {
 			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
+			slots = max(slots, firstCapture+len(r.captures))
 		}
 	}
 	if len(puts) == 0 {
@@ -48,11 +50,11 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	}
 	return func(c Cell) string {
 		for _, p := range puts {
-			if p.family != c.Family || !p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
+			if p.family != c.Family || !p.qual.match(c.Qualifier, make([]attr.Value, slots), nil) {
 				continue
 			}
 			schema := l.schema[p.attr]
-			if p.whole {
+			if p.shape() == shapeItem {
 				schema = l.itemSchema()
 			}
 			if v, err := p.codec.decode(c.Value, schema); err == nil {

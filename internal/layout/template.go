@@ -105,16 +105,14 @@ func (t *template) width() int {
 	return w
 }
 
-// elementEncoder is the encoder that a template has for {member} or {key}, nil
-// where it has none.
-func (c *put) elementEncoder() *encoder {
-	if !c.members && !c.mapKeys {
-		return nil
+// special is the slot of {attr}, {member} or {key}, slotNone without them.
+func (t *template) special() int {
+	for _, p := range t.parts {
+		if p.slot < slotNone {
+			return p.slot
+		}
 	}
-	if last := c.qual.parts[len(c.qual.parts)-1]; last.slot < slotNone && last.enc != verbatim {
-		return last.enc
-	}
-	return nil
+	return slotNone
 }
 
 // isLiteral reports whether the template refers to nothing.

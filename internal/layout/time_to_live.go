@@ -147,7 +147,7 @@ func (p *placer) timedOut(told bool) *Error {
 	if !p.l.sidecar {
 		return p.l.fault(CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
 	}
-	p.extras[t.name] = p.item[t.name]
+	p.keep(t.name, p.item[t.name])
 	return nil
 }
 

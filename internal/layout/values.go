@@ -129,8 +129,9 @@ func clip(b []byte) []byte {
 // codec turns one attribute value into the value of one cell. The zero codec
 // goes by type.
 type codec struct {
-	kind    codecKind
-	message protoreflect.MessageDescriptor // of codecProto
+	kind     codecKind
+	message  protoreflect.MessageDescriptor // of codecProto
+	omitNull bool                           // a NULL has no cell
 }
 
 type codecKind uint8
@@ -175,13 +176,13 @@ func parseCodec(text string, spec *Spec) (codec, error) {
 	if args, ok := strings.CutPrefix(text, "proto("); ok && strings.HasSuffix(args, ")") {
 		file, name, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
 		message, err := spec.message(strings.TrimSpace(file), strings.TrimSpace(name))
-		return codec{codecProto, message}, err
+		return codec{kind: codecProto, message: message}, err
 	}
 	kind, ok := codecNames[text]
 	if !ok {
 		return codec{}, fmt.Errorf("unknown codec %q; expected %s", text, codecList)
 	}
-	return codec{kind: kind}, nil
+	return codec{kind: kind, omitNull: text == codecOmit}, nil
 }
 
 // expected says in words what a codec takes.

@@ -73,11 +73,11 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 			continue
 		}
 		special := ""
-		if p.star {
+		if p == r.star {
 			special = name
 		}
-		single := !p.byTime && !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
-			(l.schema[name].Type != attr.L || !r.listCells(p))
+		single := !p.byTime && p.shape() == shapeCell && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
+			(l.schema[name].Type != attr.L || !p.native(r))
 		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {

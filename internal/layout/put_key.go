@@ -1,0 +1,36 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// keyPut is the cell of a key attribute whose hash in the row stands for it: the
+// cell tells the value.
+type keyPut struct{ plainPut }
+
+func (p keyPut) check(c *compiler, r *rule, put *put, spec *Put) {
+	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
+	lossless := p.codec.kind != codecF64BE && p.codec.kind != codecI64BE && p.codec.kind != codecProto && p.codec.kind != codecFlatten
+	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || !lossless || spec.Time != (PutTime{}) {
+		c.fail(put.path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
+		return
+	}
+	r.stored[slot], r.byAttr[spec.Attr] = put, put
+}
+
+func (keyPut) shape() shape { return shapeCell }
+
+func (p keyPut) place(w *placer, name string, v attr.Value) *Error {
+	schema := Schema{Type: v.Type}
+	b, ok := p.codec.encode(v, schema)
+	if !ok {
+		return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", clip(attr.AppendJSON(nil, v))), p.codec.expected(schema))
+	}
+	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
+}
+
+// read has nothing to add: rules.parseRow has read the key.
+func (keyPut) read(*decoder, *partial, string, column) error { return nil }
