@@ -95,6 +95,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
 }
 
 func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
+	p.tellTime(item, c.versions[0])
 	rest, err := p.attributes(c.versions[0].Value, d.l.itemSchema())
 	if err != nil {
 		return d.l.corrupt(d.r, d.row, c, err)
