@@ -55,7 +55,8 @@ func FuzzEncoder(f *testing.F) {
 // FuzzCodec does the same for codecs: what is read is written the same, or reads
 // the same again.
 func FuzzCodec(f *testing.F) {
-	for name := range codecNames {
+	for _, c := range codecs {
+		name := c.name
 		f.Add(name, byte(attr.S), []byte(`{"M":{"a":{"N":"1"}}}`))
 		f.Add(name, byte(attr.N), []byte("1.50"))
 		f.Add(name, byte(attr.BOOL), []byte("true"))
@@ -63,7 +64,7 @@ func FuzzCodec(f *testing.F) {
 		f.Add(name, byte(attr.M), []byte{0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
 	}
 	f.Fuzz(func(t *testing.T, name string, kind byte, b []byte) {
-		c, err := parseCodec(name, &Spec{})
+		c, err := parseCodec(name, nil)
 		if err != nil || kind > byte(attr.M) {
 			return
 		}

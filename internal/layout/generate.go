@@ -179,17 +179,14 @@ func (g *generator) attribute(l *rules, r *rule, name string) attr.Value {
 	schema := l.schema[name]
 	if p := r.byAttr[name]; p != nil {
 		switch {
-		case p.codec.kind == codecProto:
+		case p.codec.message != nil:
 			return g.message(p.codec.message, schema, 2)
-		case p.codec.kind == codecDDBJSON && g.IntN(2) == 0: // it takes any
+		case p.codec.domain == nil && g.IntN(2) == 0: // it takes any
 			return g.value(2)
 		}
 	}
 	if p := r.byAttr[name]; p != nil && schema.Type == attr.Absent && g.mild {
-		schema.Type = map[codecKind]attr.Type{
-			codecString: attr.S, codecNumber: attr.N, codecBinary: attr.B, codecBool: attr.BOOL, codecBase64: attr.B,
-			codecI64BE: attr.N, codecF64BE: attr.N, codecOrdered: attr.N,
-		}[p.codec.kind]
+		schema.Type = p.codec.in
 	}
 	return g.typed(schema, 2)
 }

@@ -185,7 +185,7 @@ func (d *decoder) tagged(c column) bool {
 	return !ok || string(tag) == d.r.name
 }
 
-func (d *decoder) plain(c codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
+func (d *decoder) plain(c *codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
 	switch {
 	case !marked:
 		return c.decode(b, schema)

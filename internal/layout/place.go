@@ -235,21 +235,13 @@ func expectedType(s Schema) string {
 // accepted returns what a cell holds where the loss of v's type is accepted: what
 // the codec reads as the schema's type. Bytes that mean something else to the
 // codec, such as eight characters to i64be, are no such loss.
-func (p *placer) accepted(c codec, v attr.Value, schema Schema) ([]byte, bool) {
-	if p.l.sidecar || !p.r.accepted[LossTypes] {
+func (p *placer) accepted(c *codec, v attr.Value, schema Schema) ([]byte, bool) {
+	if p.l.sidecar || !p.r.accepted[LossTypes] || c.stray == nil {
 		return nil, false
 	}
-	b := plain(v)
-	switch c.kind {
-	case codecJSON:
-		b = appendPlainJSON(nil, v)
-	case codecByType, codecFlatten:
-		if v.Type.IsScalar() && !schema.Type.IsScalar() {
-			return nil, false // a text can look like a document
-		}
-	case codecI64BE, codecF64BE, codecOrdered, codecBase64, codecProto:
+	b, ok := c.stray(v, schema)
+	if !ok {
 		return nil, false
-	case codecString, codecNumber, codecBinary, codecBool, codecText, codecDDBJSON, codecTagged:
 	}
 	_, err := c.decode(b, schema)
 	return b, err == nil
@@ -341,7 +333,7 @@ func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.isKey(name) || r.timeAttrs[name] {
 			continue
 		}
-		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.omitNull {
+		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.omitsNull {
 			continue
 		}
 		if len(left) == len(item) {

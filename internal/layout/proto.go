@@ -17,12 +17,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// message finds a message in a descriptor set.
-func (s *Spec) message(file, name string) (protoreflect.MessageDescriptor, error) {
+// findMessage finds a message in one of the descriptor sets.
+func findMessage(descriptors map[string][]byte, file, name string) (protoreflect.MessageDescriptor, error) {
 	if file == "" || name == "" {
 		return nil, errors.New("codec proto: expected proto(file, message): a descriptor set and the full name of a message")
 	}
-	src, ok := s.Descriptors[file]
+	src, ok := descriptors[file]
 	if !ok {
 		return nil, fmt.Errorf("codec proto: descriptor set %s is not there; expected a file beside the mapping (protoc --descriptor_set_out --include_imports)", file)
 	}

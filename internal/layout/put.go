@@ -23,7 +23,7 @@ type put struct {
 type cellTemplate struct {
 	family   string
 	qual     *template
-	codec    codec
+	codec    *codec
 	timeSlot int // capture that is the timestamp, or slotNone
 	timeAttr string
 	timeKey  bool // timeAttr is a key attribute: the row tells it
@@ -72,7 +72,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: slotNone}}
 	r.puts = append(r.puts, p)
 	var err error
-	if p.codec, err = parseCodec(spec.Codec, c.spec); err != nil {
+	if p.codec, err = parseCodec(spec.Codec, c.spec.Descriptors); err != nil {
 		c.fail(path+".codec", CodeSyntax, err.Error(), "")
 		return
 	}
@@ -130,7 +130,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 // placement is the kind of a put.
 func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 	value := valuePut{plainPut{t}, spec.Attr, spec.Order == OrderNewestFirst}
-	star, special, flatten := spec.Attr == "*", t.qual.special(), t.codec.kind == codecFlatten
+	star, special, flatten := spec.Attr == "*", t.qual.special(), t.codec.paths
 	switch {
 	case spec.Attr == Presence:
 		return presencePut{plainPut{t}}
@@ -170,7 +170,7 @@ func (c *compiler) enterStar(r *rule, p *put) {
 
 // checkElements refuses a put of members or keys of what is neither set nor map.
 func (c *compiler) checkElements(p *put, spec *Put, fits bool) {
-	if spec.Codec != "" && p.codec.kind != codecFlatten {
+	if spec.Codec != "" && !p.codec.paths {
 		c.fail(p.path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
 	}
 	if !fits {
@@ -216,7 +216,7 @@ func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) b
 // native reports whether the cells give sets, maps and lists a cell an element,
 // where families are for that.
 func (t *cellTemplate) native(r *rule) bool {
-	return r.exclusive && t.codec.kind == codecByType && t.timeSlot == slotNone && t.timeAttr == ""
+	return r.exclusive && t.codec.byType && t.timeSlot == slotNone && t.timeAttr == ""
 }
 
 // elementEncoder is the encoder that the qualifier has for {member} or {key}, nil

@@ -13,8 +13,7 @@ type keyPut struct{ plainPut }
 
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *Put) {
 	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
-	lossless := p.codec.kind != codecF64BE && p.codec.kind != codecI64BE && p.codec.kind != codecProto && p.codec.kind != codecFlatten
-	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || !lossless || spec.Time != (PutTime{}) {
+	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || p.codec.noKeys || spec.Time != (PutTime{}) {
 		c.fail(put.path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 		return
 	}

@@ -18,7 +18,7 @@ type valuePut struct {
 
 func (p valuePut) check(c *compiler, r *rule, put *put, spec *Put) {
 	c.enter(r, put)
-	if p.codec.kind == codecByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
+	if p.codec.byType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
 		c.fail(put.path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
@@ -35,7 +35,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *Error {
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
 func (p *placer) known(t *cellTemplate, name string) *Error {
-	if _, ok := p.l.schema[name]; ok || t.codec.selfTyped() || p.l.keepUnknown && p.l.sidecar {
+	if _, ok := p.l.schema[name]; ok || t.codec.selfTyped || p.l.keepUnknown && p.l.sidecar {
 		return nil
 	}
 	return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
@@ -43,7 +43,7 @@ func (p *placer) known(t *cellTemplate, name string) *Error {
 
 // lay lays out an attribute under the given text of {attr}.
 func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
-	if p.codec.omitNull && v.Type == attr.NULL {
+	if p.codec.omitsNull && v.Type == attr.NULL {
 		return w.l.fault(CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
 	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
@@ -54,9 +54,8 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 		}
 	}
 	b, ok := p.codec.encode(v, schema)
-	if !ok && p.codec.kind == codecF64BE && w.r.accepted[LossPrecision] && v.Type == attr.N {
-		b, _ = appendFloat(nil, v)
-		ok = true
+	if !ok && p.codec.round != nil && w.r.accepted[LossPrecision] {
+		b, ok = p.codec.round(v)
 	}
 	// In a column of list elements every other value needs its mark.
 	marked := native && schema.Type == attr.L && v.Type != attr.L && w.l.listRoom(p.family) > 0
@@ -76,7 +75,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 		return err
 	}
 	expected := p.codec.expected(schema)
-	if p.codec.kind == codecF64BE && v.Type != attr.N { // accepting its loss would not help
+	if p.codec.round != nil && v.Type != attr.N { // accepting its loss would not help
 		expected = "type N (codec f64be)"
 	}
 	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {

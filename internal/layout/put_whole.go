@@ -18,9 +18,9 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *Put) {
 	switch {
 	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
 		c.fail(put.path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
-	case p.codec.kind == codecProto:
+	case p.codec.message != nil:
 	case spec.Codec == "ddbjson" || blob:
-		p.codec = codec{kind: codecDDBJSON}
+		p.codec = ddbJSON
 	default:
 		c.fail(put.path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	}
@@ -50,7 +50,7 @@ func (p wholePut) finish(w *placer) *Error {
 // value is that of the cell that has all attributes of rest. Those that a
 // message has no form of are kept aside.
 func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
-	if p.codec.kind != codecProto {
+	if p.codec.message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
 	}
 	schema := w.l.itemSchema()
@@ -110,7 +110,7 @@ func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 
 // attributes is the inverse of value.
 func (p wholePut) attributes(value []byte, schema Schema) (attr.Item, error) {
-	if p.codec.kind != codecProto {
+	if p.codec.message == nil {
 		return attr.UnmarshalItem(value)
 	}
 	v, err := p.codec.decode(value, schema)

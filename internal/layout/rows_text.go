@@ -41,7 +41,7 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	slots := 0
 	for _, r := range l.rules {
 		if _, ok := l.parseRow(r, row); ok {
-			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
+			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.message == nil })...)
 			slots = max(slots, firstCapture+len(r.captures))
 		}
 	}

@@ -126,7 +126,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			switch {
 			case e.derived:
 				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.name)
-			case !e.text:
+			case e.bytes:
 				return 0, nil, fmt.Errorf("encoder %s has no text form", e.name)
 			}
 			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })

@@ -350,15 +350,17 @@ func TestJSONSchema_Words(t *testing.T) {
 	put := d.root["$defs"].(map[string]any)["put"].(map[string]any)["properties"].(map[string]any)
 	pattern := put["codec"].(map[string]any)["pattern"].(string)
 	listed := strings.Split(strings.TrimSuffix(strings.TrimPrefix(pattern, "^("), ")$"), "|")
-	want := append(slices.Sorted(maps.Keys(codecNames)), `proto\(.+\)`)
+	var want []string
+	for _, c := range codecs[1:] {
+		if c.args != "" {
+			want = append(want, c.name+`\(.+\)`)
+		} else {
+			want = append(want, c.name)
+		}
+	}
 	slices.Sort(listed)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, listed); diff != "" {
 		t.Errorf("codecs (-parser +schema):\n%s", diff)
-	}
-	for name := range codecNames {
-		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(codecList) {
-			t.Errorf("codec %s is not told of in errors", name)
-		}
 	}
 }

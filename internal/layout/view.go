@@ -118,12 +118,9 @@ func (l *rules) markColumns(name string) []string {
 
 // sortsByValue reports whether the cells of an attribute sort as its values do.
 func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
-	sorted := map[attr.Type][]codecKind{
-		attr.S: {codecByType, codecString, codecText}, attr.N: {codecOrdered}, attr.B: {codecByType, codecBinary},
-	}
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
 		p := l.putOf(r, a.Name)
-		return p != nil && !slices.Contains(sorted[a.Type], p.codec.kind)
+		return p != nil && !slices.Contains(p.codec.sorts, a.Type)
 	})
 }
 
