@@ -27,6 +27,9 @@
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
 //     languages.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
+//   - internal/btclient is the one client of a Bigtable, internal/cells the rows
+//     and cells that it reads and writes, internal/rowmerge what joins the pieces
+//     in which they come.
 //   - internal/clock is the time source.
 //   - internal/lint holds the module's rules as tests, conformance the official
 //     clients against a running server.

@@ -186,7 +186,7 @@ func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
 
 // projects reports whether an index holds the attribute name.
 func projects(t *tableDef, ix *indexDef, name string) bool {
-	if ix.Projection == projectAll || isKeyAttribute(t.Key, name) || ix.Key.has(name) {
+	if ix.Projection == projectAll || t.Key.IsKey(name) || ix.Key.has(name) {
 		return true
 	}
 	for _, nonKey := range ix.NonKey {

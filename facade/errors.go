@@ -169,6 +169,7 @@ func asError(err error) (*Error, bool) {
 // foreignError turns an error of the store, or of the Bigtable behind it,
 // into the one to answer.
 func foreignError(err error) *Error {
+	var busy *TableInUseError
 	switch {
 	case errors.Is(err, errOutsideMapping):
 		return validationError(msgInvalidParameterPrefix + err.Error())
@@ -182,8 +183,8 @@ func foreignError(err error) *Error {
 		return badRequest(codeTransactionInProgress, msgTokenRunning)
 	case errors.Is(err, errTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
-	case errors.Is(err, errTableExists), errors.Is(err, errTableInUse):
-		return resourceInUseError(err.Error())
+	case errors.As(err, &busy):
+		return resourceInUseError(fmt.Sprintf(msgTableInUse, inUseWord(busy.Status), busy.Table))
 	case errors.Is(err, errContended):
 		return serviceUnavailableError(err.Error())
 	}
@@ -200,6 +201,18 @@ func foreignError(err error) *Error {
 		return serviceUnavailableError(err.Error())
 	}
 	return internalServerError()
+}
+
+// inUseWord is what AWS calls a status of a table that refuses to be changed.
+func inUseWord(status string) string {
+	switch status {
+	case statusCreating:
+		return "created"
+	case statusDeleting:
+		return "deleted"
+	default:
+		return "updated"
+	}
 }
 
 // unavailableCodes are the failures of a Bigtable that a retry may get past.

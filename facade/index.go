@@ -131,7 +131,7 @@ func (s *store) placeIndex(def *tableDef, ix *indexDef) {
 			return
 		}
 	}
-	ix.BigtableTable = bigtableName(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
+	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, s.newUUID())
 }
 
 // tableOfMapping returns the table that a mapping describes.
@@ -353,8 +353,8 @@ func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, e
 }
 
 // outboxCell returns the mutation that puts the outbox cell into an item's row.
-func (c indexChange) outboxCell(l *tableLayout, key attr.Item, p slot, order int64) *btpb.Mutation {
-	return setCell(layout.FamilyState, p.outbox, order, c.outbox(l, key))
+func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
+	return setCell(layout.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
 }
 
 // outbox returns the value of the outbox cell: the item's key, and the index
@@ -398,10 +398,7 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 // cutKey takes the key off that appendKey put there.
 func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
-	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
-		if k.Name == "" {
-			continue
-		}
+	for _, k := range schema.Attrs() {
 		if len(value) == 0 || attr.Type(value[0]) != k.Type {
 			return nil, nil, false
 		}
@@ -433,20 +430,20 @@ const applyTimeout = time.Minute
 // apply brings a committed write of an item to the indexes and clears its
 // outbox cell, if outbox says that it has one. It goes on when ctx ends: the
 // write has happened.
-func (s *store) apply(ctx context.Context, l *tableLayout, p slot, key attr.Item, order int64, change indexChange, outbox bool) error {
+func (s *store) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	ahead, err := s.enter(ctx, l, order, change)
+	ahead, err := s.enter(ctx, p.l, order, change)
 	if err != nil {
 		return err
 	}
 	if ahead > order {
-		return s.overtake(ctx, l, p, key, order, ahead)
+		return s.overtake(ctx, p, order, ahead)
 	}
 	if !outbox {
 		return nil
 	}
-	return s.mutateRow(ctx, l.table, p.row, []*btpb.Mutation{
+	return s.mutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
 		deleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
@@ -494,8 +491,8 @@ func (s *store) indexGone(ctx context.Context, l *tableLayout, table string, err
 // is nothing left to do. Or the item was deleted by a process whose clock is
 // ahead, and is a new one now: then its order is raised beyond the tombstone,
 // and the write is applied again.
-func (s *store) overtake(ctx context.Context, l *tableLayout, p slot, key attr.Item, order, ahead int64) error {
-	st, err := s.readState(ctx, l, []slot{p}, key)
+func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error {
+	st, err := s.readState(ctx, p)
 	if err != nil || !st.behind() {
 		return err
 	}
@@ -511,16 +508,16 @@ func (s *store) overtake(ctx context.Context, l *tableLayout, p slot, key attr.I
 				setCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
 		guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-		if _, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil); err != nil {
+		if _, err := s.checkAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
 		// Whoever changed the row instead has left either nothing to do or what
 		// tells of it.
-		if st, err = s.readState(ctx, l, []slot{p}, key); err != nil || !st.behind() {
+		if st, err = s.readState(ctx, p); err != nil || !st.behind() {
 			return err
 		}
 	}
-	return s.drain(ctx, l, key, st)
+	return s.drain(ctx, st)
 }
 
 // entryOrder returns the order of the write that an index row carries.
@@ -583,8 +580,8 @@ func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, orde
 }
 
 // drain finishes the write of an item that is behind, as st has it.
-func (s *store) drain(ctx context.Context, l *tableLayout, key attr.Item, st itemState) error {
-	order := st.order()
+func (s *store) drain(ctx context.Context, st itemState) error {
+	l, order := st.slot.l, st.order()
 	var stale []indexRow
 	if st.outbox != nil {
 		// The item is as that write left it: no other may begin before.
@@ -599,7 +596,7 @@ func (s *store) drain(ctx context.Context, l *tableLayout, key attr.Item, st ite
 		return err
 	}
 	change.stale = stale
-	return s.apply(ctx, l, st.slot, key, order, change, st.outbox != nil)
+	return s.apply(ctx, st.slot, order, change, st.outbox != nil)
 }
 
 // backfill enters all items of a table into an index. Writes may go on: each
@@ -624,7 +621,7 @@ func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) er
 }
 
 func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
-	st := bookkeeping(l.idOf(item).slot(row.Key), row)
+	st := l.slotIn(row.Key, item).bookkeeping(row)
 	placed, ok, err := x.place(item, st.order())
 	if err != nil {
 		// As on AWS, an item that an index cannot hold stays out of it.
@@ -644,11 +641,7 @@ func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout
 	if err != nil {
 		return err
 	}
-	key := attr.Item{l.key.Hash.Name: item[l.key.Hash.Name]}
-	if l.key.Range.Name != "" {
-		key[l.key.Range.Name] = item[l.key.Range.Name]
-	}
-	_, _, err = s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
+	_, _, err = s.writeItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
 	return err
 }
 
@@ -676,7 +669,7 @@ func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) e
 			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
 		}
 		for _, entry := range entries {
-			item, err := s.getItem(ctx, c.def, keyOf(c.def.Key, entry))
+			item, err := s.getItem(ctx, c.def, c.def.Key.KeyOf(entry))
 			if err != nil {
 				return err
 			}

@@ -18,11 +18,8 @@ type indexKey struct {
 
 // indexKeyOf is the key of a table as that of an index.
 func indexKeyOf(k layout.KeySchema) indexKey {
-	key := indexKey{Hash: []layout.KeyAttr{k.Hash}}
-	if k.Range.Name != "" {
-		key.Range = []layout.KeyAttr{k.Range}
-	}
-	return key
+	attrs := k.Attrs()
+	return indexKey{Hash: attrs[:1:1], Range: attrs[1:]}
 }
 
 // attributes returns all attributes, the partition key's first.

@@ -426,12 +426,12 @@ func TestStore_EntriesLeft(t *testing.T) {
 			def := newTable(t, s, indexedTable("left"))
 			item := attr.Item{"p": attr.String("one"), "s": attr.Int(1), "g": attr.String("x"), "h": attr.Int(1)}
 			key := keyAttrs(def, item)
-			slots, err := s.cat.tables[def.Name].layout.slots(key)
+			p, err := s.cat.tables[def.Name].layout.slot(key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			natively := func() error {
-				return s.mutateRow(t.Context(), def.BigtableTable, slots[0].row, []*btpb.Mutation{deleteRow()})
+				return s.mutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{deleteRow()})
 			}
 			facade := func() error { return remove(t.Context(), s, def, key) }
 			for i, leave := range []func() error{natively, facade, natively, natively, facade} {
@@ -469,11 +469,11 @@ func TestStore_StaleDrain(t *testing.T) {
 			if err := put(t.Context(), s, def, first); err != nil {
 				t.Fatal(err)
 			}
-			slots, err := l.slots(key)
+			p, err := l.slot(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := s.readState(t.Context(), l, slots, key)
+			st, err := s.readState(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -490,7 +490,7 @@ func TestStore_StaleDrain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.drain(t.Context(), l, key, st); err != nil {
+				if err := s.drain(t.Context(), st); err != nil {
 					t.Fatal(err)
 				}
 				if err := checkIndexes(t.Context(), s, def, m); err != nil {
@@ -579,7 +579,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if _, err := s.deleteTable(t.Context(), def.Name); err != nil || s.pending.dirty != 0 || len(s.pending.marks) != 0 {
 		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.pending.dirty, len(s.pending.marks), err)
 	}
-	for _, row := range dump(t, s, s.o.catalog) {
+	for _, row := range dump(t, s, s.o.Catalog) {
 		if strings.HasPrefix(row, `"`+pendingRowPrefix) {
 			t.Errorf("the catalog has %s", row)
 		}

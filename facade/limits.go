@@ -20,12 +20,12 @@ const (
 	maxItemBytes     = 400 << 10
 
 	// Pages and batches.
-	maxPageBytes          = 1 << 20  // evaluated data of one Query or Scan
-	maxBatchGetKeys       = 100      // keys of one BatchGetItem, over all tables
-	maxBatchGetBytes      = 16 << 20 // returned by one BatchGetItem
-	maxBatchWriteRequests = 25       // puts and deletes of one BatchWriteItem
-	maxTransactItems      = 100      // actions of one transaction
-	maxTransactBytes      = 4 << 20  // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxPageBytes          = pageBytesHeld // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100           // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20      // returned by one BatchGetItem
+	maxBatchWriteRequests = 25            // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100           // actions of one transaction
+	maxTransactBytes      = 4 << 20       // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 )
 
 // namespaces keeps the tables of each access key and region apart, each with a
@@ -34,25 +32,19 @@ func (c caller) namespace() string {
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = &namespaces{stores: map[string]*store{}}
-	token := ""
-	for {
-		resp, err := s.store.admin.ListTables(ctx, &btapb.ListTablesRequest{Parent: s.store.instance, View: btapb.Table_NAME_ONLY, PageToken: token})
-		if err != nil {
-			return fmt.Errorf("listing the namespaces: %w", err)
+	ids, err := s.store.bigtableTables(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the namespaces: %w", err)
+	}
+	for _, id := range ids {
+		if !strings.HasPrefix(id, namespacePrefix) {
+			continue
 		}
-		for _, t := range resp.GetTables() {
-			id := strings.TrimPrefix(t.GetName(), s.store.tablePath(""))
-			if !strings.HasPrefix(id, namespacePrefix) {
-				continue
-			}
-			if _, err := s.namespaceStore(ctx, id); err != nil {
-				return err
-			}
-		}
-		if token = resp.GetNextPageToken(); token == "" {
-			return nil
+		if _, err := s.namespaceStore(ctx, id); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // namespaceStore returns the store over a catalog, creating it if need be.
@@ -67,9 +59,7 @@ func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, er
 	if most := s.opts.maxNamespaces; len(n.stores) >= most {
 		return nil, limitExceededError(fmt.Sprintf(msgTooManyNamespaces, most))
 	}
-	opts := s.opts
-	opts.catalog = catalog
-	st, err := newStore(ctx, opts)
+	st, err := newStore(ctx, s.opts.store(catalog))
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +110,25 @@ func (s *Server) stores() []*store {
 		all = append(all, s.namespaces.stores[id])
 	}
 	return all
+}
+
+// ReapExpired deletes the items whose time has come by Options.Now, in all
+// tables with a time to live, ends the transactions that timed out, and removes
+// what is left of tables that were DELETING. It
+// returns how many items it deleted, even with an error. Nothing calls it but
+// the owner of the Server: on a timer, or when time has been moved.
+//
+// It reads the due times alone, never a table. An item that is written
+// meanwhile is looked at again before it goes; one that a transaction holds
+// stays until the next call.
+func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
+	for _, st := range s.stores() {
+		n, err := st.tidy(ctx)
+		if deleted += n; err != nil {
+			return deleted, fmt.Errorf("facade: %w", err)
+		}
+	}
+	return deleted, nil
 }
 
 // Close stops the background work of s. It leaves Options.Conn open.

@@ -95,7 +95,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 // nil for a deletion.
 func (w writeRequest) target(t *tableDef) (key, item attr.Item) {
 	if w.PutRequest != nil {
-		return keyOf(t.Key, w.PutRequest.Item.Item), w.PutRequest.Item.Item
+		return t.Key.KeyOf(w.PutRequest.Item.Item), w.PutRequest.Item.Item
 	}
 	return w.DeleteRequest.Key.Item, nil
 }
@@ -189,7 +189,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 // checkBatchKey checks the key of an item to put. What a PutItem says of one
 // that is missing or has another type a batch says as of a key to look up.
 func checkBatchKey(key layout.KeySchema, item attr.Item) error {
-	for _, a := range keyAttributes(key) {
+	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
 			return validationError(msgKeyMismatch)
 		}

@@ -96,7 +96,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := t.Throughput.set(throughput, t.BillingMode); err != nil {
+	if err := setThroughput(&t.Throughput, throughput, t.BillingMode); err != nil {
 		return nil, err
 	}
 	if err := in.schema(t); err != nil {

@@ -127,12 +127,12 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 		TableID:                   t.ID,
 		TableName:                 t.Name,
 		TableStatus:               t.Status,
-		WarmThroughput:            t.Throughput.describeWarm(),
+		WarmThroughput:            describeWarm(t.Throughput),
 	}
 	for _, a := range t.Attributes {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
 	}
-	d.BillingModeSummary = t.describeBilling()
+	d.BillingModeSummary = describeBilling(t)
 	if t.Class != "" {
 		d.TableClassSummary = &tableClassSummary{t.Class}
 	}
@@ -169,7 +169,7 @@ func describeIndex(tableARN string, ix *indexDef) indexDescription {
 	}
 	d.IndexStatus = ix.Status
 	d.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
-	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, ix.Throughput.describeWarm()
+	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
 	if ix.Status == statusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}

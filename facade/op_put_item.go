@@ -103,7 +103,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, item)
 	}
-	key := keyOf(t.Key, item)
+	key := t.Key.KeyOf(item)
 	old, updated, err := s.store.writeItem(ctx, t, key, replace, hint)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (g guard) hint(t *tableDef, replacement attr.Item) writeHint {
 		return h
 	}
 	name, exists, ok := g.condition.Existence()
-	if !ok || !isKeyAttribute(t.Key, name) {
+	if !ok || !t.Key.IsKey(name) {
 		return writeHint{}
 	}
 	h.require = mustNotExist

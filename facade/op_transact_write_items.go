@@ -232,7 +232,7 @@ func (a *checkedAction) given() *wireItem {
 // key returns the key attributes that the action has, right or wrong.
 func (a *checkedAction) key() attr.Item {
 	if a.kind == actionPut {
-		return keyOf(a.table.Key, a.Item.Item)
+		return a.table.Key.KeyOf(a.Item.Item)
 	}
 	return a.Key.Item
 }
@@ -280,7 +280,7 @@ func checkOnce(seen map[string]bool, t *tableDef, key attr.Item) error {
 // checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
 // does not cancel the transaction but the request.
 func checkKeyNotEmpty(t *tableDef, key attr.Item) error {
-	for _, a := range keyAttributes(t.Key) {
+	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
 		}
@@ -338,7 +338,7 @@ func hashActions(actions []checkedAction) (hash [32]byte) {
 
 // appendIdentity appends what the action asks for, injectively.
 func (a *checkedAction) appendIdentity(dst []byte) []byte {
-	dst = slices.Grow(dst, itemJSONBytes(a.given().Item))
+	dst = slices.Grow(dst, a.given().Item.JSONSize())
 	dst = appendText(dst, a.kind)
 	for _, member := range []*string{a.TableName, a.UpdateExpression, a.ConditionExpression, a.ReturnValuesOnConditionCheckFailure} {
 		if member == nil {

@@ -119,7 +119,7 @@ func checkUpdatePaths(t *tableDef, update *expr.Update) error {
 		return err
 	}
 	for _, p := range paths {
-		if isKeyAttribute(t.Key, p.Attribute()) {
+		if t.Key.IsKey(p.Attribute()) {
 			return validationError(fmt.Sprintf(msgUpdateKey, p.Attribute()))
 		}
 	}

@@ -168,7 +168,7 @@ func (in *updateTableInput) check() error {
 func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 	wasProvisioned := t.BillingMode != billingOnDemand
 	if in.BillingMode != nil {
-		t.setBilling(*in.BillingMode, now)
+		setBilling(t, *in.BillingMode, now)
 	}
 	given := in.ProvisionedThroughput
 	switch {
@@ -180,7 +180,7 @@ func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 		}
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	if err := t.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, t.BillingMode); err != nil {
+	if err := setThroughput(&t.Throughput, throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -242,7 +242,7 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 			}
 			t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
 		}
-		return t.Indexes[i].Throughput.set(throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput}, t.BillingMode)
+		return setThroughput(&t.Indexes[i].Throughput, throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput}, t.BillingMode)
 	}
 	if t.index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)

@@ -85,9 +85,16 @@ type Options struct {
 	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	catalog string // id of the table that holds the definitions
-
 	maxTables, maxNamespaces int // limits, which tests lower
+}
+
+// store returns the options of the store over a catalog. o is normalized.
+func (o Options) store(catalog string) storeOptions {
+	return storeOptions{
+		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.Mappings,
+		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
+		StatusDelays: statusDelays(o.StatusDelays), MaxTables: o.maxTables,
+	}
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -164,9 +171,6 @@ func (o Options) normalized() (Options, error) {
 		o.Rand = rand.Reader
 	}
 	o.Rand = &lockedReader{src: o.Rand}
-	if o.catalog == "" {
-		o.catalog = catalogTable
-	}
 	o.maxTables, o.maxNamespaces = cmp.Or(o.maxTables, maxTables), cmp.Or(o.maxNamespaces, maxNamespaces)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

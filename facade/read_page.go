@@ -198,7 +198,7 @@ func (p *readPlan) checkStartKey() error {
 	}
 	given := p.in.ExclusiveStartKey.Item
 	want := map[string]attr.Type{}
-	for _, a := range keyAttributes(p.table.Key) {
+	for _, a := range p.table.Key.Attrs() {
 		want[a.Name] = a.Type
 	}
 	if p.index != nil {
@@ -315,7 +315,7 @@ func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored
 	out := selection{entryBytes: entry.Size()}
 	item := entry
 	if p.fetch {
-		if item, err = s.store.getItem(ctx, p.table, keyOf(p.table.Key, entry)); err != nil {
+		if item, err = s.store.getItem(ctx, p.table, p.table.Key.KeyOf(entry)); err != nil {
 			return out, err
 		}
 		out.fetchedBytes = item.Size()

@@ -14,26 +14,13 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
-// ReapExpired deletes the items whose time has come by Options.Now, in all
-// tables with a time to live, ends the transactions that timed out, and removes
-// what is left of tables that were DELETING. It
-// returns how many items it deleted, even with an error. Nothing calls it but
-// the owner of the Server: on a timer, or when time has been moved.
+// tidy deletes the items whose time has come, in all tables with a time to live,
+// ends the transactions that timed out, and removes what is left of tables that
+// were DELETING. It returns how many items it deleted, even with an error.
 //
-// It reads the due times alone, never a table. An item that is written
-// meanwhile is looked at again before it goes; one that a transaction holds
-// stays until the next call.
-func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
-	for _, st := range s.stores() {
-		n, err := st.tidy(ctx)
-		if deleted += n; err != nil {
-			return deleted, fmt.Errorf("facade: %w", err)
-		}
-	}
-	return deleted, nil
-}
-
-// tidy is ReapExpired for the tables of one store.
+// It reads the due times alone, never a table. An item that is written meanwhile
+// is looked at again before it goes; one that a transaction holds stays until the
+// next call.
 func (s *store) tidy(ctx context.Context) (deleted int, err error) {
 	if err := s.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
@@ -64,7 +51,7 @@ func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
 	if def.TTLAttribute == "" {
 		return nil
 	}
-	def.TTLTable, def.TTLFilling = bigtableName(reservedPrefix+"t.", def.Name, def.ID, s.newUUID()), true
+	def.TTLTable, def.TTLFilling = newTableID(reservedPrefix+"t.", def.Name, def.ID, s.newUUID()), true
 	x, err := dueIndex(def)
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	}
 	s.data = btpb.NewBigtableClient(&brokenConn{conn, 1, func() { t.Error("the stream was read on behind the row") }})
 	var keys [][]byte
-	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.catalog, spans: []layout.Span{{}}, limit: 1}) {
+	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.Catalog, spans: []layout.Span{{}}, limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal("the catalog has no row")
 	}
-	if row, err := s.readRow(t.Context(), s.o.catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
+	if row, err := s.readRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
 		t.Errorf("got %d cells, %v", len(row.Cells), err)
 	}
 	s.data = btpb.NewBigtableClient(conn)

@@ -41,7 +41,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: opts, pages: &pageMemory{}}
-	s.store, err = newStore(ctx, opts)
+	s.store, err = newStore(ctx, opts.store(catalogTable))
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
 	}

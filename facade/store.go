@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -46,7 +49,6 @@ var (
 	errTableExists   = errors.New("table exists")
 	errTooManyTables = errors.New("too many tables")
 	errTableNotFound = errors.New("table not found")
-	errTableInUse    = errors.New("table is being created, changed or deleted")
 	// errSchemaConflict: a CreateTable whose key schema differs from that of
 	// the mapping given for the table.
 	errSchemaConflict = errors.New("key schema differs from the table's mapping")
@@ -84,9 +86,29 @@ type writeHint struct {
 	require     presence
 }
 
+// storeOptions are what a store works with. Those without a default are required.
+type storeOptions struct {
+	Conn              grpc.ClientConnInterface
+	Project, Instance string
+	Catalog           string // id of the table that holds the definitions
+	Mappings          []*layout.Mapping
+	Now               func() time.Time
+	Rand              io.Reader // safe for concurrent use
+	Logger            *slog.Logger
+	IndexLag          time.Duration
+	StatusDelays      statusDelays
+	MaxTables         int
+}
+
+// statusDelays are how long tables and their parts look like they are being
+// changed; 0: not at all.
+type statusDelays struct {
+	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, TimeToLive time.Duration
+}
+
 // store holds items in Bigtable. It is safe for concurrent use.
 type store struct {
-	o        Options // normalized
+	o        storeOptions
 	data     btpb.BigtableClient
 	admin    btapb.BigtableTableAdminClient
 	instance string                     // full name
@@ -112,8 +134,8 @@ type store struct {
 
 // newStore opens the catalog, creating it in an empty instance; defines the
 // tables of the mappings that the catalog does not know yet; and finishes
-// what an earlier process left undone. o is normalized.
-func newStore(ctx context.Context, o Options) (*store, error) {
+// what an earlier process left undone.
+func newStore(ctx context.Context, o storeOptions) (*store, error) {
 	s := &store{
 		o:        o,
 		data:     btpb.NewBigtableClient(o.Conn),

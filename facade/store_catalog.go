@@ -122,7 +122,7 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 // refresh reads a table's definition, as it is, into the cache.
 func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
-	row, err := s.readRow(ctx, s.o.catalog, tableRow(name), newestOnly())
+	row, err := s.readRow(ctx, s.o.Catalog, tableRow(name), newestOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (s *store) outdated(err error) bool {
 func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
 	rows := s.readRows(ctx, rowRead{
-		table:  s.o.catalog,
+		table:  s.o.Catalog,
 		spans:  []layout.Span{span},
 		filter: chain(ofColumn(catalogFamily, versionQualifier), newestOnly()),
 		limit:  int64(limit) + 1,
@@ -289,7 +289,7 @@ func (s *store) createTable(ctx context.Context, spec *tableDef) (*tableDef, err
 	}
 	def.ID = s.newUUID()
 	def.Created, def.Status = s.o.Now(), statusCreating
-	def.BigtableTable = bigtableName("ddb.", def.Name, def.ID)
+	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := s.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
 			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", errSchemaConflict, def.Name, def.Key, m.Key())
@@ -324,11 +324,11 @@ func (s *store) takeRoom(ctx context.Context) error {
 	now := s.o.Now()
 	if s.cat.room == 0 || now.Sub(s.cat.counted) >= catalogMaxAge {
 		s.cat.room = 0
-		names, more, err := s.listTables(ctx, "", s.o.maxTables-1)
+		names, more, err := s.listTables(ctx, "", s.o.MaxTables-1)
 		if err != nil || more {
 			return cmp.Or(err, errTooManyTables)
 		}
-		s.cat.room, s.cat.counted = s.o.maxTables-len(names), now
+		s.cat.room, s.cat.counted = s.o.MaxTables-len(names), now
 	}
 	s.cat.room--
 	return nil
@@ -371,7 +371,7 @@ func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte)
 // deleteTable deletes a table with its indexes and rows. It returns the
 // definition with status DELETING, once the table is gone, or is to be for its
 // time as DELETING. It does not look at DeletionProtection. Errors:
-// errTableNotFound, errTableInUse.
+// errTableNotFound, *TableInUseError.
 func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
@@ -423,7 +423,7 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 	if err := s.forgetMarks(ctx, def.Name); err != nil {
 		return err
 	}
-	err := s.mutateRow(ctx, s.o.catalog, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
+	err := s.mutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
 	s.forget(def.Name)
 	return err
 }
@@ -434,7 +434,7 @@ func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 // ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
 // deleted. A change of TTLAttribute gives the table due times, which the
 // caller has to fill, or takes them away. fn may be called again when another update came first.
-// Errors: errTableNotFound, errTableInUse, fn's.
+// Errors: errTableNotFound, *TableInUseError, fn's.
 func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef) error) (*tableDef, error) {
 	s.cat.ddl.Lock()
 	defer s.cat.ddl.Unlock()
@@ -638,7 +638,7 @@ func (s *store) replaceTable(ctx context.Context, def *tableDef, version []byte)
 	}
 	if !ok {
 		s.forget(def.Name)
-		return nil, &tableInUseError{def.Name, statusUpdating} // by another process
+		return nil, &TableInUseError{def.Name, statusUpdating} // by another process
 	}
 	return s.remember(def, next, s.o.Now())
 }
@@ -659,10 +659,10 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 	}
 	guard := ofColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.checkAndMutate(ctx, s.o.catalog, tableRow(def.Name), guard, nil, write)
+		ok, err = s.checkAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.checkAndMutate(ctx, s.o.catalog, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
+	ok, err = s.checkAndMutate(ctx, s.o.Catalog, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
 	return next, ok, err
 }
 
@@ -671,7 +671,7 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 // mappings that it does not know.
 func (s *store) openCatalog(ctx context.Context) error {
 	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-	if _, err := s.ensureTable(ctx, s.o.catalog, map[string]*btapb.GcRule{
+	if _, err := s.ensureTable(ctx, s.o.Catalog, map[string]*btapb.GcRule{
 		catalogFamily: versions,
 		requestFamily: {Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(requestAge)}},
 	}); err != nil {
@@ -744,8 +744,8 @@ func (s *store) openCatalog(ctx context.Context) error {
 // beginEpoch counts this start, so that what it makes differs from what any
 // other start makes, even with the same Options.Rand.
 func (s *store) beginEpoch(ctx context.Context) error {
-	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, s.o.catalog), &btpb.ReadModifyWriteRowRequest{
-		TableName: s.tablePath(s.o.catalog),
+	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, s.o.Catalog), &btpb.ReadModifyWriteRowRequest{
+		TableName: s.tablePath(s.o.Catalog),
 		RowKey:    []byte(epochRow),
 		Rules: []*btpb.ReadModifyWriteRule{{
 			FamilyName: catalogFamily, ColumnQualifier: versionQualifier,
@@ -784,7 +784,7 @@ func (s *store) beginEpoch(ctx context.Context) error {
 // describeKey shows a key: "artist (S), song (S)".
 func describeKey(key layout.KeySchema) string {
 	var parts []string
-	for _, a := range keyAttributes(key) {
+	for _, a := range key.Attrs() {
 		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))
 	}
 	return strings.Join(parts, ", ")
@@ -910,11 +910,29 @@ func (s *store) dropTable(ctx context.Context, id string) error {
 	return nil
 }
 
+// bigtableTables returns the ids of all tables of the Bigtable instance.
+func (s *store) bigtableTables(ctx context.Context) ([]string, error) {
+	var ids []string
+	req := &btapb.ListTablesRequest{Parent: s.instance, View: btapb.Table_NAME_ONLY}
+	for {
+		resp, err := s.admin.ListTables(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range resp.GetTables() {
+			ids = append(ids, strings.TrimPrefix(t.GetName(), s.tablePath("")))
+		}
+		if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
+			return ids, nil
+		}
+	}
+}
+
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 
-// bigtableName makes a Bigtable table id of a DynamoDB name, which may be
+// newTableID makes a Bigtable table id of a DynamoDB name, which may be
 // longer: as much of the name as fits and a hash of all parts.
-func bigtableName(prefix, name string, parts ...string) string {
+func newTableID(prefix, name string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
 	tail := "-" + hex.EncodeToString(sum[:6])
 	if room := maxBigtableNameChars - len(prefix) - len(tail); len(name) > room {

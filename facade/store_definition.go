@@ -75,6 +75,26 @@ type tableDef struct {
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
+// onDemandThroughput bounds what is used of an on-demand table or index. In a
+// request -1 takes a bound away.
+type onDemandThroughput struct {
+	MaxReadRequestUnits  *int64 `json:",omitzero"`
+	MaxWriteRequestUnits *int64 `json:",omitzero"`
+}
+
+// warmThroughput is what a table or an index can do at once.
+type warmThroughput struct {
+	ReadUnitsPerSecond  *int64 `json:",omitzero"`
+	WriteUnitsPerSecond *int64 `json:",omitzero"`
+}
+
+// throughputSettings are those beside the provisioned ones: of a request, or of
+// a table or index.
+type throughputSettings struct {
+	OnDemand *onDemandThroughput `json:"onDemandThroughput,omitempty"`
+	Warm     *warmThroughput     `json:"warmThroughput,omitempty"`
+}
+
 // indexDef is a secondary index of a table.
 type indexDef struct {
 	Name       string             `json:"name"`

@@ -218,17 +218,6 @@ func wholeFamily(e layout.Extent) bool {
 	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
 }
 
-// inExtent reports whether c is one of the cells of e.
-func inExtent(e layout.Extent, c layout.Cell) bool {
-	if c.Family != e.Family || c.Timestamp < e.MinTime || e.MaxTime != 0 && c.Timestamp >= e.MaxTime {
-		return false
-	}
-	if e.Prefix {
-		return bytes.HasPrefix(c.Qualifier, e.Qualifier)
-	}
-	return bytes.Equal(c.Qualifier, e.Qualifier)
-}
-
 // contains reports whether all cells of b are cells of a.
 func contains(a, b layout.Extent) bool {
 	if a.Family != b.Family || b.MinTime < a.MinTime {

@@ -65,7 +65,7 @@ func TestStore_Extents(t *testing.T) {
 	})
 	count := func(extents []layout.Extent, c layout.Cell) (n int) {
 		for _, e := range extents {
-			if inExtent(e, c) {
+			if e.Covers(c) {
 				n++
 			}
 		}

@@ -583,7 +583,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 					t.Errorf("put over an item that came meanwhile: %v", err)
 				}
 				holds(second, likes, without(first))
-				if rows := dump(t, s, s.o.catalog); slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, transactionRowPrefix) }) {
+				if rows := dump(t, s, s.o.Catalog); slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, transactionRowPrefix) }) {
 					t.Errorf("the catalog has %v", rows)
 				}
 			})

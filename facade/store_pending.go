@@ -165,7 +165,7 @@ func (s *store) writeNote(ctx context.Context, n *markNote) {
 	for _, m := range n.marks {
 		value = appendBytes(value, m.row)
 	}
-	err := s.mutateRow(ctx, s.o.catalog, n.key, []*btpb.Mutation{setCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
+	err := s.mutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{setCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
 	w := &s.pending
 	for _, m := range n.marks {
 		if m.err = err; err != nil {
@@ -208,11 +208,11 @@ func (s *store) unmark(m *pendingMark, clean bool, entered []byte) {
 
 // entered reports whether an item that is entering its indexes is known to be
 // there.
-func (s *store) entered(l *tableLayout, st *itemState) bool {
+func (s *store) entered(st *itemState) bool {
 	w := &s.pending
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := w.marks[markID(l.name, st.slot.row)]
+	m := w.marks[markID(st.slot.l.name, st.slot.row)]
 	return m != nil && bytes.Equal(m.entered, st.live())
 }
 
@@ -269,7 +269,7 @@ func (s *store) flushMarks(ctx context.Context, keep int) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.catalog, keys)
+	return s.deleteRows(ctx, s.o.Catalog, keys)
 }
 
 // forgetMarks removes the marks of a table that is gone, with what its rows
@@ -287,7 +287,7 @@ func (s *store) forgetMarks(ctx context.Context, table string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.catalog, keys)
+	return s.deleteRows(ctx, s.o.Catalog, keys)
 }
 
 // deleteRows deletes rows by key.
@@ -363,7 +363,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: s.o.Catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
@@ -379,7 +379,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 				}
 			}
 			if !ok {
-				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, s.o.catalog)
+				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, s.o.Catalog)
 			}
 			if c.Timestamp < expired {
 				done = append(done, row.Key)
@@ -389,7 +389,7 @@ func (s *store) recoverPending(ctx context.Context) error {
 	if len(done) == 0 {
 		return nil
 	}
-	return s.deleteRows(ctx, s.o.catalog, done)
+	return s.deleteRows(ctx, s.o.Catalog, done)
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells of an order
@@ -426,24 +426,22 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 		if err != nil {
 			return left, fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 		}
-		slots, err := l.slots(item)
+		p, err := l.slot(item)
 		if err != nil {
 			return left, err
 		}
-		for _, p := range slots {
-			if !bytes.Equal(p.row, key) {
-				continue
-			}
-			st, err := s.readState(ctx, l, []slot{p}, item)
-			if err != nil {
-				return left, err
-			}
-			if st.outbox == nil {
-				continue
-			}
-			if err := s.drain(ctx, l, item, st); err != nil {
-				return left, err
-			}
+		if !bytes.Equal(p.row, key) {
+			continue
+		}
+		st, err := s.readState(ctx, p)
+		if err != nil {
+			return left, err
+		}
+		if st.outbox == nil {
+			continue
+		}
+		if err := s.drain(ctx, st); err != nil {
+			return left, err
 		}
 	}
 	if entering {
@@ -464,11 +462,11 @@ func (s *store) recoverEntering(ctx context.Context, l *tableLayout, key []byte)
 		return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
 	}
 	for _, item := range items {
-		st := bookkeeping(l.idOf(item).slot(key), row)
+		st := l.slotIn(key, l.key.KeyOf(item)).bookkeeping(row)
 		if st.item = item; !st.entering() {
 			continue
 		}
-		if err := s.drain(ctx, l, keyOf(l.key, item), st); err != nil {
+		if err := s.drain(ctx, st); err != nil {
 			return err
 		}
 	}

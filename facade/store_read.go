@@ -23,17 +23,14 @@ func (s *store) getItem(ctx context.Context, t *tableDef, key attr.Item) (attr.I
 	if err != nil {
 		return nil, err
 	}
-	slots, err := c.layout.slots(key)
+	p, err := c.layout.slot(key)
 	if errors.Is(err, errOutsideMapping) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(slots) == 0 {
-		return nil, nil
-	}
-	st, _, err := s.readFreeItem(ctx, c.layout, slots, key)
+	st, _, err := s.freeItem(ctx, p, nil)
 	return st.item, err
 }
 
@@ -49,20 +46,18 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	var extents []layout.Extent
 	read := rowRead{table: l.table}
 	for i, key := range keys {
-		slots, err := l.slots(key)
+		p, err := l.slot(key)
 		if errors.Is(err, errOutsideMapping) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range slots {
-			if wanted[string(p.row)] == nil {
-				read.keys = append(read.keys, p.row)
-			}
-			wanted[string(p.row)] = append(wanted[string(p.row)], i)
-			extents = append(extents, p.own...)
+		if wanted[string(p.row)] == nil {
+			read.keys = append(read.keys, p.row)
 		}
+		wanted[string(p.row)] = append(wanted[string(p.row)], i)
+		extents = append(extents, p.own...)
 	}
 	slices.SortFunc(read.keys, bytes.Compare)
 	read.filter = extentsFilter(distinctExtents(extents))
@@ -408,49 +403,39 @@ func (s *store) scanSegment(ctx context.Context, t *tableDef, ix *indexDef, segm
 	if err != nil {
 		return err
 	}
+	var from []byte // row of startAfter
 	if startAfter != nil {
-		rows, err := c.layout.rowsOf(x, startAfter)
-		if err != nil {
+		if from, err = c.layout.rowOf(x, startAfter); err != nil {
 			return err
 		}
-		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !slices.ContainsFunc(rows, func(row []byte) bool { return parts.hasRow(segment, row) }) {
+		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !parts.hasRow(segment, from) {
 			return errOtherSegment
 		}
 	}
 	plan.Spans = parts.spans(segment, plan.Spans)
 	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
 	if x == nil {
-		s.scanBase(ctx, c.layout, plan, keep, startAfter, yield)
+		s.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
 	} else {
 		s.indexItems(ctx, c, x, plan.Spans, false, startAfter, keep, yield)
 	}
 	return nil
 }
 
-// rowsOf returns the rows that an item can be in, or the one of its entry in
-// an index that is not nil.
-func (l *tableLayout) rowsOf(x *indexLayout, key attr.Item) ([][]byte, error) {
+// rowOf returns the row of an item, or that of its entry in an index that is
+// not nil.
+func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 	if x != nil {
-		row, err := x.row(key)
-		return [][]byte{row}, err
+		return x.row(key)
 	}
-	slots, err := l.slots(key)
-	rows := make([][]byte, len(slots))
-	for i, p := range slots {
-		rows[i] = p.row
-	}
-	return rows, err
+	at, err := l.base.Locate(key)
+	return at.Row, outsideMapping(err)
 }
 
-// scanBase yields the items of a plan by row, those of a row by key.
-func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
-	var from []byte // row of startAfter
-	if startAfter != nil {
-		var err error
-		if from, err = s.rowOf(ctx, l, startAfter); err != nil {
-			yield(nil, err)
-			return
-		}
+// scanBase yields the items of a plan by row, those of a row by key: those
+// after startAfter, which is in the row from, unless that is nil.
+func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+	if from != nil {
 		plan.Spans = intersectSpans(plan.Spans, []layout.Span{{Start: from}})
 	}
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
@@ -471,31 +456,6 @@ func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, 
 		},
 	}
 	r.read(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}, yield)
-}
-
-// rowOf returns the row that a scan has reached with the item of the given
-// key. Where its rules could have put it into several, it is the one that has
-// it, or the first: so a scan whose last item has gone may repeat some items,
-// but never misses one.
-func (s *store) rowOf(ctx context.Context, l *tableLayout, key attr.Item) ([]byte, error) {
-	slots, err := l.slots(key)
-	if err != nil {
-		return nil, err
-	}
-	if len(slots) == 0 {
-		return nil, fmt.Errorf("%w: no rule takes the key %s", errOutsideMapping, attr.AppendItemJSON(nil, key))
-	}
-	if len(slots) > 1 {
-		st, err := s.readState(ctx, l, slots, key)
-		if err != nil {
-			return nil, err
-		}
-		if st.item != nil {
-			return st.slot.row, nil
-		}
-		slices.SortFunc(slots, func(a, b slot) int { return bytes.Compare(a.row, b.row) })
-	}
-	return slots[0].row, nil
 }
 
 // compareKeys orders items of the table by partition and sort key.

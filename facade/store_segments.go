@@ -204,7 +204,7 @@ type keptCuts struct {
 func segmentsRow(table string) []byte { return []byte(segmentsRowPrefix + table) }
 
 func (s *store) readCuts(ctx context.Context, table string) (keptCuts, error) {
-	row, err := s.readRow(ctx, s.o.catalog, segmentsRow(table), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.readRow(ctx, s.o.Catalog, segmentsRow(table), chain(ofFamily(requestFamily), newestOnly()))
 	if err != nil {
 		return keptCuts{}, err
 	}
@@ -241,10 +241,10 @@ func (s *store) writeCuts(ctx context.Context, table string, old keptCuts, cuts 
 	}
 	version := ofColumn(requestFamily, segmentsVersion)
 	if old.version == nil {
-		there, err := s.checkAndMutate(ctx, s.o.catalog, segmentsRow(table), version, nil, write)
+		there, err := s.checkAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
 		return !there, err
 	}
-	return s.checkAndMutate(ctx, s.o.catalog, segmentsRow(table), chain(version, newestOnly(), ofValue(old.version)), write, nil)
+	return s.checkAndMutate(ctx, s.o.Catalog, segmentsRow(table), chain(version, newestOnly(), ofValue(old.version)), write, nil)
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.

@@ -9,6 +9,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
+// pageBytesHeld is as much as one answer can have: of items that have to be
+// sorted so many bytes are held.
+const pageBytesHeld = 1 << 20
+
 // inPasses yields items that come in no order in that of compare, under which
 // no two are equal. It holds one page of them: each pass over items finds the
 // page behind the one before. A page is as much as one answer can have, so
@@ -57,7 +61,7 @@ func (l *leastItems) add(item layout.Decoded) {
 	l.bytes += attr.Item(item).Size()
 	for {
 		most := attr.Item(l.items[0]).Size()
-		if l.bytes-most < maxPageBytes {
+		if l.bytes-most < pageBytesHeld {
 			return
 		}
 		l.bytes -= most

@@ -84,29 +84,20 @@ func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	return &seen, nil
 }
 
-// tableInUseError is the errTableInUse of a table in some status. Its text is
-// DynamoDB's.
-type tableInUseError struct{ name, status string }
-
-// Error implements error.
-func (e *tableInUseError) Error() string {
-	word := "updated"
-	switch e.status {
-	case statusCreating:
-		word = "created"
-	case statusDeleting:
-		word = "deleted"
-	}
-	return fmt.Sprintf(msgTableInUse, word, e.name)
+// TableInUseError refuses a change of a table that is being created, changed or
+// deleted.
+type TableInUseError struct {
+	Table  string
+	Status string // StatusCreating, StatusUpdating or StatusDeleting
 }
 
-// Is makes it an errTableInUse.
-func (e *tableInUseError) Is(target error) bool { return target == errTableInUse }
+// Error implements error.
+func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
 
 // checkUnused refuses to change a table that is being changed.
 func (t *tableDef) checkUnused(now time.Time) error {
 	if status := t.at(now).Status; status != statusActive {
-		return &tableInUseError{t.Name, status}
+		return &TableInUseError{t.Name, status}
 	}
 	return nil
 }

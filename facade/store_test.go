@@ -75,18 +75,18 @@ func TestBackends_WholeRows(t *testing.T) {
 			for i := range 64 {
 				others = append(others, setCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
 			}
-			if err := s.mutateRow(ctx, s.o.catalog, row, others); err != nil {
+			if err := s.mutateRow(ctx, s.o.Catalog, row, others); err != nil {
 				t.Fatal(err)
 			}
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
 					for range 50 {
-						if _, err := s.checkAndMutate(ctx, s.o.catalog, row, ofColumn(catalogFamily, first), unset, set); err != nil {
+						if _, err := s.checkAndMutate(ctx, s.o.Catalog, row, ofColumn(catalogFamily, first), unset, set); err != nil {
 							t.Error(err)
 							return
 						}
-						r, err := s.readRow(ctx, s.o.catalog, row, ofFamily(catalogFamily))
+						r, err := s.readRow(ctx, s.o.Catalog, row, ofFamily(catalogFamily))
 						if n := len(r.Cells); err != nil || n != len(others) && n != len(others)+len(set) {
 							t.Errorf("the row is read with %d cells, %v; want %d or %d", n, err, len(others), len(others)+len(set))
 							return
@@ -260,12 +260,8 @@ var (
 	genValue = rapid.OneOf(genScalar, genScalar,
 		rapid.Map(rapid.SliceOfN(genScalar, 0, 3), func(e []attr.Value) attr.Value { return attr.ListOf(e...) }),
 		rapid.Map(rapid.MapOfN(rapid.StringN(0, 3, -1), genScalar, 0, 3), attr.MapOf),
-		rapid.Custom(func(t *rapid.T) attr.Value {
-			v, err := attr.StringSet(rapid.SliceOfNDistinct(rapid.StringN(0, 3, -1), 1, 3, rapid.ID[string]).Draw(t, "set")...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
+		rapid.Map(rapid.SliceOfNDistinct(rapid.StringN(0, 3, -1), 1, 3, rapid.ID[string]), func(members []string) attr.Value {
+			return attr.SetOf(attr.SS, members...)
 		}),
 	)
 )

@@ -229,7 +229,7 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
-	_, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
 		setCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
@@ -238,7 +238,7 @@ func (s *store) record(ctx context.Context, r *transactionRecord) error {
 
 // readTransaction reads a record; its state is 0 if there is none.
 func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.readRow(ctx, s.o.catalog, transactionRow(id), newestOnly())
+	row, err := s.readRow(ctx, s.o.Catalog, transactionRow(id), newestOnly())
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -249,7 +249,7 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 // says. It reports false when someone else has decided. Errors: errRecordGone.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
-	ok, err := s.checkAndMutate(ctx, s.o.catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+	ok, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
 		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
@@ -285,7 +285,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := appendKey(append(make([]byte, 0, itemJSONBytes(in.item)), in.kind), l.key, key)
+	value := appendKey(append(make([]byte, 0, in.item.JSONSize()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}
@@ -362,26 +362,26 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 	if tableID != "" && c.def.ID != tableID || c.def.Status == statusDeleting {
 		return nil
 	}
-	slots, err := c.layout.slots(key)
+	p, err := c.layout.slot(key)
 	if err != nil {
 		return err
 	}
 	for range maxWriteAttempts {
-		st, err := s.readState(ctx, c.layout, slots, key)
+		st, err := s.readState(ctx, p)
 		if err != nil {
 			return err
 		}
 		if owner, ok := st.heldBy(); !ok || owner != id {
 			if st.outbox != nil {
-				return s.drain(ctx, c.layout, key, st)
+				return s.drain(ctx, st)
 			}
 			return nil
 		}
 		in, _, err := c.layout.parseIntent(st.intent)
 		if err != nil {
-			return fmt.Errorf("row %q of table %s: %w", st.slot.row, c.layout.table, err)
+			return fmt.Errorf("row %q of table %s: %w", p.row, c.layout.table, err)
 		}
-		if done, err := s.settleIntent(ctx, c.layout, slots, key, st, in, commit); done || err != nil {
+		if done, err := s.settleIntent(ctx, st, in, commit); done || err != nil {
 			return err
 		}
 	}
@@ -390,32 +390,32 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, key attr.Item, st itemState, in intent, commit bool) (bool, error) {
-	p := st.slot
+func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
+	p, l := st.slot, st.slot.l
 	guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
 	release := []*btpb.Mutation{deleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
 		release = append(release, deleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
-	unsure := st.entering() && !s.entered(l, &st)
+	unsure := st.entering() && !s.entered(&st)
 	if !commit || in.kind == intentCheck {
 		before := st.live()
 		muts := append(release, s.setState(p, st.state, before, st.state.Timestamp)...)
 		done, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
 		if done && unsure {
 			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
-			err = s.drain(ctx, l, key, st)
+			err = s.drain(ctx, st)
 		}
 		return done, err
 	}
 	var sets []*btpb.Mutation
 	var err error
 	if in.item != nil {
-		if _, sets, err = l.place(in.item, slots, in.order); err != nil {
+		if sets, err = l.sets(in.item, in.order); err != nil {
 			return false, err
 		}
 	}
-	muts, change, err := s.replacement(l, key, st, in.item, sets, in.order, unsure)
+	muts, change, err := st.replacement(in.item, sets, in.order, unsure)
 	if err != nil {
 		return false, err
 	}
@@ -435,7 +435,7 @@ func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, 
 	if change.empty() || l.lag == 0 && ahead <= in.order {
 		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
-	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(l, key, p, in.order)), nil)
+	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
 	if err != nil || !done {
 		return done, err
 	}
@@ -450,33 +450,28 @@ func (s *store) settleIntent(ctx context.Context, l *tableLayout, slots []slot, 
 			return true, nil
 		}
 	}
-	return true, s.apply(ctx, l, p, key, in.order, change, true)
+	return true, s.apply(ctx, p, in.order, change, true)
 }
 
-// readFreeItem reads an item as all transactions left it that have ended; held
-// says that one goes on, which will not have changed the item before now.
-func (s *store) readFreeItem(ctx context.Context, l *tableLayout, slots []slot, key attr.Item) (st itemState, held bool, err error) {
-	return s.freeItem(ctx, itemPlace{l, slots, key}, nil)
-}
-
-// freeItem is readFreeItem of an item that may have been read already.
-func (s *store) freeItem(ctx context.Context, at itemPlace, read *itemState) (st itemState, held bool, err error) {
-	l, key := at.l, at.key
+// freeItem reads an item, unless that was done already (read), as all
+// transactions left it that have ended; held says that one goes on, which will not
+// have changed the item before now.
+func (s *store) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
 			st, read = *read, nil
-		} else if st, err = s.readState(ctx, l, at.slots, key); err != nil {
+		} else if st, err = s.readState(ctx, p); err != nil {
 			return st, false, err
 		}
 		id, ok := st.heldBy()
 		if !ok {
 			return st, false, nil
 		}
-		if alive, err := s.resolve(ctx, l.name, key, id); alive || err != nil {
+		if alive, err := s.resolve(ctx, p.l.name, p.key, id); alive || err != nil {
 			return st, alive, err
 		}
 	}
-	return st, false, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, key), l.name)
+	return st, false, fmt.Errorf("%w: item %s of table %s", errContended, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
 // held reports whether a transaction holds an item of the row.
@@ -509,7 +504,7 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *
 		if err != nil {
 			return row, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 		}
-		st := bookkeeping(l.idOf(key).slot(row.Key), book)
+		st := l.slotIn(row.Key, key).bookkeeping(book)
 		if id, ok := st.heldBy(); ok {
 			if _, err := s.resolve(ctx, l.name, key, id); err != nil {
 				return row, err
@@ -572,7 +567,7 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 	if slices.ContainsFunc(changes, func(ch *itemChange) bool { return ch.err != nil }) {
 		return false, false, nil
 	}
-	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *itemChange) bool { return ch.write.slots == nil })
+	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *itemChange) bool { return ch.write.slot == nil })
 	inKeyOrder(ordered)
 	r := s.begin(transactionPending, req.token, ordered)
 	if err := s.record(ctx, &r); err != nil {
@@ -616,21 +611,19 @@ func (s *store) transact(ctx context.Context, req transactionRequest, changes []
 // evaluate reads the items and asks what is to become of each. What speaks
 // against it is left in its err.
 func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
-	places := make([]itemPlace, len(changes))
+	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
 		c, err := s.current(ctx, ch.table)
 		if err != nil {
 			return err
 		}
-		w := &itemWrite{s: s, l: c.layout, key: ch.key, fn: ch.fn, id: c.layout.idOf(ch.key)}
-		ch.write = w
-		if w.slots, err = c.layout.slots(ch.key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if slots[i], err = c.layout.slot(ch.key); err != nil && !errors.Is(err, errOutsideMapping) {
 			return err
 		}
 		ch.err = err
-		places[i] = itemPlace{c.layout, w.slots, ch.key}
+		ch.write = &itemWrite{slot: slots[i], s: s, fn: ch.fn}
 	}
-	states, err := s.readStates(ctx, places)
+	states, err := s.readStates(ctx, slots)
 	if err != nil {
 		return err
 	}
@@ -644,7 +637,7 @@ func (s *store) evaluate(ctx context.Context, changes []*itemChange) error {
 			}
 			continue
 		}
-		st, held, err := s.freeItem(ctx, places[i], states[i])
+		st, held, err := s.freeItem(ctx, slots[i], states[i])
 		if err != nil {
 			return err
 		}
@@ -668,7 +661,7 @@ func (s *store) refuseCollisions(changes []*itemChange) {
 	}
 	var earlier []placedChange
 	for _, ch := range changes {
-		if ch.err != nil || ch.check || ch.updated == nil || !slices.ContainsFunc(ch.write.slots, func(p slot) bool { return !p.alone() }) {
+		if ch.err != nil || ch.check || ch.updated == nil || ch.write.alone() {
 			continue
 		}
 		placed, err := ch.write.l.base.Place(ch.updated, s.nowMicros())
@@ -742,7 +735,11 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 		return false, fmt.Errorf("%w: %s is being deleted", errTableNotFound, ch.table.Name)
 	}
 	w := ch.write
-	w.l, w.tx = c.layout, r.id
+	if w.tx = r.id; w.l != c.layout {
+		if w.slot, err = c.layout.slot(ch.key); err != nil {
+			return false, err
+		}
+	}
 	if err := s.latches.lock(ctx, w.id); err != nil {
 		return false, err
 	}
@@ -781,7 +778,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 		}
 		return false, err
 	}
-	p := pw.st.slot
+	p := w.slot
 	state := append([]byte{stateIntent}, r.id...)
 	if pw.st.state != nil {
 		state = append(state, pw.st.state.Value...)
@@ -796,7 +793,7 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	if in.kind == intentPut && p.shared {
 		muts = append(muts, setCell(layout.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
 	}
-	done, err := w.commit(ctx, pw, muts)
+	done, err := pw.commit(ctx, muts)
 	if done {
 		ch.held, ch.intent = &held, in
 	}
@@ -826,7 +823,7 @@ func (s *store) settleHeldItem(ctx context.Context, ch *itemChange) (bool, error
 	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == statusDeleting {
 		return false, err
 	}
-	return s.settleIntent(ctx, c.layout, ch.write.slots, ch.key, *ch.held, ch.intent, true)
+	return s.settleIntent(ctx, *ch.held, ch.intent, true)
 }
 
 // decided finds out how a transaction stands after an attempt to commit it
@@ -888,7 +885,7 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 
 // removeRecord removes the record of a transaction of which no intent is left.
 func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
-	return s.mutateRow(ctx, s.o.catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
+	return s.mutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
 }
 
 // settleItems settles all items and the token of a transaction.
@@ -928,13 +925,13 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: s.o.catalog, spans: spans, filter: newestOnly()}) {
+	for row, err := range s.readRows(ctx, rowRead{table: s.o.Catalog, spans: spans, filter: newestOnly()}) {
 		if err != nil {
 			return err
 		}
 		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
 		if err != nil {
-			return fmt.Errorf("row %q of table %s names no transaction", row.Key, s.o.catalog)
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, s.o.Catalog)
 		}
 		r, err := parseTransaction(string(id), row)
 		if err != nil {
@@ -1015,13 +1012,13 @@ func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
 // of one that is long over, or nil.
 func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
-		row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
 		if err != nil || len(row.Cells) == 0 {
 			return nil, false, err
 		}
 		known := row.Cells[0].Value
 		if len(known) != requestBytes {
-			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, s.o.catalog)
+			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, s.o.Catalog)
 		}
 		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
 		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
@@ -1066,7 +1063,7 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 // forgetRequest removes what is remembered of a request, if it is still known.
 func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
 	return err
 }
 
@@ -1079,9 +1076,9 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 	var err error
 	if known != nil {
 		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), guard, claim, nil)
+		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), guard, claim, nil)
 	} else {
-		claimed, err = s.checkAndMutate(ctx, s.o.catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
 		claimed = !claimed && err == nil
 	}
 	r.claim = value
@@ -1089,7 +1086,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 		return claimed, err
 	}
 	// The claim that is there may be this one, delivered twice.
-	row, err := s.readRow(ctx, s.o.catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
 	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
 }
 
@@ -1098,7 +1095,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {
-		row, err := s.readRow(ctx, s.o.catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.readRow(ctx, s.o.Catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
 		if err != nil || len(row.Cells) == 0 {
 			return err
 		}
@@ -1111,7 +1108,7 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 		return s.forgetRequest(ctx, r.token, known)
 	}
 	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.catalog, requestRow(r.token), guard, []*btpb.Mutation{
+	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
 		deleteRow(),
 		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)
@@ -1130,9 +1127,8 @@ type itemRead struct {
 	item attr.Item
 	err  error // why there is no snapshot: errIntent, errSnapshot
 
-	l     *tableLayout
-	slots []slot
-	st    itemState
+	slot *slot
+	st   itemState
 }
 
 // snapshot reads items as they all were at one moment. It reports false when
@@ -1150,12 +1146,11 @@ func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		r.l = c.layout
-		if r.slots, err = r.l.slots(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if r.slot, err = c.layout.slot(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
 			return false, err
 		}
 	}
-	readable := slices.DeleteFunc(slices.Clone(reads), func(r *itemRead) bool { return len(r.slots) == 0 })
+	readable := slices.DeleteFunc(slices.Clone(reads), func(r *itemRead) bool { return r.slot == nil })
 	agreed := 0
 	for attempt := range maxSnapshotAttempts {
 		same, err := s.readAgain(ctx, readable)
@@ -1195,18 +1190,18 @@ func (s *store) snapshot(ctx context.Context, reads []*itemRead) (bool, error) {
 
 // readAgain reads items, and reports whether all are as they were before.
 func (s *store) readAgain(ctx context.Context, reads []*itemRead) (same bool, err error) {
-	places := make([]itemPlace, len(reads))
+	slots := make([]*slot, len(reads))
 	for i, r := range reads {
-		places[i] = itemPlace{r.l, r.slots, r.key}
+		slots[i] = r.slot
 	}
-	states, err := s.readStates(ctx, places)
+	states, err := s.readStates(ctx, slots)
 	if err != nil {
 		return false, err
 	}
 	same = true
 	for i, r := range reads {
 		before := r.st
-		if r.st, _, err = s.freeItem(ctx, places[i], states[i]); err != nil {
+		if r.st, _, err = s.freeItem(ctx, r.slot, states[i]); err != nil {
 			return false, err
 		}
 		r.item, r.err = r.st.item, nil
@@ -1264,7 +1259,7 @@ func checkAbsent(s *store, r *itemRead) *itemChange {
 		}
 		return nil, nil
 	}}
-	ch.write = &itemWrite{s: s, l: r.l, key: r.key, id: r.l.idOf(r.key), slots: r.slots}
+	ch.write = &itemWrite{slot: r.slot, s: s}
 	return ch
 }
 

@@ -83,7 +83,7 @@ func checkNoIntents(tb testing.TB, s *store, tables ...string) {
 			}
 		}
 	}
-	for _, row := range dump(tb, s, s.o.catalog) {
+	for _, row := range dump(tb, s, s.o.Catalog) {
 		if strings.HasPrefix(row, `"`+transactionRowPrefix) {
 			tb.Errorf("the catalog has %s", row)
 		}

@@ -58,10 +58,13 @@ const maxWriteAttempts = 64
 // itemID identifies an item of a table.
 type itemID [16]byte
 
-// slot is a row that an item can be in.
+// slot is where an item lives, or would live.
 type slot struct {
+	l                     *tableLayout
+	key                   attr.Item
+	id                    itemID
 	row                   []byte
-	own                   []layout.Extent // the item's cells, by whichever rule
+	own                   []layout.Extent // the item's cells
 	shared                bool            // some of own can be another item's
 	derived               bool            // own are the cells of other items: it has none
 	state, outbox, intent []byte          // qualifiers
@@ -69,7 +72,7 @@ type slot struct {
 
 // itemState is what a row says of an item at one moment.
 type itemState struct {
-	slot   slot
+	slot   *slot
 	row    layout.Row
 	item   attr.Item
 	state  *layout.Cell
@@ -113,10 +116,7 @@ func (l *tableLayout) idOf(key attr.Item) itemID {
 
 // appendKey appends the key attributes of item, injectively.
 func appendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
-	for _, k := range []layout.KeyAttr{schema.Hash, schema.Range} {
-		if k.Name == "" {
-			continue
-		}
+	for _, k := range schema.Attrs() {
 		v := item[k.Name]
 		dst = append(dst, byte(v.Type))
 		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
@@ -125,44 +125,30 @@ func appendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
 	return dst
 }
 
-// slot returns the item's slot in a row, without its own cells.
-func (id itemID) slot(row []byte) slot {
+// slotIn returns the slot of an item that is in a row, without its own cells.
+func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 	const n = 1 + len(itemID{})
+	id := l.idOf(key)
 	qualifiers := make([]byte, 0, 3*n)
 	for _, kind := range []byte{stateQualifier, outboxQualifier, intentQualifier} {
 		qualifiers = append(append(qualifiers, kind), id[:]...)
 	}
-	return slot{row: row, state: qualifiers[:n:n], outbox: qualifiers[n : 2*n : 2*n], intent: qualifiers[2*n:]}
+	return &slot{l: l, key: key, id: id, row: row, state: qualifiers[:n:n], outbox: qualifiers[n : 2*n : 2*n], intent: qualifiers[2*n:]}
 }
 
 // claim returns the qualifier of the item's claim.
-func (p slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
+func (p *slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
 
-// slots returns the rows that the item of the given key can be in: one, but
-// for mappings whose rules send one key to different rows.
-func (l *tableLayout) slots(key attr.Item) ([]slot, error) {
-	locations, err := l.base.Locate(key)
+// slot returns the slot of the item of the given key. Errors:
+// errOutsideMapping.
+func (l *tableLayout) slot(key attr.Item) (*slot, error) {
+	at, err := l.base.Locate(key)
 	if err != nil {
 		return nil, outsideMapping(err)
 	}
-	id := l.idOf(key)
-	var slots []slot
-	for _, loc := range locations {
-		i := slices.IndexFunc(slots, func(s slot) bool { return bytes.Equal(s.row, loc.Row) })
-		if i < 0 {
-			i = len(slots)
-			slots = append(slots, id.slot(loc.Row))
-			slots[i].own = slices.Clip(loc.Own) // the mapping's, to be copied when it grows
-		} else {
-			slots[i].own = append(slots[i].own, loc.Own...)
-		}
-		slots[i].shared = slots[i].shared || loc.Shared
-		slots[i].derived = slots[i].derived || loc.Derived
-	}
-	for i := range slots {
-		slots[i].own = distinctExtents(slots[i].own)
-	}
-	return slots, nil
+	p := l.slotIn(at.Row, key)
+	p.own, p.shared, p.derived = distinctExtents(at.Own), at.Shared, at.Derived
+	return p, nil
 }
 
 // outsideMapping marks an error of the mapping as the request's fault.
@@ -179,15 +165,15 @@ func outsideMapping(err error) error {
 
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
-func (p slot) alone() bool {
+func (p *slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e layout.Extent) bool { return !wholeFamily(e) })
 }
 
-// filterOf passes the item's cells and its bookkeeping, and all claims to columns
+// filter passes the item's cells and its bookkeeping, and all claims to columns
 // that it shares; nil, all cells, where it has the row for itself or too many
 // columns to name. In a timeless layout it passes the newest cells alone.
-func (l *tableLayout) filterOf(p slot) *btpb.RowFilter {
-	if l.timeless {
+func (p *slot) filter() *btpb.RowFilter {
+	if p.l.timeless {
 		return newestOnly()
 	}
 	if p.alone() {
@@ -207,7 +193,7 @@ func (l *tableLayout) filterOf(p slot) *btpb.RowFilter {
 
 // occupied passes something if a cell of the item is there. Where they are
 // too many to name it is any cell at all.
-func (p slot) occupied() *btpb.RowFilter {
+func (p *slot) occupied() *btpb.RowFilter {
 	own, ok := ofExtents(p.own)
 	if !ok {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
@@ -218,7 +204,7 @@ func (p slot) occupied() *btpb.RowFilter {
 // clear returns the mutations that remove the item's cells. Columns that are
 // known by a prefix only are taken from row, as read; without row (nil) ok
 // is false for them.
-func (p slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
+func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
 		case wholeFamily(e):
@@ -230,7 +216,7 @@ func (p slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 		default:
 			var last []byte
 			for _, c := range row.Cells {
-				if inExtent(e, c) && (last == nil || !bytes.Equal(last, c.Qualifier)) {
+				if e.Covers(c) && (last == nil || !bytes.Equal(last, c.Qualifier)) {
 					muts = append(muts, deleteColumn(e.Family, c.Qualifier, e.MinTime, e.MaxTime))
 					last = c.Qualifier
 				}
@@ -245,7 +231,7 @@ func (s *store) newState(kind byte) []byte { return append([]byte{kind}, s.newTo
 
 // setState returns the mutations that give the item a new state, nil for none.
 // The write is guarded by old, nil if there was no state.
-func (s *store) setState(p slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
+func (s *store) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
@@ -258,7 +244,7 @@ func (s *store) setState(p slot, old *layout.Cell, state []byte, order int64) []
 }
 
 // bookkeeping picks the bookkeeping of a slot's item out of its row.
-func bookkeeping(p slot, row layout.Row) itemState {
+func (p *slot) bookkeeping(row layout.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {
 		c := &row.Cells[i]
@@ -279,67 +265,48 @@ func bookkeeping(p slot, row layout.Row) itemState {
 	return st
 }
 
-// readState reads an item with its bookkeeping. Of the rows that it can be in
-// it is the one that holds it, or some bookkeeping of it, or else the first.
-func (s *store) readState(ctx context.Context, l *tableLayout, slots []slot, key attr.Item) (itemState, error) {
-	var found itemState
-	for i, p := range slots {
-		row, err := s.readRow(ctx, l.table, p.row, l.filterOf(p))
-		if err != nil {
-			return itemState{}, err
-		}
-		st, err := s.stateOf(l, p, row, key)
-		if err != nil {
-			return itemState{}, err
-		}
-		if i == 0 || st.item != nil || found.item == nil && st.state != nil {
-			found = st
-		}
+// readState reads an item with its bookkeeping.
+func (s *store) readState(ctx context.Context, p *slot) (itemState, error) {
+	row, err := s.readRow(ctx, p.l.table, p.row, p.filter())
+	if err != nil {
+		return itemState{}, err
 	}
-	return found, nil
+	return s.stateOf(p, row)
 }
 
-// itemPlace is where an item can be.
-type itemPlace struct {
-	l     *tableLayout
-	slots []slot
-	key   attr.Item
-}
-
-// readStates is readState of several items: one read a table of those that have
-// a row for themselves. It leaves the others nil, which are to be read singly.
-func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemState, error) {
+// readStates is readState of several items, nil for those that no row can have:
+// one read a table of those that have a row for themselves. It leaves the others
+// nil, which are to be read singly.
+func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	type tableRead struct {
 		rowRead
-		wanted map[string][]int // row to indexes of places
+		wanted map[string][]int // row to indexes of slots
 	}
 	var reads []*tableRead
 	byTable := map[string]*tableRead{}
-	for i, at := range places {
-		if len(at.slots) != 1 || !at.slots[0].alone() {
+	for i, p := range slots {
+		if p == nil || !p.alone() {
 			continue
 		}
-		r := byTable[at.l.table]
+		r := byTable[p.l.table]
 		if r == nil {
-			r = &tableRead{rowRead: rowRead{table: at.l.table, filter: at.l.filterOf(at.slots[0])}, wanted: map[string][]int{}}
-			byTable[at.l.table] = r
+			r = &tableRead{rowRead: rowRead{table: p.l.table, filter: p.filter()}, wanted: map[string][]int{}}
+			byTable[p.l.table] = r
 			reads = append(reads, r)
 		}
-		row := at.slots[0].row
-		if r.wanted[string(row)] == nil {
-			r.keys = append(r.keys, row)
+		if r.wanted[string(p.row)] == nil {
+			r.keys = append(r.keys, p.row)
 		}
-		r.wanted[string(row)] = append(r.wanted[string(row)], i)
+		r.wanted[string(p.row)] = append(r.wanted[string(p.row)], i)
 	}
-	states := make([]*itemState, len(places))
+	states := make([]*itemState, len(slots))
 	for _, r := range reads {
 		if len(r.keys) == 1 {
 			continue
 		}
 		for _, indexes := range r.wanted {
 			for _, i := range indexes {
-				p := places[i].slots[0]
-				states[i] = &itemState{slot: p, row: layout.Row{Key: p.row}}
+				states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
 			}
 		}
 		slices.SortFunc(r.keys, bytes.Compare)
@@ -348,7 +315,7 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 				return nil, err
 			}
 			for _, i := range r.wanted[string(row.Key)] {
-				if *states[i], err = s.stateOf(places[i].l, places[i].slots[0], row, places[i].key); err != nil {
+				if *states[i], err = s.stateOf(slots[i], row); err != nil {
 					return nil, err
 				}
 			}
@@ -358,11 +325,11 @@ func (s *store) readStates(ctx context.Context, places []itemPlace) ([]*itemStat
 }
 
 // stateOf is what a row that was read says of an item.
-func (s *store) stateOf(l *tableLayout, p slot, row layout.Row, key attr.Item) (st itemState, err error) {
-	st = bookkeeping(p, row)
+func (s *store) stateOf(p *slot, row layout.Row) (st itemState, err error) {
+	st = p.bookkeeping(row)
 	if len(row.Cells) > 0 {
-		if st.item, err = s.itemOf(l, row, key); err != nil {
-			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, l.table, err)
+		if st.item, err = s.itemOf(p.l, row, p.key); err != nil {
+			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, p.l.table, err)
 		}
 	}
 	return st, nil
@@ -403,8 +370,8 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 	if c.def.Status == statusDeleting {
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", errTableNotFound, t.Name)
 	}
-	w := itemWrite{s: s, l: c.layout, key: key, fn: fn}
-	if w.slots, err = w.l.slots(key); err != nil {
+	w := itemWrite{s: s, fn: fn}
+	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
 		if !errors.Is(err, errOutsideMapping) {
 			return nil, nil, err
@@ -414,13 +381,12 @@ func (s *store) writeFreeItem(ctx context.Context, t *tableDef, key attr.Item, f
 		}
 		return nil, nil, err
 	}
-	w.id = w.l.idOf(key)
 	if err := s.latches.lock(ctx, w.id); err != nil {
 		return nil, nil, err
 	}
 	defer s.latches.unlock(w.id)
 
-	if hint.blind && len(w.l.indexes) == 0 && len(w.slots) == 1 && w.slots[0].alone() {
+	if hint.blind && len(w.l.indexes) == 0 && w.alone() {
 		if ok, err := w.blind(ctx, hint); ok || err != nil {
 			return nil, hint.replacement, err
 		}
@@ -479,35 +445,31 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 	if c.def.Status == statusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].blind {
 		return done, nil
 	}
-	writes := make([]itemWrite, len(all))
-	places := make([]itemPlace, len(all))
-	ids := make([]itemID, len(all))
+	slots := make([]*slot, len(all))
 	for i := range all {
-		r := &all[i]
-		w := &writes[i]
-		*w = itemWrite{s: s, l: c.layout, key: r.key, id: c.layout.idOf(r.key), fn: func(attr.Item) (attr.Item, error) { return r.item, nil }}
-		if w.slots, err = c.layout.slots(r.key); err != nil && !errors.Is(err, errOutsideMapping) {
+		if slots[i], err = c.layout.slot(all[i].key); err != nil && !errors.Is(err, errOutsideMapping) {
 			return done, err
 		}
-		places[i], ids[i] = itemPlace{c.layout, w.slots, r.key}, w.id
 	}
-	unlock, err := s.latches.lockAll(ctx, ids)
+	unlock, err := s.latches.lockAll(ctx, slots)
 	if err != nil {
 		return done, err
 	}
 	defer unlock()
-	states, err := s.readStates(ctx, places)
+	states, err := s.readStates(ctx, slots)
 	if err != nil {
 		return done, err
 	}
-	prepared := make([]*guardedWrite, len(all))
+	prepared := make([]*plannedWrite, len(all))
 	var rows [][]byte // that need a mark
 	for i, st := range states {
 		if st == nil || st.outbox != nil {
 			continue
 		}
+		r := &all[i]
+		w := &itemWrite{s: s, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.item, nil }}
 		// What speaks against it is said when it is written alone.
-		if g, ready, err := writes[i].prepare(ctx, st); err == nil && ready {
+		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
 			if prepared[i] = &g; !g.change.empty() {
 				rows = append(rows, g.st.slot.row)
 			}
@@ -538,13 +500,10 @@ func (s *store) writeTogether(ctx context.Context, t *tableDef, all []itemReplac
 
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
-	s     *store
-	l     *tableLayout
-	key   attr.Item
-	id    itemID
-	slots []slot
-	fn    func(attr.Item) (attr.Item, error)
-	tx    string // the transaction that writes, if one does
+	*slot
+	s  *store
+	fn func(attr.Item) (attr.Item, error)
+	tx string // the transaction that writes, if one does
 }
 
 // checkPlace reports whether the table's layout can hold an item, whatever else
@@ -557,34 +516,20 @@ func (s *store) checkPlace(ctx context.Context, t *tableDef, item attr.Item) err
 	if c.layout.timeless {
 		return nil // it holds, with its entries, all that DynamoDB takes
 	}
-	slots, err := c.layout.slots(item)
-	if err != nil {
-		return err
-	}
-	if _, _, err := c.layout.place(item, slots, s.nowMicros()); err != nil {
+	if _, err := c.layout.sets(item, s.nowMicros()); err != nil {
 		return err
 	}
 	return c.layout.checkEntries(item, s.nowMicros())
 }
 
-// place lays out the new item and finds its slot.
-func (w *itemWrite) place(item attr.Item) (slot, []*btpb.Mutation, error) {
-	return w.l.place(item, w.slots, w.s.nowMicros())
-}
-
-// place lays out an item, with a time for the cells that the layout gives
-// none, and finds its slot.
-func (l *tableLayout) place(item attr.Item, slots []slot, timeMicros int64) (slot, []*btpb.Mutation, error) {
+// sets returns the mutations that set the cells of an item, with a time for
+// those that the layout gives none. Errors: errOutsideMapping.
+func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	placed, err := l.base.Place(item, timeMicros)
 	if err != nil {
-		return slot{}, nil, outsideMapping(err)
+		return nil, outsideMapping(err)
 	}
-	for _, p := range slots {
-		if bytes.Equal(p.row, placed.Row) {
-			return p, appendSets(nil, placed.Cells), nil
-		}
-	}
-	return slot{}, nil, fmt.Errorf("the item is placed in row %q of table %s, which its key does not lead to", placed.Row, l.table)
+	return appendSets(nil, placed.Cells), nil
 }
 
 // blind writes without reading: the whole condition is the predicate. It
@@ -592,13 +537,13 @@ func (l *tableLayout) place(item attr.Item, slots []slot, timeMicros int64) (slo
 // item's cells cannot be named without reading. The item has its row for
 // itself: where rules share a column, only reading tells whose cells it has.
 func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
-	p := w.slots[0]
+	p := w.slot
 	var sets []*btpb.Mutation
 	var live []byte
 	var err error
 	if hint.replacement != nil {
 		live = w.s.newState(stateLive)
-		if p, sets, err = w.place(hint.replacement); err != nil {
+		if sets, err = w.l.sets(hint.replacement, w.s.nowMicros()); err != nil {
 			return false, err
 		}
 	}
@@ -615,12 +560,12 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
 	switch hint.require {
 	case mustExist:
-		return w.writeIf(ctx, p, true, unless(intent, p.occupied()), muts)
+		return w.writeIf(ctx, true, unless(intent, p.occupied()), muts)
 	case mustNotExist:
-		return w.writeIf(ctx, p, false, anyOf(p.occupied(), state), muts)
+		return w.writeIf(ctx, false, anyOf(p.occupied(), state), muts)
 	case anyPresence:
 	}
-	return w.writeIf(ctx, p, false, intent, muts)
+	return w.writeIf(ctx, false, intent, muts)
 }
 
 // writeIf applies muts to the row if the predicate holds, or if it does not,
@@ -628,21 +573,21 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 // second time the first one's work keeps the predicate from holding, and only
 // the token that it wrote tells that it was this very write. A write that
 // leaves no token, a delete, is repeatable.
-func (w *itemWrite) writeIf(ctx context.Context, p slot, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
+func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
 	onTrue, onFalse := muts, []*btpb.Mutation(nil)
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue
 	}
-	matched, err := w.s.checkAndMutate(ctx, w.l.table, p.row, predicate, onTrue, onFalse)
+	matched, err := w.s.checkAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
 	if err != nil || matched == holds {
 		return err == nil, err
 	}
 	for _, m := range muts {
 		set := m.GetSetCell()
-		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), p.state) {
+		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
 			continue
 		}
-		row, err := w.s.readRow(ctx, w.l.table, p.row, chain(ofColumn(layout.FamilyState, p.state), newestOnly()))
+		row, err := w.s.readRow(ctx, w.l.table, w.row, chain(ofColumn(layout.FamilyState, w.state), newestOnly()))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -650,10 +595,18 @@ func (w *itemWrite) writeIf(ctx context.Context, p slot, holds bool, predicate *
 
 // plannedWrite is a write of an item that only needs to be committed.
 type plannedWrite struct {
-	st           itemState // of the slot that the item is in, or comes into
+	w            *itemWrite
+	st           itemState
 	old, updated attr.Item
 	sets         []*btpb.Mutation  // the new item's cells
 	vacant       []*btpb.RowFilter // what must pass nothing, for the item to have them
+
+	// Set by prepare.
+	muts   []*btpb.Mutation // none: there is nothing to be done
+	order  int64
+	state  []byte // the new state cell
+	outbox bool   // the write leaves an outbox cell
+	change indexChange
 }
 
 // plan reads the item, unless the caller has (st), and asks fn. It reports
@@ -661,7 +614,7 @@ type plannedWrite struct {
 // has done something about that, and is to be called again.
 func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, ready bool, err error) {
 	if st == nil {
-		read, err := w.s.readState(ctx, w.l, w.slots, w.key)
+		read, err := w.s.readState(ctx, w.slot)
 		if err != nil {
 			return pw, false, err
 		}
@@ -670,16 +623,16 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	if st.outbox != nil {
 		// An earlier write is not in the indexes yet: bring it there first, so
 		// that an item never has two such writes.
-		return pw, false, w.s.drain(ctx, w.l, w.key, *st)
+		return pw, false, w.s.drain(ctx, *st)
 	}
 	if id, ok := st.heldBy(); ok {
 		return pw, false, &heldError{id: id, key: w.key}
 	}
-	pw = plannedWrite{st: *st, old: st.item}
+	pw = plannedWrite{w: w, st: *st, old: st.item}
 	if pw.updated, err = w.fn(pw.old); err != nil {
 		return pw, false, err
 	}
-	if st.slot.derived && (pw.old != nil || pw.updated != nil) {
+	if w.derived && (pw.old != nil || pw.updated != nil) {
 		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
 			errOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
 	}
@@ -687,30 +640,22 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 		if w.l.idOf(pw.updated) != w.id {
 			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
-		var p slot
-		if w.tx != "" && w.l.timeless {
-			// What an intent becomes is laid out when it is carried out. In a
-			// timeless layout that can be done, and here.
-			p = w.slots[0]
-		} else if p, pw.sets, err = w.place(pw.updated); err != nil {
-			return pw, false, err
-		}
-		if !bytes.Equal(p.row, st.slot.row) {
-			if pw.old != nil {
-				return pw, false, fmt.Errorf("%w: the write would move item %s from row %q to row %q of table %s",
-					errOutsideMapping, attr.AppendItemJSON(nil, w.key), st.slot.row, p.row, w.l.table)
+		// What an intent becomes is laid out when it is carried out. In a timeless
+		// layout that can always be done.
+		if w.tx == "" || !w.l.timeless {
+			if pw.sets, err = w.l.sets(pw.updated, w.s.nowMicros()); err != nil {
+				return pw, false, err
 			}
-			pw.st = itemState{slot: p, row: layout.Row{Key: p.row}}
 		}
 	}
 	if pw.old != nil && pw.st.state == nil {
-		return pw, false, w.adopt(ctx, pw.st)
+		return pw, false, w.adopt(ctx)
 	}
 	if pw.updated != nil {
-		if err := w.l.checkVacant(pw.st, w.key); err != nil {
+		if err := pw.st.checkVacant(); err != nil {
 			return pw, false, err
 		}
-		if pw.st.slot.shared {
+		if w.shared {
 			pw.vacant, err = w.reserve(pw.st, pw.sets)
 		}
 	}
@@ -728,7 +673,7 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 		}
 		id, key, err := w.l.parseClaim(c.Value)
 		if err != nil {
-			return nil, fmt.Errorf("row %q of table %s: %w", st.slot.row, w.l.table, err)
+			return nil, fmt.Errorf("row %q of table %s: %w", w.row, w.l.table, err)
 		}
 		if id != w.tx {
 			return nil, &heldError{id: id, key: key}
@@ -737,12 +682,12 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 		from = append(bytes.Clone(c.Qualifier), 0)
 	}
 	vacant = append(vacant, ofColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
-	for _, e := range st.slot.own {
+	for _, e := range w.own {
 		inside := func(m *btpb.Mutation) bool {
 			set := m.GetSetCell()
-			return inExtent(e, layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
+			return e.Covers(layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
 		}
-		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return inExtent(e, c) }) {
+		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) }) {
 			vacant = append(vacant, ofExtent(e))
 		}
 	}
@@ -758,7 +703,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	}
 	var mark *pendingMark
 	if !g.change.empty() {
-		if mark, err = w.s.mark(ctx, w.l.name, g.st.slot.row); err != nil {
+		if mark, err = w.s.mark(ctx, w.l.name, w.row); err != nil {
 			return g.old, nil, false, err
 		}
 	}
@@ -766,32 +711,20 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	return g.old, g.updated, done, err
 }
 
-// guardedWrite is a planned write with all that it is to do.
-type guardedWrite struct {
-	plannedWrite
-	w      *itemWrite
-	muts   []*btpb.Mutation // none: there is nothing to be done
-	order  int64
-	state  []byte // the new state cell
-	outbox bool   // the write leaves an outbox cell
-	change indexChange
-}
-
 // prepare is plan with the mutations of the write.
-func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g guardedWrite, ready bool, err error) {
-	g.w = w
-	if g.plannedWrite, ready, err = w.plan(ctx, st); err != nil || !ready {
+func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite, ready bool, err error) {
+	if g, ready, err = w.plan(ctx, st); err != nil || !ready {
 		return g, false, err
 	}
 	if g.updated == nil && g.old == nil && g.st.state == nil {
 		return g, true, nil
 	}
 	g.order = w.s.latches.order(w.id, w.s.nowMicros(), g.st.order())
-	unsure, err := w.unsure(ctx, &g.plannedWrite)
+	unsure, err := g.unsure(ctx)
 	if err != nil {
 		return g, false, err
 	}
-	if g.muts, g.change, err = w.s.replacement(w.l, w.key, g.st, g.updated, g.sets, g.order, unsure); err != nil {
+	if g.muts, g.change, err = g.st.replacement(g.updated, g.sets, g.order, unsure); err != nil {
 		return g, false, err
 	}
 	entering := g.updated != nil && len(g.change.puts) > 0 && len(g.change.stale) == 0 && w.l.lag == 0
@@ -801,27 +734,27 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g guardedWrite,
 	case g.updated != nil:
 		g.state = w.s.newState(stateLive)
 	}
-	g.muts = append(g.muts, w.s.setState(g.st.slot, g.st.state, g.state, g.order)...)
+	g.muts = append(g.muts, w.s.setState(w.slot, g.st.state, g.state, g.order)...)
 	if g.outbox = !entering && !g.change.empty(); g.outbox {
-		g.muts = append(g.muts, g.change.outboxCell(w.l, w.key, g.st.slot, g.order))
+		g.muts = append(g.muts, g.change.outboxCell(w.slot, g.order))
 	}
 	return g, true, nil
 }
 
 // write writes if the item is still as it was read, and ends the use of the mark
 // that its row has if it changes indexes.
-func (g *guardedWrite) write(ctx context.Context, mark *pendingMark) (done bool, err error) {
+func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
 	}
 	w := g.w
 	if mark == nil {
-		return w.commit(ctx, g.plannedWrite, g.muts)
+		return g.commit(ctx, g.muts)
 	}
 	clean := true
 	var entered []byte
 	defer func() { w.s.unmark(mark, clean, entered) }()
-	if done, err = w.commit(ctx, g.plannedWrite, g.muts); err != nil || !done {
+	if done, err = g.commit(ctx, g.muts); err != nil || !done {
 		// After an error the write may still have happened.
 		clean = err == nil
 		return done, err
@@ -829,7 +762,7 @@ func (g *guardedWrite) write(ctx context.Context, mark *pendingMark) (done bool,
 	if w.s.postpone(mark, g.order, w.l.lag) {
 		return true, nil
 	}
-	if err := w.s.apply(ctx, w.l, g.st.slot, w.key, g.order, g.change, g.outbox); err != nil {
+	if err := w.s.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
 		clean = false
 		return true, fmt.Errorf("%w: %w", errIndexesBehind, err)
 	}
@@ -842,26 +775,27 @@ func (g *guardedWrite) write(ctx context.Context, mark *pendingMark) (done bool,
 // unsure reports whether the write cannot rely on what the indexes have of the
 // item: it is entering them, as far as this process knows. A write that changes
 // no entry brings it there first, so that the next is sure.
-func (w *itemWrite) unsure(ctx context.Context, pw *plannedWrite) (bool, error) {
-	if !pw.st.entering() || w.s.entered(w.l, &pw.st) {
+func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
+	if !g.st.entering() || g.w.s.entered(&g.st) {
 		return false, nil
 	}
-	order := pw.st.order()
-	change, err := w.l.indexChange(pw.old, pw.updated, order, order, false)
+	l, order := g.w.l, g.st.order()
+	change, err := l.indexChange(g.old, g.updated, order, order, false)
 	if err != nil || !change.empty() {
 		return true, err
 	}
-	if change, err = w.l.indexChange(nil, pw.old, order, order, true); err != nil {
+	if change, err = l.indexChange(nil, g.old, order, order, true); err != nil {
 		return true, err
 	}
-	ahead, err := w.s.enter(ctx, w.l, order, change)
+	ahead, err := g.w.s.enter(ctx, l, order, change)
 	return ahead > order, err
 }
 
 // replacement returns the mutations that put the cells of an item, nil for none,
 // in the place of those that were read, and what that changes in the indexes.
 // With unsure, what they have of the item is not relied on.
-func (s *store) replacement(l *tableLayout, key attr.Item, st itemState, updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
+func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
+	l := st.slot.l
 	adopted := st.item != nil && st.order() == adoptedOrder
 	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || adopted)
 	if err != nil {
@@ -874,11 +808,11 @@ func (s *store) replacement(l *tableLayout, key attr.Item, st itemState, updated
 	case !st.slot.shared:
 		muts, _ = st.slot.clear(&st.row)
 	case st.item == nil:
-	case l.checkVacant(st, key) == nil:
+	case st.checkVacant() == nil:
 		// Where the item has no cell now, another may come before this is written.
-		here := st.slot
+		here := *st.slot
 		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e layout.Extent) bool {
-			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return inExtent(e, c) })
+			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
 		})
 		muts, _ = here.clear(&st.row)
 	default:
@@ -903,7 +837,7 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	kept := make([]bool, len(sets))
 	for i := range st.row.Cells {
 		c := &st.row.Cells[i]
-		if !slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return inExtent(e, *c) }) {
+		if !slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(*c) }) {
 			continue
 		}
 		at := slices.IndexFunc(sets, func(m *btpb.Mutation) bool {
@@ -933,54 +867,54 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 // checkVacant refuses to write over the cells of another item: rules of a
 // mapping can share a column, and then one of their items at most can be in a
 // row.
-func (l *tableLayout) checkVacant(st itemState, key attr.Item) error {
+func (st *itemState) checkVacant() error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
-		return slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return inExtent(e, c) })
+		return slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(c) })
 	}) {
 		return nil
 	}
 	var e *layout.Error
-	err := l.base.Collision(st.row, key)
+	err := st.slot.l.base.Collision(st.row, st.slot.key)
 	if errors.As(err, &e) && e.Code == layout.CodeCorrupt {
-		return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+		return fmt.Errorf("row %q of table %s: %w", st.slot.row, st.slot.l.table, err)
 	}
 	return outsideMapping(err)
 }
 
 // commit writes the row if the item is still in the state that was read, and
 // what is to be vacant is.
-func (w *itemWrite) commit(ctx context.Context, pw plannedWrite, muts []*btpb.Mutation) (bool, error) {
-	st, p := pw.st, pw.st.slot
+func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
+	w, st, p := g.w, &g.st, g.st.slot
 	state := ofColumn(layout.FamilyState, p.state)
 	if st.state != nil {
 		guard := chain(state, newestOnly(), ofValue(st.state.Value))
-		if len(pw.vacant) > 0 {
-			guard = unless(anyOf(pw.vacant...), guard)
+		if len(g.vacant) > 0 {
+			guard = unless(anyOf(g.vacant...), guard)
 		}
-		return w.writeIf(ctx, p, true, guard, muts)
+		return w.writeIf(ctx, true, guard, muts)
 	}
 	if w.l.timeless && len(st.row.Cells) == 0 {
-		return w.writeIf(ctx, p, false, nil, muts) // there was no row
+		return w.writeIf(ctx, false, nil, muts) // there was no row
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
-	there := append([]*btpb.RowFilter{state, ofColumn(layout.FamilyState, p.outbox)}, pw.vacant...)
+	there := append([]*btpb.RowFilter{state, ofColumn(layout.FamilyState, p.outbox)}, g.vacant...)
 	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyState }) {
 		there = append(there, own...)
 	}
-	return w.writeIf(ctx, p, false, anyOf(there...), muts)
+	return w.writeIf(ctx, false, anyOf(there...), muts)
 }
 
 // adopt gives a state cell to an item that has none, so that the write that
 // follows has one short value as its guard. The cells themselves would need a
 // filter as large as the item, beyond the 20 KB that Bigtable allows, and the
 // same cells can come back.
-func (w *itemWrite) adopt(ctx context.Context, st itemState) error {
-	state := ofColumn(layout.FamilyState, st.slot.state)
-	muts := []*btpb.Mutation{setCell(layout.FamilyState, st.slot.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
+func (w *itemWrite) adopt(ctx context.Context) error {
+	state := ofColumn(layout.FamilyState, w.state)
+	muts := []*btpb.Mutation{setCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
-	there := unless(state, st.slot.occupied())
-	_, err := w.s.checkAndMutate(ctx, w.l.table, st.slot.row, there, muts, nil)
+	there := unless(state, w.occupied())
+	_, err := w.s.checkAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err
 }
 
@@ -1014,11 +948,13 @@ func (l *itemLatches) lock(ctx context.Context, id itemID) error {
 	}
 }
 
-// lockAll is lock of several items; unlock ends it.
-func (l *itemLatches) lockAll(ctx context.Context, ids []itemID) (unlock func(), err error) {
-	stripes := make([]int, len(ids)) // in order, as everyone who takes several
-	for i, id := range ids {
-		stripes[i] = l.stripe(id)
+// lockAll is lock of the items of slots, which may be nil; unlock ends it.
+func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
+	stripes := make([]int, 0, len(slots)) // in order, as everyone who takes several
+	for _, p := range slots {
+		if p != nil {
+			stripes = append(stripes, l.stripe(p.id))
+		}
 	}
 	slices.Sort(stripes)
 	stripes = slices.Compact(stripes)
@@ -1033,7 +969,7 @@ func (l *itemLatches) lockAll(ctx context.Context, ids []itemID) (unlock func(),
 		case <-ctx.Done():
 			stripes = stripes[:n]
 			unlock()
-			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(ids), ctx.Err())
+			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), ctx.Err())
 		}
 	}
 	return unlock, nil

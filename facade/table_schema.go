@@ -324,7 +324,7 @@ func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]att
 		}
 		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	return ix, ix.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, billing)
+	return ix, setThroughput(&ix.Throughput, throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, billing)
 }
 
 func checkUnits(t *provisionedThroughput) error {
@@ -376,7 +376,7 @@ func usedKeys(t *tableDef) []string {
 			}
 		}
 	}
-	add(keyAttributes(t.Key))
+	add(t.Key.Attrs())
 	for i := range t.Indexes {
 		add(t.Indexes[i].Key.attributes())
 	}

@@ -8,30 +8,10 @@ import (
 // Settings of throughput are checked, kept and described. Nothing is throttled
 // by them.
 
-// onDemandThroughput bounds what is used of an on-demand table or index. In a
-// request -1 takes a bound away.
-type onDemandThroughput struct {
-	MaxReadRequestUnits  *int64 `json:",omitzero"`
-	MaxWriteRequestUnits *int64 `json:",omitzero"`
-}
-
-// warmThroughput is what a table or an index can do at once.
-type warmThroughput struct {
-	ReadUnitsPerSecond  *int64 `json:",omitzero"`
-	WriteUnitsPerSecond *int64 `json:",omitzero"`
-}
-
 type warmThroughputDescription struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
 	Status              string
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
-}
-
-// throughputSettings are those beside the provisioned ones: of a request, or of
-// a table or index.
-type throughputSettings struct {
-	OnDemand *onDemandThroughput `json:"onDemandThroughput,omitempty"`
-	Warm     *warmThroughput     `json:"warmThroughput,omitempty"`
 }
 
 func (v *validator) throughputSettings(member string, given throughputSettings) {
@@ -54,9 +34,9 @@ func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 	}
 }
 
-// set changes the settings of a table or an index with a billing mode to what
-// is given; what is not given stays.
-func (s *throughputSettings) set(given throughputSettings, billing string) error {
+// setThroughput changes the settings of a table or an index with a billing mode
+// to what is given; what is not given stays.
+func setThroughput(s *throughputSettings, given throughputSettings, billing string) error {
 	if o := given.OnDemand; o != nil {
 		if billing != billingOnDemand {
 			return validationError(msgOnDemandProvisioned)
@@ -93,7 +73,7 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-func (s *throughputSettings) describeWarm() *warmThroughputDescription {
+func describeWarm(s throughputSettings) *warmThroughputDescription {
 	if s.Warm == nil {
 		return nil
 	}
@@ -104,7 +84,7 @@ func (s *throughputSettings) describeWarm() *warmThroughputDescription {
 
 // setBilling changes the billing mode of a table. On demand nothing is
 // provisioned, and the other way around nothing is bounded.
-func (t *tableDef) setBilling(mode string, now time.Time) {
+func setBilling(t *tableDef, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return
 	}
@@ -128,7 +108,7 @@ func (t *tableDef) setBilling(mode string, now time.Time) {
 
 // describeBilling describes the billing mode of a table that is or was on
 // demand.
-func (t *tableDef) describeBilling() *billingModeSummary {
+func describeBilling(t *tableDef) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
 		if t.BillingMode != billingOnDemand {

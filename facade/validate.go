@@ -411,32 +411,10 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 	return p, v.expression(err)
 }
 
-// keyAttributes returns the key attributes of a table, hash first.
-func keyAttributes(key layout.KeySchema) []layout.KeyAttr {
-	if key.Range.Name == "" {
-		return []layout.KeyAttr{key.Hash}
-	}
-	return []layout.KeyAttr{key.Hash, key.Range}
-}
-
-// isKeyAttribute reports whether name is part of key.
-func isKeyAttribute(key layout.KeySchema, name string) bool {
-	return name == key.Hash.Name || name == key.Range.Name && name != ""
-}
-
-// keyOf returns the key attributes of an item.
-func keyOf(key layout.KeySchema, item attr.Item) attr.Item {
-	out := attr.Item{key.Hash.Name: item[key.Hash.Name]}
-	if key.Range.Name != "" {
-		out[key.Range.Name] = item[key.Range.Name]
-	}
-	return out
-}
-
 // checkKey checks the member Key: exactly the key attributes, of their types,
 // not empty, not too large.
 func checkKey(key layout.KeySchema, given attr.Item) error {
-	attrs := keyAttributes(key)
+	attrs := key.Attrs()
 	if len(given) != len(attrs) {
 		return validationError(msgKeyMismatch)
 	}
@@ -450,7 +428,7 @@ func checkKey(key layout.KeySchema, given attr.Item) error {
 
 // checkKeySizes checks the key attributes of an item whose types are right.
 func checkKeySizes(key layout.KeySchema, item attr.Item) error {
-	for _, a := range keyAttributes(key) {
+	for _, a := range key.Attrs() {
 		if value := item[a.Name]; isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
 		}
@@ -478,7 +456,7 @@ func kindName(t attr.Type) string {
 
 // checkItem checks a whole item against a table: its key and its index keys.
 func checkItem(t *tableDef, item attr.Item) error {
-	for _, a := range keyAttributes(t.Key) {
+	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
 			return validationError(fmt.Sprintf(msgKeyMissing, a.Name))
@@ -501,7 +479,7 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 		ix := &t.Indexes[i]
 		for _, a := range ix.Key.attributes() {
 			value, ok := item[a.Name]
-			if !ok || isKeyAttribute(t.Key, a.Name) {
+			if !ok || t.Key.IsKey(a.Name) {
 				continue
 			}
 			if before, had := old[a.Name]; had && attr.Equal(before, value) {

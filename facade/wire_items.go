@@ -37,12 +37,6 @@ func (w *answerWriter) reserve(bytes int) {
 	w.json = make([]byte, 0, bytes+rest)
 }
 
-// itemJSONBytes is about the size of an item's JSON.
-func itemJSONBytes(item attr.Item) int {
-	const overhead = 16 // of an attribute, besides its name and value
-	return item.Size() + overhead*(1+len(item))
-}
-
 // beginList begins a member that is a list of items, written one by one.
 func (w *answerWriter) beginList(name string) {
 	w.member(name)
@@ -134,7 +128,7 @@ func (w *answerWriter) end() ([]byte, error) {
 
 func (out *getItemOutput) writeJSON(w *answerWriter) {
 	if out.Item != nil {
-		w.reserve(itemJSONBytes(out.Item.Item))
+		w.reserve(out.Item.Item.JSONSize())
 	}
 	w.item("Item", out.Item)
 	other(w, "ConsumedCapacity", out.ConsumedCapacity)

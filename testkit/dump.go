@@ -2,21 +2,17 @@ package testkit
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
 // ownTables begins the ids of the tables that the DynamoDB door keeps for
@@ -120,39 +116,24 @@ func (e *Env) tableName(id string) string {
 	return "projects/" + e.Project() + "/instances/" + e.Instance() + "/tables/" + id
 }
 
-// readRows hands the rows of a table to visit, or the row of that key, without
-// the DynamoDB door's bookkeeping and without rows that hold nothing else.
+// readRows hands the rows of a table, which is given by its full name, to visit, or
+// the row of that key, without the DynamoDB door's bookkeeping and without rows that
+// hold nothing else.
 func (e *Env) readRows(table string, key []byte, visit func(layout.Row)) error {
-	req := &btpb.ReadRowsRequest{TableName: table}
+	parent, id, _ := strings.Cut(table, "/tables/")
+	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
+	read := btclient.Read{Table: id, Spans: []btclient.Span{{}}}
 	if key != nil {
-		req.Rows = &btpb.RowSet{RowKeys: [][]byte{key}}
+		read = btclient.Read{Table: id, Keys: [][]byte{key}}
 	}
-	ctx, cancel := context.WithCancel(probe(e.ctx))
-	defer cancel()
-	stream, err := btpb.NewBigtableClient(e.emu.Conn()).ReadRows(ctx, req)
-	if err != nil {
-		return err
-	}
-	m := rowmerge.New(false, func(c rowmerge.Cell) layout.Cell {
-		return layout.Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
-	})
-	for {
-		resp, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return m.End()
-		}
+	for row, err := range btclient.New(e.emu.Conn(), project, instance, btclient.Options{}).Read(probe(e.ctx), read) {
 		if err != nil {
 			return err
 		}
-		for merged, err := range m.Merge(resp) {
-			if err != nil {
-				return err
-			}
-			row := layout.Row(merged)
-			row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
-			if len(row.Cells) > 0 {
-				visit(row)
-			}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
+		if len(row.Cells) > 0 {
+			visit(row)
 		}
 	}
+	return nil
 }

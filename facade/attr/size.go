@@ -2,10 +2,6 @@ package attr
 
 import "strings"
 
-// MaxItemBytes is DynamoDB's limit for the size of an item. Source: developer
-// guide, "Service, account, and table quotas", item size.
-const MaxItemBytes = 400 << 10
-
 // Bytes that a list or map counts for by itself, and each of its elements.
 const (
 	documentBytes = 3
@@ -101,4 +97,10 @@ func (v Value) Depth() int {
 		deepest = max(deepest, e.Depth())
 	}
 	return deepest + 1
+}
+
+// JSONSize is about how long the item's JSON is, in bytes.
+func (i Item) JSONSize() int {
+	const overhead = 16 // of an attribute, besides its name and value
+	return i.Size() + overhead*(1+len(i))
 }

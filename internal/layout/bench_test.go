@@ -46,7 +46,7 @@ func BenchmarkLens(b *testing.B) {
 		b.Run(name+"/items", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.Items(Row{placed.Row, placed.Cells}); err != nil {
+				if _, err := m.Items(Row{Key: placed.Row, Cells: placed.Cells}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -136,11 +136,11 @@ func twiceBase64(raw string) string {
 }
 
 func (l *googleUtility) place(item attr.Item, _ int64) (Placed, error) {
-	locations, err := l.locate(item)
+	at, err := l.locate(item)
 	if err != nil {
 		return Placed{}, err
 	}
-	placed := Placed{Location: locations[0]}
+	placed := Placed{Location: at}
 	if bad := l.cells(&placed, item, "", item); bad != nil {
 		return Placed{}, bad
 	}
@@ -179,12 +179,12 @@ func (l *googleUtility) cells(placed *Placed, item attr.Item, prefix string, of 
 	return nil
 }
 
-func (l *googleUtility) locate(key attr.Item) ([]Location, error) {
+func (l *googleUtility) locate(key attr.Item) (Location, error) {
 	row, bad := l.row(key)
 	if bad != nil {
-		return nil, bad
+		return Location{}, bad
 	}
-	return []Location{{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}}, nil
+	return Location{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}, nil
 }
 
 // items reads every column as an attribute of type S: nothing tells more.
@@ -262,7 +262,7 @@ func (l *googleUtility) planQuery(c KeyCondition) (Plan, error) {
 	if bad != nil {
 		return Plan{}, bad
 	}
-	return Plan{Spans: []Span{{row, append(bytes.Clone(row), 0)}}}, nil
+	return Plan{Spans: []Span{{Start: row, End: append(bytes.Clone(row), 0)}}}, nil
 }
 
 func (l *googleUtility) planScan() Plan { return Plan{Spans: []Span{{}}} }

@@ -83,7 +83,7 @@ func TestGoogleUtility_Sample(t *testing.T) {
 	if d := cmp.Diff(wanted, cells); d != "" {
 		t.Errorf("cells (-want +got):\n%s", d)
 	}
-	back, err := m.Item(Row{placed.Row, placed.Cells}, item)
+	back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item)
 	if err != nil || attr.EqualItems(back, item) || back["Zipcode"].Type != attr.S {
 		t.Errorf("the item comes back as %v, %v", back, err)
 	}
@@ -127,7 +127,7 @@ func TestGoogleUtility(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = strings.TrimPrefix(string(FormatRow(nil, Row{placed.Row, placed.Cells})), "u [75]\n")
+			got = strings.TrimPrefix(string(FormatRow(nil, Row{Key: placed.Row, Cells: placed.Cells})), "u [75]\n")
 		}
 		if got != c.want {
 			t.Errorf("%s becomes\n%s\nwant\n%s", c.item, got, c.want)

@@ -159,22 +159,16 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 // defaultRule is the name that locations of the default layout have.
 const defaultRule = "default"
 
-func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
-	loc, err := l.location(key)
-	if err != nil {
-		return nil, err
-	}
-	return []Location{loc}, nil
-}
-
-// location is where the item of a key is.
-func (l *defaultLayout) location(key attr.Item) (Location, *Error) {
+func (l *defaultLayout) locate(key attr.Item) (Location, error) {
 	row, err := defaultRow(l.table, l.key, key)
-	return Location{Rule: defaultRule, Row: row, Own: l.own}, err
+	if err != nil {
+		return Location{}, err
+	}
+	return Location{Rule: defaultRule, Row: row, Own: l.own}, nil
 }
 
 func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
-	loc, err := l.location(item)
+	loc, err := l.locate(item)
 	if err != nil {
 		return Placed{}, err
 	}
@@ -194,7 +188,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		buf = append(buf, name...)
 		value := len(buf)
 		buf = appendTagged(buf, item[name])
-		p.Cells = append(p.Cells, Cell{FamilyItem, buf[start:value:value], defaultTimeMicros, buf[value:len(buf):len(buf)]})
+		p.Cells = append(p.Cells, Cell{Family: FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
 	}
 	switch {
 	case blob:
@@ -202,9 +196,9 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, appendWhole(nil, rest)}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: appendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
-		p.Cells = []Cell{{FamilyItem, []byte{}, defaultTimeMicros, []byte{}}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
 	return p, nil
 }
@@ -310,7 +304,7 @@ func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
 	}
 	prefix := keyBytes(c.Hash)
 	if l.key.Range.Name == "" {
-		return Plan{Spans: []Span{Span{prefix, append(bytes.Clone(prefix), 0)}.clamp()}}, nil
+		return Plan{Spans: []Span{clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
 	}
 	prefix, _ = appendPartition(nil, prefix, maxShortPartitionBytes)
 	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
@@ -330,7 +324,7 @@ func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
 	if v.hi != nil {
 		s.End = append(bytes.Clone(prefix), form(v.hi)...)
 	}
-	return Plan{Spans: []Span{s.clamp()}}
+	return Plan{Spans: []Span{clamp(s)}}
 }
 
 func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }

@@ -44,7 +44,7 @@ func TestDefault_Extremes(t *testing.T) {
 				t.Errorf("%s: a qualifier of %d bytes", name, len(c.Qualifier))
 			}
 		}
-		if back, err := m.Item(Row{p.Row, p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+		if back, err := m.Item(Row{Key: p.Row, Cells: p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("%s: comes back as %d attributes, %v", name, len(back), err)
 		}
 		ip, ok, err := x.Place(item, expTime)
@@ -58,12 +58,12 @@ func TestDefault_Extremes(t *testing.T) {
 			t.Errorf("%s: row keys of %d and %d bytes, index row taken: %v", name, len(p.Row), len(ip.Row), rows[string(ip.Row)])
 		}
 		rows[string(ip.Row)] = true
-		back, err := x.Items(Row{ip.Row, ip.Cells})
+		back, err := x.Items(Row{Key: ip.Row, Cells: ip.Cells})
 		if err != nil || len(back) != 1 || !attr.EqualItems(back[0], item) {
 			t.Errorf("%s: index entry comes back as %d items, %v", name, len(back), err)
 		}
 	}
-	if got, err := x.Items(Row{[]byte("r"), []Cell{{FamilyItem, []byte{}, 2000, []byte{}}, {FamilyItem, []byte{}, 1000, []byte("M{}")}}}); err != nil || len(got) != 0 {
+	if got, err := x.Items(Row{Key: []byte("r"), Cells: []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: 2000, Value: []byte{}}, {Family: FamilyItem, Qualifier: []byte{}, Timestamp: 1000, Value: []byte("M{}")}}}); err != nil || len(got) != 0 {
 		t.Errorf("a tombstone yields %v, %v", got, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestPlace_LongMembers(t *testing.T) {
 		if len(p.Cells) != 2 || p.Exceptions != 1 {
 			t.Errorf("%d cells, %d of them in the sidecar; want 2, 1", len(p.Cells), p.Exceptions)
 		}
-		if back, err := m.Item(Row{p.Row, p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+		if back, err := m.Item(Row{Key: p.Row, Cells: p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("comes back as %v, %v", back, err)
 		}
 	}
@@ -104,13 +104,13 @@ func TestItems_Native(t *testing.T) {
 	t.Parallel()
 	m := subjects[0].mapping(t)
 	row := Row{Key: []byte("p#s"), Cells: []Cell{
-		{"a", []byte("e"), 3000, []byte("Slast")},
-		{"a", []byte("e"), 1000, []byte("N1")},
-		{"a", []byte("n"), 2000, []byte("2.50")},
-		{"a", []byte("n"), 1000, []byte("no number")},
-		{"nobody's", []byte("x"), 1000, []byte("x")},
-		{"s.c", []byte("member"), 1000, nil},
-		{FamilyState, []byte("s"), 1000, []byte("state")},
+		{Family: "a", Qualifier: []byte("e"), Timestamp: 3000, Value: []byte("Slast")},
+		{Family: "a", Qualifier: []byte("e"), Timestamp: 1000, Value: []byte("N1")},
+		{Family: "a", Qualifier: []byte("n"), Timestamp: 2000, Value: []byte("2.50")},
+		{Family: "a", Qualifier: []byte("n"), Timestamp: 1000, Value: []byte("no number")},
+		{Family: "nobody's", Qualifier: []byte("x"), Timestamp: 1000, Value: []byte("x")},
+		{Family: "s.c", Qualifier: []byte("member"), Timestamp: 1000, Value: nil},
+		{Family: FamilyState, Qualifier: []byte("s"), Timestamp: 1000, Value: []byte("state")},
 	}}
 	items, err := m.Items(row)
 	want := attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), "e": attr.ListOf(attr.Int(1), attr.String("last")), "n": number(t, "2.5"), "c": attr.SetOf(attr.SS, "member")}
@@ -158,7 +158,7 @@ func TestItems_Hostile(t *testing.T) {
 					if err != nil {
 						continue
 					}
-					if back, err := m.Item(Row{p.Row, p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+					if back, err := m.Item(Row{Key: p.Row, Cells: p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 						t.Fatalf("%s comes back as %s, %v", attr.AppendItemJSON(nil, item), attr.AppendItemJSON(nil, back), err)
 					}
 				}
@@ -184,7 +184,7 @@ func TestPlace_Deepest(t *testing.T) {
 			if err != nil {
 				continue // keys of another type, or a name that is too long for the mapping
 			}
-			if back, err := m.Item(Row{p.Row, p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+			if back, err := m.Item(Row{Key: p.Row, Cells: p.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 				t.Errorf("%s: attribute %.9s: %v", s.name, name, err)
 			}
 		}
@@ -197,7 +197,7 @@ func TestPlace_Deepest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := x.Items(Row{p.Row, p.Cells}); err != nil || len(back) != 1 || !attr.Equal(back[0]["deep"], deep) {
+	if back, err := x.Items(Row{Key: p.Row, Cells: p.Cells}); err != nil || len(back) != 1 || !attr.Equal(back[0]["deep"], deep) {
 		t.Errorf("index: %v", err)
 	}
 }
@@ -211,7 +211,7 @@ func TestMapping_Collision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := Row{p.Row, p.Cells}
+	row := Row{Key: p.Row, Cells: p.Cells}
 	for sk, want := range map[string]bool{"VideoStatsViews": true, "VideoStats": false, "VideoStatsLikes": false} {
 		var e *Error
 		err := m.Collision(row, attr.Item{"PK": attr.String("1"), "SK": attr.String(sk)})

@@ -72,20 +72,20 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Exte
 	return e, nil
 }
 
-func (l *rules) locate(key attr.Item) ([]Location, error) {
+func (l *rules) locate(key attr.Item) (Location, error) {
 	r, vars, err := l.bind(key)
 	if err != nil {
-		return nil, err
+		return Location{}, err
 	}
 	row, err := l.rowKey(r, vars, key)
 	if err != nil {
-		return nil, err
+		return Location{}, err
 	}
 	own, err := l.own(r, vars, key)
 	if err != nil {
-		return nil, err
+		return Location{}, err
 	}
-	return []Location{{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}}, nil
+	return Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
 // Collision reports that a row holds another item in the place of the given
@@ -93,26 +93,24 @@ func (l *rules) locate(key attr.Item) ([]Location, error) {
 // row of key, or the part of it in the key's extents. Errors are *Error:
 // E-COLLISION, or those of Items.
 func (m *Mapping) Collision(row Row, key attr.Item) error {
-	locations, err := m.Locate(key)
+	at, err := m.Locate(key)
 	if err != nil {
 		return err
 	}
-	for _, l := range locations {
-		part := Row{Key: row.Key, Cells: slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool {
-			return !slices.ContainsFunc(l.Own, func(e Extent) bool { return e.Covers(c) })
-		})}
-		items, err := m.Items(part)
-		if err != nil {
-			return err
+	part := Row{Key: row.Key, Cells: slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool {
+		return !slices.ContainsFunc(at.Own, func(e Extent) bool { return e.Covers(c) })
+	})}
+	items, err := m.Items(part)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		other := m.key.keyOf(item)
+		if of, err := m.Locate(other); err != nil || of.Derived {
+			continue // it has no cell
 		}
-		for _, item := range items {
-			other := m.key.keyOf(item)
-			if at, err := m.Locate(other); err != nil || at[0].Derived {
-				continue // it has no cell
-			}
-			if !attr.EqualItems(other, m.key.keyOf(key)) {
-				return &Error{Code: CodeCollision, Table: m.source, Rule: l.Rule, Key: m.key.keyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
-			}
+		if !attr.EqualItems(other, m.key.keyOf(key)) {
+			return &Error{Code: CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.keyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 		}
 	}
 	return nil

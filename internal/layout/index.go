@@ -251,7 +251,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
-		return []Cell{{FamilyItem, []byte{}, timeMicros, appendWhole(nil, projected)}}, 0, nil
+		return []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: appendWhole(nil, projected)}}, 0, nil
 	}
 	var types []Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
@@ -263,14 +263,14 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := byType.encode(v, x.schemaOf(name)); ok {
-			cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, b})
+			cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
 			continue
 		}
-		cells = append(cells, Cell{FamilyItem, []byte(name), timeMicros, plain(v)})
-		types = append(types, Cell{FamilyTypes, []byte("a/" + name), timeMicros, plainMark(v.Type)})
+		cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: plain(v)})
+		types = append(types, Cell{Family: FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: plainMark(v.Type)})
 	}
 	if len(cells) == 0 {
-		cells = []Cell{{FamilyItem, []byte(keysOnlyQualifier), timeMicros, []byte{}}}
+		cells = []Cell{{Family: FamilyItem, Qualifier: []byte(keysOnlyQualifier), Timestamp: timeMicros, Value: []byte{}}}
 	}
 	return append(cells, types...), len(types), nil
 }

@@ -271,14 +271,14 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = SortOrder
 			}
-			return Span{row, prefixEnd(row)}.clamp(), order, true
+			return clamp(Span{Start: row, End: prefixEnd(row)}), order, true
 		}
 	}
 	order := SameOrder
 	if x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 		order = SortOrder
 	}
-	return Span{row, append(bytes.Clone(row), 0)}.clamp(), order, true
+	return clamp(Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
 }
 
 // sortKeys are the rows that go on from row with a sort key of the interval,
@@ -290,7 +290,7 @@ func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
 		s.End = m.joiner.appendSegment(bytes.Clone(row), v.hi, last)
 	}
 	if m.joiner.kind != joinPlain || last {
-		return s.clamp(), SameOrder
+		return clamp(s), SameOrder
 	}
 	// A delimiter sorts above some bytes that can stand in its place, so a
 	// sort key that another one begins with may come after it.
@@ -304,5 +304,5 @@ func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
 			}
 		}
 	}
-	return s.clamp(), SortOrder
+	return clamp(s), SortOrder
 }

@@ -29,7 +29,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: spelled, cell: "spelled:{member
 	for i := range placed.Cells {
 		placed.Cells[i].Value = nil
 	}
-	if back, err := m.Item(Row{placed.Row, placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+	if back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 		t.Errorf("%v comes back as %v, %v", item, back, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestWholeItemTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Items(Row{placed.Row, placed.Cells})
+	got, err := m.Items(Row{Key: placed.Row, Cells: placed.Cells})
 	if err != nil || len(got) != 1 || !attr.EqualItems(got[0], item) {
 		t.Fatalf("%v came back as %v, %v", item, got, err)
 	}

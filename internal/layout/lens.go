@@ -40,6 +40,7 @@ import (
 	"bytes"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // Reserved families. A mapping cannot declare them for its own cells.
@@ -70,26 +71,12 @@ type KeySchema struct {
 	Hash, Range KeyAttr
 }
 
-// Cell is one Bigtable cell. Timestamp is in microseconds.
-type Cell struct {
-	Family    string
-	Qualifier []byte
-	Timestamp int64
-	Value     []byte
-}
-
-// Row is a Bigtable row, or the part of one that was read: Cells in storage
-// order (families in any order, qualifiers ascending, newest first).
-type Row struct {
-	Key   []byte
-	Cells []Cell
-}
-
-// Span is a half-open range of row keys [Start, End); an empty End has no
-// bound.
-type Span struct {
-	Start, End []byte
-}
+// What a mapping makes of items, and items of.
+type (
+	Cell = cells.Cell
+	Row  = cells.Row
+	Span = cells.Span
+)
 
 // Extent is a set of cells inside one row: those of Family whose qualifier
 // equals Qualifier (or, with Prefix, begins with it: Prefix with an empty

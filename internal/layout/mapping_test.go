@@ -201,15 +201,13 @@ func TestMapping(t *testing.T) {
 			case "own":
 				var b strings.Builder
 				for _, key := range parseItems(t, d.Input) {
-					locations, err := m.Locate(key)
+					at, err := m.Locate(key)
 					if err != nil {
 						return err.Error()
 					}
-					for _, l := range locations {
-						fmt.Fprintf(&b, "%s %q\n", l.Rule, l.Row)
-						for _, e := range l.Own {
-							fmt.Fprintf(&b, "  %s\n", formatExtent(e))
-						}
+					fmt.Fprintf(&b, "%s %q\n", at.Rule, at.Row)
+					for _, e := range at.Own {
+						fmt.Fprintf(&b, "  %s\n", formatExtent(e))
 					}
 				}
 				return b.String()
@@ -311,8 +309,8 @@ func TestMapping(t *testing.T) {
 					if !ok {
 						continue
 					}
-					b = FormatRow(b, Row{p.Row, p.Cells})
-					back, err := x.Items(Row{p.Row, p.Cells})
+					b = FormatRow(b, Row{Key: p.Row, Cells: p.Cells})
+					back, err := x.Items(Row{Key: p.Row, Cells: p.Cells})
 					if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
 						t.Fatalf("index item %v: %v %v", item, back, err)
 					}
@@ -459,12 +457,12 @@ func number(t *testing.T, text string) attr.Value {
 func TestFormatRow(t *testing.T) {
 	t.Parallel()
 	row := Row{Key: []byte("a\x00b"), Cells: []Cell{
-		{"b", []byte("json"), 2000, []byte(`{"a":1}`)},
-		{"_t", []byte("a/x"), 1000, []byte("S")},
-		{"_f", []byte("s"), 1000, []byte("state")},
-		{"b", []byte("json"), 1000, []byte("{\"a\":\n1}")},
-		{"a", []byte(`q"\`), 1000, nil},
-		{"a", []byte("\xff"), 1000, []byte{0, 0, 0, 7}},
+		{Family: "b", Qualifier: []byte("json"), Timestamp: 2000, Value: []byte(`{"a":1}`)},
+		{Family: "_t", Qualifier: []byte("a/x"), Timestamp: 1000, Value: []byte("S")},
+		{Family: "_f", Qualifier: []byte("s"), Timestamp: 1000, Value: []byte("state")},
+		{Family: "b", Qualifier: []byte("json"), Timestamp: 1000, Value: []byte("{\"a\":\n1}")},
+		{Family: "a", Qualifier: []byte(`q"\`), Timestamp: 1000, Value: nil},
+		{Family: "a", Qualifier: []byte("\xff"), Timestamp: 1000, Value: []byte{0, 0, 0, 7}},
 	}}
 	want := "a\\x00b [610062]\n" +
 		"  a:q\"\\\\ @1000 = \"\"\n" +

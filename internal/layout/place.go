@@ -286,7 +286,7 @@ func (p *placer) finish() *Error {
 	if p.r.tag {
 		for _, c := range slices.Clone(p.cells) {
 			if c.Family != FamilyTypes {
-				p.cells = append(p.cells, Cell{FamilyTypes, []byte("r/" + c.Family + ":" + string(c.Qualifier)), p.time, []byte(p.r.name)})
+				p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.time, Value: []byte(p.r.name)})
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func (p *placer) finish() *Error {
 		case len(qual) > MaxQualifierBytes:
 			return p.l.fault(CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
 		}
-		p.cells = append(p.cells, Cell{FamilyTypes, qual, p.time, appendExtras(nil, p.extras)})
+		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: qual, Timestamp: p.time, Value: appendExtras(nil, p.extras)})
 	}
 	if err := p.absences(); err != nil {
 		return err

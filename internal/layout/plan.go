@@ -287,7 +287,7 @@ func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
 		return false
 	}
 	x.point, x.order = true, SameOrder
-	x.spans = append(x.spans, Span{key, append(bytes.Clone(key), 0)})
+	x.spans = append(x.spans, Span{Start: key, End: append(bytes.Clone(key), 0)})
 	return true
 }
 
@@ -369,11 +369,11 @@ func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
 			s.End = l.joiner.appendSegment(bytes.Clone(base), hi, last)
 		}
 	}
-	return s.clamp()
+	return clamp(s)
 }
 
-// clamp keeps the bounds within what a row key may be.
-func (s Span) clamp() Span {
+// clamp keeps the span's bounds within what a row key may be.
+func clamp(s Span) Span {
 	if len(s.Start) > MaxRowKeyBytes {
 		s.Start = s.Start[:MaxRowKeyBytes]
 	}
@@ -408,7 +408,7 @@ func orderOf(found []candidate) Order {
 			return SortOrder
 		}
 		for _, y := range found[:i] {
-			if !sameRow(x, y) && x.spans[0].overlaps(y.spans[0]) {
+			if !sameRow(x, y) && overlap(x.spans[0], y.spans[0]) {
 				return SortOrder
 			}
 		}
@@ -420,7 +420,7 @@ func (t *template) usesCapture() bool {
 	return slices.ContainsFunc(t.slots(), func(s int) bool { return s >= firstCapture })
 }
 
-func (s Span) overlaps(o Span) bool {
+func overlap(s, o Span) bool {
 	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
 }
 
@@ -429,7 +429,7 @@ func mergeSpans(spans []Span) []Span {
 	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
 	var merged []Span
 	for _, s := range spans {
-		if n := len(merged); n > 0 && merged[n-1].overlaps(s) {
+		if n := len(merged); n > 0 && overlap(merged[n-1], s) {
 			if last := &merged[n-1]; len(last.End) > 0 && (len(s.End) == 0 || bytes.Compare(s.End, last.End) > 0) {
 				last.End = s.End
 			}

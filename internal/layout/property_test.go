@@ -398,7 +398,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 	got := readAll(t, m, rows)
 	copies := slices.DeleteFunc(slices.Clone(got), func(item attr.Item) bool {
 		at, err := m.Locate(item)
-		return err != nil || !at[0].Derived
+		return err != nil || !at.Derived
 	})
 	if len(got) != len(items)+len(copies) {
 		t.Fatalf("%d items placed, %d read back\n%s", len(items), len(got), format(rows))
@@ -409,13 +409,13 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		if err != nil || !attr.EqualItems(back, item) {
 			t.Fatalf("%s comes back as %s, %v\n%s", attr.AppendItemJSON(nil, item), attr.AppendItemJSON(nil, back), err, format(rows))
 		}
-		locations, err := m.Locate(m.key.keyOf(item))
-		if err != nil || len(locations) != 1 || !bytes.Equal(locations[0].Row, placed[i].Row) {
-			t.Fatalf("placed at %q, located at %v, %v", placed[i].Row, locations, err)
+		at, err := m.Locate(m.key.keyOf(item))
+		if err != nil || !bytes.Equal(at.Row, placed[i].Row) {
+			t.Fatalf("placed at %q, located at %v, %v", placed[i].Row, at, err)
 		}
 		for j, other := range placed {
 			for _, c := range other.Cells {
-				if in := covered(locations[0].Own, c) && bytes.Equal(other.Row, placed[i].Row); in != (i == j) {
+				if in := covered(at.Own, c) && bytes.Equal(other.Row, placed[i].Row); in != (i == j) {
 					t.Fatalf("item %d's own extents on cell %v of item %d: %v\n%s", i, c, j, in, format(rows))
 				}
 			}
@@ -632,11 +632,11 @@ func TestIndexRoundTrip(t *testing.T) {
 				continue
 			}
 			seen[id] = true
-			rows, items = append(rows, Row{p.Row, p.Cells}), append(items, item)
+			rows, items = append(rows, Row{Key: p.Row, Cells: p.Cells}), append(items, item)
 			if len(p.Row) > MaxRowKeyBytes {
 				t.Fatalf("a row key of %d bytes", len(p.Row))
 			}
-			back, err := x.Items(Row{p.Row, p.Cells})
+			back, err := x.Items(Row{Key: p.Row, Cells: p.Cells})
 			if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
 				t.Fatalf("%v comes back as %v, %v", item, back, err)
 			}

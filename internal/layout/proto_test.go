@@ -129,7 +129,7 @@ func TestProto(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.user, err)
 		}
-		row := Row{placed.Row, placed.Cells}
+		row := Row{Key: placed.Row, Cells: placed.Cells}
 		if back, err := m.Item(row, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("%s comes back as %v, %v", c.user, back, err)
 		}
@@ -155,7 +155,7 @@ func TestProto(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := m.Item(Row{placed.Row, placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+		if back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 			t.Fatalf("%v comes back as %v, %v", item, back, err)
 		}
 	})
@@ -191,7 +191,7 @@ func TestProto_Item(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.item, err)
 		}
-		row := Row{placed.Row, placed.Cells}
+		row := Row{Key: placed.Row, Cells: placed.Cells}
 		if back, err := m.Item(row, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("%s comes back as %v, %v", c.item, back, err)
 		}
@@ -213,7 +213,7 @@ func TestProto_Item(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := m.Item(Row{placed.Row, placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
+		if back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, item); err != nil || !attr.EqualItems(back, item) {
 			t.Fatalf("%v comes back as %v, %v", item, back, err)
 		}
 	})

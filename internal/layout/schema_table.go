@@ -45,7 +45,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	row := func(key string, cells ...string) Row {
 		r := Row{Key: append(SchemaRowPrefix(m.target), key...)}
 		for i := 0; i < len(cells); i += 2 {
-			r.Cells = append(r.Cells, Cell{SchemaFamily, []byte(cells[i]), timeMicros, []byte(cells[i+1])})
+			r.Cells = append(r.Cells, Cell{Family: SchemaFamily, Qualifier: []byte(cells[i]), Timestamp: timeMicros, Value: []byte(cells[i+1])})
 		}
 		return r
 	}

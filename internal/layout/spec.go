@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // APIVersion is the version of the mapping file that this package reads.
@@ -174,19 +175,11 @@ const DefaultMaxFamilies = 90
 // NoPrefix as Target.SetPrefix or MapPrefix asks for bare attribute names.
 const NoPrefix = "-"
 
-// Family is a column family with its GC rule.
-type Family struct {
-	Name string
-	GC   GC
-}
-
-// GC is what a family's garbage collection removes: cells beyond Versions of
-// a column, and cells older than MaxAge; zero means no such rule. With both,
-// either is enough.
-type GC struct {
-	Versions int
-	MaxAge   time.Duration
-}
+// A mapping's column families, and what garbage collection removes of them.
+type (
+	Family = cells.Family
+	GC     = cells.GC
+)
 
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {

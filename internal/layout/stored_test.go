@@ -63,7 +63,7 @@ func TestAppendStored(t *testing.T) {
 				}
 				compareStored(t, m, row)
 			})
-			if stored, err := m.AppendStored(nil, Row{Key: []byte("\x00\x07"), Cells: []Cell{{FamilyItem, nil, 0, nil}}}); err != nil || key.Range.Name != "" && len(stored) != 0 {
+			if stored, err := m.AppendStored(nil, Row{Key: []byte("\x00\x07"), Cells: []Cell{{Family: FamilyItem, Qualifier: nil, Timestamp: 0, Value: nil}}}); err != nil || key.Range.Name != "" && len(stored) != 0 {
 				t.Errorf("a row of nobody: %v, %v", stored, err)
 			}
 		})

@@ -245,7 +245,7 @@ func (p *placer) absences() *Error {
 			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := integer(p.vars[p.r.version])
-		p.cells = append(p.cells, Cell{FamilyTypes, []byte(qual), millis * 1000, []byte{absent}})
+		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
 	}
 	return nil
 }

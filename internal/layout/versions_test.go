@@ -95,7 +95,7 @@ func TestLatest(t *testing.T) {
 			t.Fatalf("%d items placed, %d read back\n%s", len(items), len(got), format(rows))
 		}
 		for i, item := range items {
-			part := Plan{Spans: []Span{{placed[i].Row, append(slices.Clone(placed[i].Row), 0)}}, Extents: placed[i].Own}.read(rows)
+			part := Plan{Spans: []Span{{Start: placed[i].Row, End: append(slices.Clone(placed[i].Row), 0)}}, Extents: placed[i].Own}.read(rows)
 			back, err := m.Item(part[0], item)
 			if err != nil || !attr.EqualItems(back, item) {
 				t.Fatalf("%v comes back as %v, %v\n%s", item, back, err, format(rows))

@@ -123,6 +123,11 @@ func (m *Merger[C]) Cut() Row[C] {
 // complete: 0 again where it was reset, which makes what was taken void.
 func (m *Merger[C]) Taken() int { return m.cut }
 
+// Last is the key of the last row that was yielded, or of a later one up to which
+// everything has been read; nil if there is neither. A read that breaks goes on
+// behind it.
+func (m *Merger[C]) Last() []byte { return m.last }
+
 // End is called after the last response: it reports a row that was not
 // completed.
 func (m *Merger[C]) End() error {

@@ -1,0 +1,142 @@
+// Package btclient is the one client of a Bigtable: what the DynamoDB door, the
+// migration and the tests read and write rows with, over any connection.
+//
+// What it promises:
+//   - a read that breaks goes on behind its last row, so that each row comes once
+//     (see [Client.Read], and [Client.ReadParts] for rows that come in parts);
+//   - what may be sent twice is sent again where that may help, as often and as
+//     patiently as [Retry] says; what may not (CheckAndMutateRow,
+//     ReadModifyWriteRow) never is;
+//   - a server that hangs ends the call with a [*DeadlineError], if there is a
+//     deadline ([Options.Deadline]);
+//   - errors say what was done to which table, and keep the status of the server:
+//     status.Code tells it.
+//
+// What it does not do: it knows nothing of what rows mean, holds no latch, and
+// keeps nothing but the names of tables.
+package btclient
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+)
+
+// The data of a Bigtable, which is not this package's own.
+type (
+	Cell   = cells.Cell
+	Row    = cells.Row
+	Span   = cells.Span
+	Family = cells.Family
+	GC     = cells.GC
+)
+
+// Options are how patient a Client is. The zero value sends nothing again and
+// waits for ever.
+type Options struct {
+	// Retry says what is sent again, and when. Default: nothing is.
+	Retry Retry
+	// Deadline bounds how long a call may go without an answer: until that of a call
+	// with one answer, and from message to message of a stream. A call that exceeds it
+	// ends with a *DeadlineError and is not sent again. Default: none but that of the
+	// call's context.
+	Deadline time.Duration
+}
+
+// Client reads and writes the tables of one instance. It is safe for concurrent
+// use.
+type Client struct {
+	data     btpb.BigtableClient
+	admin    btapb.BigtableTableAdminClient
+	instance string // full name
+	server   string // as errors name it
+	o        Options
+
+	targets     sync.Map     // *target by table id
+	targetCount atomic.Int64 // of targets, about
+}
+
+// New returns a client of an instance.
+func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Client {
+	c := &Client{
+		data:     btpb.NewBigtableClient(conn),
+		admin:    btapb.NewBigtableTableAdminClient(conn),
+		instance: "projects/" + project + "/instances/" + instance,
+		o:        o,
+	}
+	c.server = c.instance
+	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
+		c.server = named.Target() + ", " + c.instance
+	}
+	c.o.Retry.Reads, c.o.Retry.Writes = min(o.Retry.Reads, maxRetries), min(o.Retry.Writes, maxRetries)
+	return c
+}
+
+// Instance returns the full name of the instance.
+func (c *Client) Instance() string { return c.instance }
+
+// TablePath returns the full name of a table.
+func (c *Client) TablePath(table string) string { return c.target(table).path }
+
+// target is a table as calls on it name it.
+type target struct {
+	path    string      // full name
+	headers metadata.MD // of every call on its data; never changed
+}
+
+// maxTargets bounds the targets that are kept.
+const maxTargets = 4096
+
+// target returns the target of a table id.
+func (c *Client) target(table string) *target {
+	if t, ok := c.targets.Load(table); ok {
+		return t.(*target) //nolint:forcetypeassert // nothing else is stored
+	}
+	path := c.instance + "/tables/" + table
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, route("table_name", path))}
+	if c.targetCount.Add(1) > maxTargets {
+		c.targets.Clear() // tables come and go
+		c.targetCount.Store(1)
+	}
+	c.targets.Store(table, t)
+	return t
+}
+
+// outgoing adds the headers of a call on the table's data.
+func (t *target) outgoing(ctx context.Context) context.Context {
+	headers := t.headers
+	if own, ok := metadata.FromOutgoingContext(ctx); ok {
+		headers = metadata.Join(own, headers)
+	}
+	return metadata.NewOutgoingContext(ctx, headers)
+}
+
+// featuresHeader tells a Bigtable what its client understands: without it a
+// reversed read is refused. Its value is FeatureFlags in URL-safe base64.
+const featuresHeader = "bigtable-features"
+
+// routingHeader names what a call is of: Cloud Bigtable finds its place by it, as
+// the client libraries expect. Source: AIP-4222, routing headers.
+const routingHeader = "x-goog-request-params"
+
+// route is the value of the routing header.
+func route(field, name string) string { return field + "=" + url.QueryEscape(name) }
+
+var clientFeatures = sync.OnceValue(func() string { // to marshal what is not used is slow
+	b, err := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true})
+	if err != nil {
+		return "" // no message without strings fails
+	}
+	return base64.URLEncoding.EncodeToString(b)
+})

@@ -1,0 +1,112 @@
+package btclient_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// TestDeadline: a server that hangs ends each call with an error that names it, and the
+// call is not sent again.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	patient := btclient.Retry{Reads: 3, Writes: 3, First: time.Millisecond}
+	for _, c := range []struct {
+		call string
+		want string // of the error, before the deadline's own text
+		do   func(context.Context, *btclient.Client) error
+	}{
+		{"ReadRows", "reading table t: ", func(ctx context.Context, c *btclient.Client) error {
+			_, err := keysOf(ctx, c, btclient.Read{Spans: everything})
+			return err
+		}},
+		{"MutateRows", "writing to table t: ", func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.MutateRows(ctx, "t", entries("a"))
+			return err
+		}},
+		{"MutateRow", `writing row "a" of table t: `, func(ctx context.Context, c *btclient.Client) error {
+			return c.MutateRow(ctx, "t", []byte("a"), nil)
+		}},
+		{"CheckAndMutateRow", `writing row "a" of table t: `, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.CheckAndMutate(ctx, "t", []byte("a"), nil, nil, nil)
+			return err
+		}},
+		{"SampleRowKeys", "sampling table t: ", func(ctx context.Context, c *btclient.Client) error {
+			_, _, err := c.SampleKeys(ctx, "t")
+			return err
+		}},
+		{"ListTables", "listing the tables of projects/p/instances/i: ", func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.Tables(ctx)
+			return err
+		}},
+		{"CreateTable", "creating table t: ", func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.EnsureTable(ctx, "t", nil, nil)
+			return err
+		}},
+	} {
+		t.Run(c.call, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, nil }}
+				begun := time.Now()
+				err := c.do(t.Context(), f.client(btclient.Options{Retry: patient, Deadline: time.Minute}))
+				late := (*btclient.DeadlineError)(nil)
+				want := c.want + "no answer from fake:1, projects/p/instances/i to " + c.call + " for 1m0s"
+				if err == nil || err.Error() != want || !errors.As(err, &late) || status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("got %v, want %s", err, want)
+				}
+				if after := time.Since(begun); after != time.Minute || f.calls() != 1 {
+					t.Errorf("after %v and %d calls", after, f.calls())
+				}
+				// Without one, the caller's own context ends it, and is what is told.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := c.do(ctx, f.client(btclient.Options{})); errors.As(err, &late) || status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("without a deadline: %v", err)
+				}
+				if err := c.do(ctx, f.client(btclient.Options{Deadline: time.Minute})); errors.As(err, &late) || err == nil {
+					t.Errorf("a context that has ended: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestDeadline_Stream: the deadline is that between two messages, and what the caller
+// does meanwhile does not count.
+func TestDeadline_Stream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{every: 50 * time.Second, answer: func(call int, _ proto.Message) ([]proto.Message, error) {
+			if call == 0 {
+				return messages(row("a", "1"), row("b", "2", "3"), row("c", "4")), io.EOF
+			}
+			return messages(row("a", "1")), nil
+		}}
+		c := f.client(btclient.Options{Deadline: time.Minute})
+		rows := 0
+		for _, err := range c.Read(t.Context(), btclient.Read{Table: "t", Spans: everything}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows++
+			time.Sleep(time.Hour)
+		}
+		if rows != 3 {
+			t.Errorf("%d rows", rows)
+		}
+		got, err := keysOf(t.Context(), c, btclient.Read{Spans: everything})
+		if late := (*btclient.DeadlineError)(nil); got != "a" || !errors.As(err, &late) {
+			t.Errorf("a server that hangs behind a row: %q, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package btclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/rowmerge"
+)
+
+// Read says which rows of a table are read, and what of them.
+type Read struct {
+	Table string // id
+	// Keys and Spans are the rows; with none nothing is read, and Span{} is all.
+	Keys    [][]byte
+	Spans   []Span
+	Filter  *btpb.RowFilter // nil: whole rows
+	Reverse bool
+	Limit   int64 // rows; 0: all
+
+	// Clone gives rows memory of their own. Without it, who keeps a cell keeps the
+	// message that it came in.
+	Clone bool
+	// Stats is given what the read cost, where the server tells it: of a read that
+	// was taken up again, what it cost since. Default: it is not asked for.
+	Stats func(*btpb.ReadIterationStats)
+}
+
+// Part is a row, or some of the cells of a wide one in storage order.
+type Part struct {
+	Row
+	// Continues says that the part before is of the same row. Where it is not set
+	// though the part before had More, that one is void, with those it continued: its
+	// row began anew, or is gone. So is a part with More that nothing follows.
+	Continues bool
+	More      bool // a further part of the row follows
+}
+
+// Read streams rows in the order of their keys, or against it: one row at a time is
+// held. Slices of rows are shared with messages (but see Read.Clone) and never
+// changed; the slice of cells is the caller's.
+//
+// A read that breaks goes on behind the last row that was complete or told as
+// scanned, with what is left of its keys, spans and limit, as long as something
+// comes between one break and the next, and else as often as [Retry] says. Each row
+// comes once and as it was at one moment; together they are no snapshot, as those of
+// no read of Bigtable are. An error is the last element.
+func (c *Client) Read(ctx context.Context, r Read) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		err := c.read(ctx, r, 0, func(p Part) bool { return yield(p.Row, nil) })
+		if err != nil {
+			yield(Row{}, err)
+		}
+	}
+}
+
+// ReadParts is Read for rows of any size: a row of more than most bytes comes in
+// parts of about that size. Where it breaks inside a row, that row is read again from
+// its beginning, and the parts that there were of it are void (see [Part]): a row that
+// were put together of two reads would be one that there never was. Whole rows alone
+// count as something that came.
+func (c *Client) ReadParts(ctx context.Context, r Read, most int) iter.Seq2[Part, error] {
+	return func(yield func(Part, error) bool) {
+		err := c.read(ctx, r, max(most, 1), func(p Part) bool { return yield(p, nil) })
+		if err != nil {
+			yield(Part{}, err)
+		}
+	}
+}
+
+// ReadRow reads one row; its Cells are empty if there is none, or the filter passes
+// nothing of it.
+func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (Row, error) {
+	row := Row{Key: key}
+	err := c.read(ctx, Read{Table: table, Keys: [][]byte{key}, Filter: f}, 0, func(p Part) bool {
+		row = p.Row
+		return false // it is not kept waiting for the end of the stream
+	})
+	return row, err
+}
+
+// read hands on the rows of a read until hand returns false. Those of more than most
+// bytes come in parts; 0 has no bound.
+func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
+	t := tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: r.Table, call: "ReadRows"}
+	for !r.done() {
+		last, rows, err := c.readOnce(ctx, &r, most, hand)
+		if err == nil {
+			return nil
+		}
+		if last != nil && t.r.passes(err) {
+			t.n = 0
+			if r.goOn(last, rows); r.done() {
+				continue
+			}
+		}
+		if err := t.again(ctx, err); err != nil {
+			return fmt.Errorf("reading table %s: %w", r.Table, err)
+		}
+	}
+	return nil
+}
+
+// done reports whether nothing is left to be read.
+func (r *Read) done() bool { return len(r.Keys)+len(r.Spans) == 0 }
+
+// goOn leaves of the read what is behind the key last, up to which it had some rows.
+func (r *Read) goOn(last []byte, rows int64) {
+	if r.Limit > 0 && rows >= r.Limit {
+		r.Keys, r.Spans = nil, nil
+		return
+	}
+	if r.Limit > 0 {
+		r.Limit -= rows
+	}
+	rest := Span{Start: cells.Next(last)}
+	if r.Reverse {
+		rest = Span{End: last}
+	}
+	var keys [][]byte
+	for _, k := range r.Keys {
+		if order := bytes.Compare(k, last); order != 0 && order > 0 != r.Reverse {
+			keys = append(keys, k)
+		}
+	}
+	var spans []Span
+	for _, s := range r.Spans {
+		if s, ok := s.Intersect(rest); ok {
+			spans = append(spans, s)
+		}
+	}
+	r.Keys, r.Spans = keys, spans
+}
+
+// readOnce is one ReadRows call. It returns the last key that the read has dealt with
+// and the number of rows that were handed on whole; no error where hand returned false.
+func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
+	w := c.watch(ctx, "ReadRows")
+	defer w.end() // of a stream that is not read to its end, too
+	target := c.target(r.Table)
+	req := &btpb.ReadRowsRequest{
+		TableName: target.path,
+		Rows:      rowSet(r.Keys, r.Spans),
+		Filter:    r.Filter,
+		Reversed:  r.Reverse,
+		RowsLimit: r.Limit,
+	}
+	if r.Stats != nil {
+		req.RequestStatsView = btpb.ReadRowsRequest_REQUEST_STATS_FULL
+	}
+	stream, err := c.data.ReadRows(target.outgoing(w.ctx), req)
+	if err != nil {
+		return nil, 0, w.why(err)
+	}
+	cell, size := r.cells(most)
+	m := rowmerge.New(r.Reverse, cell)
+	for {
+		w.hear()
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return m.Last(), rows, m.End()
+		}
+		if err != nil {
+			return m.Last(), rows, w.why(err)
+		}
+		w.heard()
+		if s := resp.GetRequestStats().GetFullReadStatsView().GetReadIterationStats(); s != nil && r.Stats != nil {
+			r.Stats(s)
+		}
+		for row, err := range m.Merge(resp) {
+			if err != nil {
+				return m.Last(), rows, err
+			}
+			rows++
+			if size != nil {
+				*size = 0
+			}
+			if !hand(r.part(row, m.Taken() > 0, false)) {
+				return nil, rows, nil
+			}
+		}
+		if size == nil || *size < most {
+			continue
+		}
+		*size = 0
+		continues := m.Taken() > 0
+		if part := m.Cut(); len(part.Cells) > 0 && !hand(r.part(part, continues, true)) {
+			return nil, rows, nil
+		}
+	}
+}
+
+// cells returns what makes the cells of a read, and the size of those that were made,
+// if most bounds it.
+func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
+	made = sharedCell
+	if r.Clone {
+		made = clonedCell
+	}
+	if most <= 0 {
+		return made, nil
+	}
+	return sized(made)
+}
+
+// sized counts what made makes.
+func sized(made func(rowmerge.Cell) Cell) (counted func(rowmerge.Cell) Cell, size *int) {
+	n := new(int)
+	return func(c rowmerge.Cell) Cell {
+		*n += cellBytes + len(c.Family) + len(c.Qualifier) + len(c.Value)
+		return made(c)
+	}, n
+}
+
+// cellBytes is what a cell that is held takes beside its texts.
+const cellBytes = 64
+
+func sharedCell(c rowmerge.Cell) Cell {
+	return Cell{Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.TimestampMicros, Value: c.Value}
+}
+
+func clonedCell(c rowmerge.Cell) Cell {
+	return Cell{Family: c.Family, Qualifier: slices.Clone(c.Qualifier), Timestamp: c.TimestampMicros, Value: slices.Clone(c.Value)}
+}
+
+func (r *Read) part(row rowmerge.Row[Cell], continues, more bool) Part {
+	if r.Clone {
+		row.Key = slices.Clone(row.Key)
+	}
+	return Part{Row(row), continues, more}
+}
+
+// rowSet returns the wire form of keys and spans.
+func rowSet(keys [][]byte, spans []Span) *btpb.RowSet {
+	set := &btpb.RowSet{RowKeys: keys}
+	for _, span := range spans {
+		r := &btpb.RowRange{}
+		if len(span.Start) > 0 {
+			r.StartKey = &btpb.RowRange_StartKeyClosed{StartKeyClosed: span.Start}
+		}
+		if len(span.End) > 0 {
+			r.EndKey = &btpb.RowRange_EndKeyOpen{EndKeyOpen: span.End}
+		}
+		set.RowRanges = append(set.RowRanges, r)
+	}
+	return set
+}

@@ -1,0 +1,170 @@
+package btclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Retry says how calls are sent again after an error that may pass by itself: the
+// connection broke, or the server is moving what was asked for (Unavailable,
+// Aborted, a stream that was reset) and, where there are waits, has no room or no
+// time for it now (ResourceExhausted, DeadlineExceeded).
+type Retry struct {
+	// Reads is how often in a row a read is taken up again, without a row in
+	// between; Writes how often a write that may be sent twice is sent again. At
+	// most 20.
+	Reads, Writes int
+	// First is the wait before the first time; each further one is twice as long.
+	// Default: there are none.
+	First time.Duration
+	// Sleep waits. Default: it does not.
+	Sleep func(context.Context, time.Duration) error
+	// Waiting is called before each Sleep, so that a person can be told. Default: it
+	// is not.
+	Waiting func(Wait)
+}
+
+// maxRetries keeps waits that double below 2^20 times the first.
+const maxRetries = 20
+
+// Wait says that a call is going to be sent again after a while.
+type Wait struct {
+	Table string
+	Call  string        // "ReadRows", "MutateRows", "MutateRow"
+	Err   error         // what came of it
+	Spent time.Duration // on waits for this call before, since something came
+	Next  time.Duration // the wait that begins
+	Left  time.Duration // of all waits that may come, this one included; then the call fails
+}
+
+// passes reports whether an error may pass by itself.
+func (r *Retry) passes(err error) bool {
+	if late := (*DeadlineError)(nil); errors.As(err, &late) {
+		return false
+	}
+	switch status.Code(err) { //nolint:exhaustive // all others are final
+	case codes.Unavailable, codes.Aborted:
+		return true
+	case codes.ResourceExhausted, codes.DeadlineExceeded:
+		return r.First > 0
+	case codes.Internal: // https://github.com/googleapis/google-cloud-go/issues/6476 and 10207
+		return strings.Contains(err.Error(), "RST_STREAM")
+	default:
+		return false
+	}
+}
+
+// tries counts the tries of a call.
+type tries struct {
+	r           *Retry
+	most        int // after the first
+	table, call string
+	n           int // after the first, in a row
+}
+
+// again waits until a call that met err is to be sent again. It returns an error,
+// which is err or that of the wait, if it is not.
+func (t *tries) again(ctx context.Context, err error) error {
+	if t.n >= t.most || !t.r.passes(err) || ctx.Err() != nil {
+		return err
+	}
+	wait := t.r.First << t.n
+	t.n++
+	if t.r.Sleep == nil || wait <= 0 {
+		return nil
+	}
+	if t.r.Waiting != nil {
+		t.r.Waiting(Wait{
+			Table: t.table, Call: t.call, Err: err,
+			Spent: wait - t.r.First, Next: wait, Left: t.r.First<<t.most - wait,
+		})
+	}
+	return t.r.Sleep(ctx, wait)
+}
+
+// DeadlineError is a call that was given up since no answer came for as long as
+// Options.Deadline. Its status is DeadlineExceeded.
+type DeadlineError struct {
+	Server string // address and instance
+	Call   string // the RPC, as ReadRows
+	After  time.Duration
+}
+
+func (e *DeadlineError) Error() string {
+	return fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
+}
+
+// GRPCStatus is what status.Code finds.
+func (e *DeadlineError) GRPCStatus() *status.Status {
+	return status.New(codes.DeadlineExceeded, e.Error())
+}
+
+// watch ends a call: with the function that began it, or where no answer comes.
+type watch struct {
+	ctx    context.Context // the call's
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // nil: there is no deadline
+	after  time.Duration
+	late   *DeadlineError
+}
+
+// watch begins a call. It runs until heard is called, and again from hear on; end is
+// to follow.
+func (c *Client) watch(ctx context.Context, call string) watch {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := watch{ctx: ctx, cancel: cancel}
+	if c.o.Deadline > 0 {
+		late := &DeadlineError{c.server, call, c.o.Deadline}
+		w.late, w.after = late, c.o.Deadline
+		w.timer = time.AfterFunc(c.o.Deadline, func() { cancel(late) })
+	}
+	return w
+}
+
+// hear begins to wait for the next answer.
+func (w *watch) hear() {
+	if w.timer != nil {
+		w.timer.Reset(w.after)
+	}
+}
+
+// heard is called with each answer: the time until hear is the caller's.
+func (w *watch) heard() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *watch) end() {
+	w.heard()
+	w.cancel(nil)
+}
+
+// why is the error of a call, or that it took too long.
+func (w *watch) why(err error) error {
+	if err != nil && w.late != nil && errors.Is(context.Cause(w.ctx), w.late) {
+		return w.late
+	}
+	return err
+}
+
+// unary sends a request that has one answer.
+func unary[S, Req, Resp any](
+	ctx context.Context, c *Client, call string,
+	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,
+) (*Resp, error) {
+	if c.o.Deadline <= 0 {
+		return send(service, ctx, req)
+	}
+	w := c.watch(ctx, call)
+	defer w.end()
+	resp, err := send(service, w.ctx, req)
+	return resp, w.why(err)
+}

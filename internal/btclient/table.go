@@ -1,0 +1,214 @@
+package btclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// administer sends a request of table administration, which is routed by a field.
+func administer[Req, Resp any](
+	ctx context.Context, c *Client, call, field, name string,
+	send func(btapb.BigtableTableAdminClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
+) (*Resp, error) {
+	return unary(metadata.AppendToOutgoingContext(ctx, routingHeader, route(field, name)), c, call, send, c.admin, req)
+}
+
+// Tables returns the ids of the instance's tables, sorted.
+func (c *Client) Tables(ctx context.Context) ([]string, error) {
+	var ids []string
+	req := &btapb.ListTablesRequest{Parent: c.instance, View: btapb.Table_NAME_ONLY}
+	for {
+		resp, err := administer(ctx, c, "ListTables", "parent", c.instance, btapb.BigtableTableAdminClient.ListTables, req)
+		if err != nil {
+			return nil, fmt.Errorf("listing the tables of %s: %w", c.instance, err)
+		}
+		for _, t := range resp.GetTables() {
+			ids = append(ids, t.GetName()[strings.LastIndexByte(t.GetName(), '/')+1:])
+		}
+		if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
+			slices.Sort(ids)
+			return ids, nil
+		}
+	}
+}
+
+// Families returns the garbage-collection rules of a table's families, by name; nil
+// for none.
+func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.GcRule, error) {
+	path := c.TablePath(table)
+	t, err := administer(ctx, c, "GetTable", "name", path, btapb.BigtableTableAdminClient.GetTable, &btapb.GetTableRequest{Name: path, View: btapb.Table_SCHEMA_VIEW})
+	if err != nil {
+		return nil, fmt.Errorf("reading the families of table %s: %w", table, err)
+	}
+	rules := make(map[string]*btapb.GcRule, len(t.GetColumnFamilies()))
+	for name, f := range t.GetColumnFamilies() {
+		if rules[name] = f.GetGcRule(); rules[name].GetRule() == nil {
+			rules[name] = nil // a rule without a member is none
+		}
+	}
+	return rules, nil
+}
+
+// EnsureTable creates a table, or the families that an existing one lacks. Families
+// that it has by another rule are left as they are: differs is called with each before
+// anything is changed, by name, and its error ends the call. nil lets all pass.
+func (c *Client) EnsureTable(ctx context.Context, table string, families []Family, differs func(family string, have, want *btapb.GcRule) error) (created bool, err error) {
+	want := map[string]*btapb.ColumnFamily{}
+	for _, f := range families {
+		want[f.Name] = &btapb.ColumnFamily{GcRule: GCRule(f.GC)}
+	}
+	_, err = administer(ctx, c, "CreateTable", "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
+		&btapb.CreateTableRequest{Parent: c.instance, TableId: table, Table: &btapb.Table{ColumnFamilies: want}})
+	if err == nil {
+		return true, nil
+	}
+	if status.Code(err) != codes.AlreadyExists {
+		return false, fmt.Errorf("creating table %s: %w", table, err)
+	}
+	have, err := c.Families(ctx, table)
+	if err != nil {
+		return false, err
+	}
+	path := c.TablePath(table)
+	change := &btapb.ModifyColumnFamiliesRequest{Name: path}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		rule, ok := have[name]
+		switch {
+		case !ok:
+			change.Modifications = append(change.Modifications, &btapb.ModifyColumnFamiliesRequest_Modification{
+				Id: name, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: want[name]},
+			})
+		case differs != nil && !proto.Equal(rule, want[name].GetGcRule()):
+			if err := differs(name, rule, want[name].GetGcRule()); err != nil {
+				return false, err
+			}
+		}
+	}
+	if len(change.GetModifications()) == 0 {
+		return false, nil
+	}
+	if _, err := administer(ctx, c, "ModifyColumnFamilies", "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, change); err != nil {
+		return false, fmt.Errorf("adding families to table %s: %w", table, err)
+	}
+	return false, nil
+}
+
+// DropTable deletes a table that may be gone already.
+func (c *Client) DropTable(ctx context.Context, table string) error {
+	path := c.TablePath(table)
+	_, err := administer(ctx, c, "DeleteTable", "name", path, btapb.BigtableTableAdminClient.DeleteTable, &btapb.DeleteTableRequest{Name: path})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return fmt.Errorf("deleting table %s: %w", table, err)
+	}
+	return nil
+}
+
+// DropRows deletes the rows whose keys begin with prefix, which is not empty. Bigtable
+// may take an hour for it: no deadline holds but that of ctx.
+// https://cloud.google.com/bigtable/docs/deleting-data
+func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) error {
+	path := c.TablePath(table)
+	_, err := c.admin.DropRowRange(metadata.AppendToOutgoingContext(ctx, routingHeader, route("name", path)), &btapb.DropRowRangeRequest{
+		Name: path, Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix},
+	})
+	if err != nil {
+		return fmt.Errorf("dropping the rows of table %s that begin with %q: %w", table, prefix, err)
+	}
+	return nil
+}
+
+// SampleKeys returns the keys at which the Bigtable cuts a table, ascending, and about
+// how large it is.
+func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
+	w := c.watch(ctx, "SampleRowKeys")
+	defer w.end()
+	t := c.target(table)
+	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), &btpb.SampleRowKeysRequest{TableName: t.path})
+	for err == nil {
+		w.hear()
+		var sample *btpb.SampleRowKeysResponse
+		if sample, err = stream.Recv(); err != nil {
+			break
+		}
+		w.heard()
+		sizeBytes = sample.GetOffsetBytes()
+		if key := sample.GetRowKey(); len(key) > 0 {
+			keys = append(keys, key)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, 0, fmt.Errorf("sampling table %s: %w", table, w.why(err))
+	}
+	return keys, sizeBytes, nil
+}
+
+// GCRule is the wire form of a rule, nil for none.
+func GCRule(gc GC) *btapb.GcRule {
+	var rules []*btapb.GcRule
+	if gc.Versions > 0 {
+		rules = append(rules, &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(gc.Versions)}})
+	}
+	if gc.MaxAge > 0 {
+		rules = append(rules, &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(gc.MaxAge)}})
+	}
+	switch len(rules) {
+	case 0:
+		return nil
+	case 1:
+		return rules[0]
+	}
+	return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
+}
+
+// GCOf is a rule that was read; false where no GC says the same: some rules take only
+// what two conditions meet on.
+func GCOf(rule *btapb.GcRule) (GC, bool) {
+	switch of := rule.GetRule().(type) {
+	case nil:
+		return GC{}, true
+	case *btapb.GcRule_MaxNumVersions:
+		return GC{Versions: int(of.MaxNumVersions)}, of.MaxNumVersions > 0
+	case *btapb.GcRule_MaxAge:
+		age := of.MaxAge.AsDuration()
+		return GC{MaxAge: age}, age > 0
+	case *btapb.GcRule_Union_:
+		var all GC
+		for _, r := range of.Union.GetRules() {
+			one, ok := GCOf(r)
+			if !ok {
+				return GC{}, false
+			}
+			all.Versions, all.MaxAge = stricter(all.Versions, one.Versions), stricter(all.MaxAge, one.MaxAge)
+		}
+		return all, true
+	case *btapb.GcRule_Intersection_:
+		if rules := of.Intersection.GetRules(); len(rules) == 1 {
+			return GCOf(rules[0])
+		}
+	}
+	return GC{}, false
+}
+
+// stricter is the smaller of two bounds, of which 0 is none.
+func stricter[N int | time.Duration](a, b N) N {
+	if a == 0 || b == 0 {
+		return cmp.Or(a, b)
+	}
+	return min(a, b)
+}

@@ -1,0 +1,150 @@
+package btclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// CheckAndMutate applies one of the lists to a row: yes if the filter passes a cell
+// of it, else no. It reports which. It is never sent again: what came of it cannot be
+// known.
+func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
+	t := c.target(table)
+	resp, err := unary(t.outgoing(ctx), c, "CheckAndMutateRow", btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
+		TableName: t.path, RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+	}
+	return resp.GetPredicateMatched(), nil
+}
+
+// ReadModifyWrite applies rules to a row and returns the cells that they wrote. It is
+// never sent again.
+func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
+	t := c.target(table)
+	resp, err := unary(t.outgoing(ctx), c, "ReadModifyWriteRow", btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
+		TableName: t.path, RowKey: row, Rules: rules,
+	})
+	if err != nil {
+		return Row{}, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+	}
+	written := Row{Key: row}
+	for _, family := range resp.GetRow().GetFamilies() {
+		for _, column := range family.GetColumns() {
+			for _, cell := range column.GetCells() {
+				written.Cells = append(written.Cells, Cell{Family: family.GetName(), Qualifier: column.GetQualifier(), Timestamp: cell.GetTimestampMicros(), Value: cell.GetValue()})
+			}
+		}
+	}
+	return written, nil
+}
+
+// MutateRow writes a row. With Retry.Writes it may be sent twice: the mutations then
+// have to come to the same.
+func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
+	t := c.target(table)
+	req := &btpb.MutateRowRequest{TableName: t.path, RowKey: row, Mutations: muts}
+	again := tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: "MutateRow"}
+	for {
+		_, err := unary(t.outgoing(ctx), c, "MutateRow", btpb.BigtableClient.MutateRow, c.data, req)
+		if err == nil {
+			return nil
+		}
+		if err := again.again(ctx, err); err != nil {
+			return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
+		}
+	}
+}
+
+// Refusal is an entry of MutateRows that was not written.
+type Refusal struct {
+	Entry int // its index
+	Err   error
+}
+
+// MutateRows writes rows, each on its own. Those whose outcome is not known, or is an
+// error that may pass, are sent again as [Retry] says: with Retry.Writes, entries may
+// be sent twice. It returns the others that were not written, by the order in which
+// they were refused. With an error some of the rest may be written, too.
+func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
+	again := tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: "MutateRows"}
+	at := make([]int, len(entries)) // where those to be sent are among all of them
+	for i := range at {
+		at[i] = i
+	}
+	var refused []Refusal
+	for len(entries) > 0 {
+		answers, err := c.mutateRowsOnce(ctx, table, entries)
+		var left []*btpb.MutateRowsRequest_Entry
+		var leftAt []int
+		why := err // some are sent again
+		for i, a := range answers {
+			switch {
+			case a.given && a.err == nil:
+				continue
+			case a.given && (again.n >= again.most || !again.r.passes(a.err)):
+				refused = append(refused, Refusal{at[i], a.err})
+				continue
+			case why == nil:
+				why = a.err
+			}
+			left, leftAt = append(left, entries[i]), append(leftAt, at[i])
+		}
+		if why != nil {
+			if err := again.again(ctx, why); err != nil {
+				return refused, fmt.Errorf("writing to table %s: %w", table, err)
+			}
+		}
+		entries, at = left, leftAt
+	}
+	return refused, nil
+}
+
+// answer is what came of an entry of MutateRows.
+type answer struct {
+	given bool
+	err   error
+}
+
+// mutateRowsOnce is one MutateRows call. Where all entries were answered there is no
+// error.
+func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]answer, error) {
+	w := c.watch(ctx, "MutateRows")
+	defer w.end()
+	t := c.target(table)
+	answers, left := make([]answer, len(entries)), len(entries)
+	stream, err := c.data.MutateRows(t.outgoing(w.ctx), &btpb.MutateRowsRequest{TableName: t.path, Entries: entries})
+	if err != nil {
+		return answers, w.why(err)
+	}
+	for {
+		w.hear()
+		resp, err := stream.Recv()
+		switch {
+		case left == 0 && err != nil:
+			return answers, nil //nolint:nilerr // how the stream ends does not matter any more
+		case errors.Is(err, io.EOF):
+			return answers, fmt.Errorf("%d of %d rows were answered", len(entries)-left, len(entries))
+		case err != nil:
+			return answers, w.why(err)
+		}
+		w.heard()
+		for _, e := range resp.GetEntries() {
+			if i := e.GetIndex(); i < 0 || i >= int64(len(entries)) || answers[i].given {
+				return answers, fmt.Errorf("row %d of %d was answered, which is none, or was before", i, len(entries))
+			}
+			a := answer{given: true}
+			if e.GetStatus().GetCode() != int32(codes.OK) {
+				a.err = status.ErrorProto(e.GetStatus())
+			}
+			answers[e.GetIndex()], left = a, left-1
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package cells is the data of Bigtable as the layers above a connection hold it:
+// rows of cells, ranges of row keys, and families. It knows neither how they are
+// read and written (package btclient) nor what they mean (a mapping), so that
+// neither of these has to know the other.
+package cells
+
+import (
+	"bytes"
+	"time"
+)
+
+// Cell is one Bigtable cell. Timestamp is in microseconds.
+type Cell struct {
+	Family    string
+	Qualifier []byte
+	Timestamp int64
+	Value     []byte
+}
+
+// Row is a Bigtable row, or the part of one that was read: Cells in storage
+// order (families in any order, qualifiers ascending, newest first).
+type Row struct {
+	Key   []byte
+	Cells []Cell
+}
+
+// Family is a column family with its GC rule.
+type Family struct {
+	Name string
+	GC   GC
+}
+
+// GC is what a family's garbage collection removes: cells beyond Versions of
+// a column, and cells older than MaxAge; zero means no such rule. With both,
+// either is enough.
+type GC struct {
+	Versions int
+	MaxAge   time.Duration
+}
+
+// Span is a half-open range of row keys [Start, End); an empty End has no
+// bound.
+type Span struct {
+	Start, End []byte
+}
+
+// Of is the span of one row.
+func Of(key []byte) Span { return Span{Start: key, End: Next(key)} }
+
+// Intersect returns the keys that are in both s and o; false if there are none.
+func (s Span) Intersect(o Span) (Span, bool) {
+	if bytes.Compare(o.Start, s.Start) > 0 {
+		s.Start = o.Start
+	}
+	if o.endsBefore(s) {
+		s.End = o.End
+	}
+	return s, len(s.End) == 0 || bytes.Compare(s.Start, s.End) < 0
+}
+
+// endsBefore reports whether s's end is less than o's; no end is the greatest.
+func (s Span) endsBefore(o Span) bool {
+	return len(s.End) > 0 && (len(o.End) == 0 || bytes.Compare(s.End, o.End) < 0)
+}
+
+// Intersect returns the keys that are in both a and b, which are sorted and
+// disjoint, as the result is.
+func Intersect(a, b []Span) []Span {
+	var both []Span
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		if s, ok := a[i].Intersect(b[j]); ok {
+			both = append(both, s)
+		}
+		if a[i].endsBefore(b[j]) {
+			i++
+		} else {
+			j++
+		}
+	}
+	return both
+}
+
+// Next returns the least key greater than key.
+func Next(key []byte) []byte {
+	next := make([]byte, len(key)+1)
+	copy(next, key)
+	return next
+}
+
+// PrefixEnd returns the least key greater than all keys that begin with prefix, or
+// nil where there is none.
+func PrefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := bytes.Clone(prefix[:i+1])
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}
