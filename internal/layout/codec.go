@@ -167,14 +167,9 @@ var codecList = func() string {
 	for _, c := range codecs[1:] {
 		names = append(names, c.name+c.args)
 	}
-	return listed(names)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }()
-
-// listed is a list of alternatives in words.
-func listed(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
 
 // says is the domain of a codec that needs no schema.
 func says(domain string) func(Schema) string { return func(Schema) string { return domain } }

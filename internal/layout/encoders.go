@@ -149,7 +149,8 @@ var encoderNames = func() string {
 	for i, k := range encoderKinds {
 		names[i] = k.name + k.args
 	}
-	return listed(names)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }()
 
 // parseEncoder finds an encoder by its text. operand is the type of what it is

@@ -108,3 +108,13 @@ func (l *rules) listRoom(family string) int {
 	}
 	return math.MaxInt
 }
+
+// ParseElement reads a cell that is an element of a list (Mapping.ListElement):
+// the tag byte of its type, then a scalar as cells have it, or the payload of
+// the canonical JSON.
+func ParseElement(b []byte) (attr.Value, error) { return parseTagged(b) }
+
+// ListEpochMillis is the timestamp of the first element of an imported list,
+// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
+// there is room to append and to prepend.
+const ListEpochMillis = 1262304000000

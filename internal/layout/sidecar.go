@@ -283,3 +283,37 @@ func (d *decoder) markOf(p *cellTemplate, name string, c column) (attr.Type, byt
 func (d *decoder) markOfCell(c column) (attr.Type, byte, bool) {
 	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
 }
+
+// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
+// byte alone for a value in its usual place; with 'j' for one that is a single
+// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
+const (
+	markJSON  = 'j'
+	markEmpty = 'e'
+)
+
+func mark(t attr.Type, form ...byte) []byte { return append([]byte{tagOf(t)}, form...) }
+
+// parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
+func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
+	if len(b) == 0 || len(b) > 2 {
+		return attr.Absent, 0, false
+	}
+	t, ok = typeOfTag(b[0])
+	if !ok {
+		return attr.Absent, 0, false
+	}
+	if len(b) == 2 {
+		form = b[1]
+	}
+	switch form {
+	case 0:
+	case markJSON:
+		ok = !t.IsScalar()
+	case markEmpty:
+		ok = t == attr.M || t == attr.L
+	default:
+		ok = false
+	}
+	return t, form, ok
+}

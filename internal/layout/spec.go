@@ -5,7 +5,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
@@ -95,15 +94,6 @@ const (
 	// families that garbage collection empties of what is that old.
 	TTLShift = "shift"
 )
-
-// Schema is the type of an attribute, or of something inside of one.
-type Schema struct {
-	Type attr.Type
-	// Elem is the type of the elements of a list, or of the values of a map
-	// whose key is not in Keys; nil where nothing is said.
-	Elem *Schema
-	Keys map[string]Schema // of a map, by key
-}
 
 // GSI is a secondary index in a mapping file. The name stands for local
 // indexes too.

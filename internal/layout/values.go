@@ -3,7 +3,6 @@ package layout
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -55,11 +54,6 @@ func parseTaggedText(text string) (attr.Value, error) {
 	}
 	return attr.UnmarshalValue([]byte(`{"` + t.String() + `":` + text[1:] + `}`))
 }
-
-// ParseElement reads a cell that is an element of a list (Mapping.ListElement):
-// the tag byte of its type, then a scalar as cells have it, or the payload of
-// the canonical JSON.
-func ParseElement(b []byte) (attr.Value, error) { return parseTagged(b) }
 
 // appendWhole appends a whole item in the form of a tagged map.
 func appendWhole(dst []byte, item attr.Item) []byte {
@@ -150,47 +144,3 @@ func integer(v attr.Value) (int64, bool) {
 	n, err := strconv.ParseInt(v.Str, 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == v.Str
 }
-
-// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
-// byte alone for a value in its usual place; with 'j' for one that is a single
-// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
-const (
-	markJSON  = 'j'
-	markEmpty = 'e'
-)
-
-func mark(t attr.Type, form ...byte) []byte { return append([]byte{tagOf(t)}, form...) }
-
-// parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
-func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
-	if len(b) == 0 || len(b) > 2 {
-		return attr.Absent, 0, false
-	}
-	t, ok = typeOfTag(b[0])
-	if !ok {
-		return attr.Absent, 0, false
-	}
-	if len(b) == 2 {
-		form = b[1]
-	}
-	switch form {
-	case 0:
-	case markJSON:
-		ok = !t.IsScalar()
-	case markEmpty:
-		ok = t == attr.M || t == attr.L
-	default:
-		ok = false
-	}
-	return t, form, ok
-}
-
-// Names of the time formats of `as:`.
-var timeFormats = map[string]timeFormat{
-	"iso(s)": {layout: "2006-01-02T15:04:05"}, "iso(ms)": {layout: "2006-01-02T15:04:05.000"},
-	"iso(s,Z)": {layout: "2006-01-02T15:04:05Z"}, "iso(ms,Z)": {layout: "2006-01-02T15:04:05.000Z"},
-	"epoch(s)": {digits: 10, unit: 1000}, "epoch(ms)": {digits: 13, unit: 1},
-}
-
-// maxTimeMillis keeps timestamps in microseconds within int64.
-const maxTimeMillis = math.MaxInt64 / 1000

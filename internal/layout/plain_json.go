@@ -7,17 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
-
-// ListEpochMillis is the timestamp of the first element of an imported list,
-// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
-// there is room to append and to prepend.
-const ListEpochMillis = 1262304000000
 
 // appendPlainJSON appends v as JSON without types: binaries as base64, sets as
 // arrays in canonical order, map keys sorted.
@@ -192,72 +186,34 @@ func (s Schema) at(key string) Schema {
 	return Schema{}
 }
 
-// timeFormat is a canonical text of an instant, in UTC.
-type timeFormat struct {
-	layout string // of package time; "" for a count of units since 1970
-	digits int    // exactly so many
-	unit   int64  // in milliseconds
+// Schema is the type of an attribute, or of something inside of one.
+type Schema struct {
+	Type attr.Type
+	// Elem is the type of the elements of a list, or of the values of a map
+	// whose key is not in Keys; nil where nothing is said.
+	Elem *Schema
+	Keys map[string]Schema // of a map, by key
 }
 
-// format returns the text of an instant, or false outside of the format's
-// domain.
-func (f timeFormat) format(millis int64) (string, bool) {
-	if millis < 0 || millis > maxTimeMillis {
-		return "", false
-	}
-	if f.layout != "" {
-		t := time.UnixMilli(millis).UTC()
-		text := t.Format(f.layout)
-		back, err := time.Parse(f.layout, text)
-		return text, err == nil && back.UnixMilli() == millis
-	}
-	text := fmt.Sprint(millis / f.unit)
-	return text, millis%f.unit == 0 && len(text) == f.digits
-}
-
-// from is the first instant, in milliseconds, whose ISO text begins with b or
-// sorts above it; b may be the beginning of a text, or go on behind one. False
-// where it cannot be told.
-func (f timeFormat) from(b []byte) (int64, bool) {
-	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.layout))
-	n := copy(text, b)
-	// The least month and day that begin with a digit are 01, or 10 and so on.
-	if (n == 6 || n == 9) && text[n-1] != '0' {
-		text[n] = '0'
-	}
-	return f.parse(string(text))
-}
-
-// parse is the inverse of format: it takes nothing that format does not write.
-func (f timeFormat) parse(text string) (int64, bool) {
-	var millis int64
-	if f.layout != "" {
-		t, err := time.Parse(f.layout, text)
-		if err != nil {
-			return 0, false
-		}
-		millis = t.UnixMilli()
-	} else {
-		if len(text) != f.digits {
-			return 0, false
-		}
-		for _, c := range []byte(text) {
-			if c < '0' || c > '9' {
-				return 0, false
+// text is the schema as the mapping file writes it, on one line of JSON.
+func (s Schema) text() []byte {
+	switch {
+	case s.Type == attr.L && s.Elem != nil:
+		return append(append([]byte(`{"L":`), s.Elem.text()...), '}')
+	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
+		dst := []byte(`{"M":{`)
+		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
+			if i > 0 {
+				dst = append(dst, ',')
 			}
-			millis = millis*10 + int64(c-'0')
+			dst = append(appendPlainJSON(dst, attr.String(k)), ':')
+			dst = append(dst, s.Keys[k].text()...)
 		}
-		millis *= f.unit
+		dst = append(dst, '}')
+		if s.Elem != nil {
+			dst = append(append(dst, `,"else":`...), s.Elem.text()...)
+		}
+		return append(dst, '}')
 	}
-	back, ok := f.format(millis)
-	return millis, ok && back == text
-}
-
-// valueType is the type of the attributes that have the format: text for ISO,
-// a number for epochs.
-func (f timeFormat) valueType() attr.Type {
-	if f.layout != "" {
-		return attr.S
-	}
-	return attr.N
+	return appendPlainJSON(nil, attr.String(s.Type.String()))
 }
