@@ -830,21 +830,21 @@ func (rule *Rule) yaml() yaml.MapSlice {
 func schemasYAML(schemas map[string]Schema) yaml.MapSlice {
 	m := yaml.MapSlice{}
 	for _, k := range slices.Sorted(maps.Keys(schemas)) {
-		m = append(m, yaml.MapItem{Key: k, Value: schemas[k].yaml()})
+		m = append(m, yaml.MapItem{Key: k, Value: schemaYAML(schemas[k])})
 	}
 	return m
 }
 
-func (s Schema) yaml() any {
+func schemaYAML(s Schema) any {
 	switch {
 	case s.Type == attr.L && s.Elem != nil:
-		return yaml.MapSlice{{Key: "L", Value: s.Elem.yaml()}}
+		return yaml.MapSlice{{Key: "L", Value: schemaYAML(*s.Elem)}}
 	case s.Type == attr.M && s.Keys == nil && s.Elem != nil && s.Elem.Elem == nil && s.Elem.Keys == nil:
-		return yaml.MapSlice{{Key: "M", Value: s.Elem.yaml()}}
+		return yaml.MapSlice{{Key: "M", Value: schemaYAML(*s.Elem)}}
 	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
 		m := yaml.MapSlice{{Key: "M", Value: schemasYAML(s.Keys)}}
 		if s.Elem != nil {
-			m = append(m, yaml.MapItem{Key: "else", Value: s.Elem.yaml()})
+			m = append(m, yaml.MapItem{Key: "else", Value: schemaYAML(*s.Elem)})
 		}
 		return m
 	}
