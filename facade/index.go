@@ -9,13 +9,12 @@ import (
 	"slices"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -164,47 +163,23 @@ func tableOfMapping(m *layout.Mapping) *tableDef {
 }
 
 // families returns the families of the table's rows.
-func (l *tableLayout) families() map[string]*btapb.GcRule {
-	f := gcRules(l.base.Families())
-	f[layout.FamilyState] = newestVersion()
-	if _, ok := f[layout.FamilyTypes]; !ok {
-		f[layout.FamilyTypes] = newestVersion()
+func (l *tableLayout) families() []layout.Family {
+	families := append(slices.Clone(l.base.Families()), newestOf(layout.FamilyState))
+	if !slices.ContainsFunc(families, func(f layout.Family) bool { return f.Name == layout.FamilyTypes }) {
+		families = append(families, newestOf(layout.FamilyTypes))
 	}
-	return f
+	return families
 }
 
 // families returns the families of the index's rows.
-func (x *indexLayout) families() map[string]*btapb.GcRule {
-	f := gcRules(x.x.Families())
-	f[layout.FamilyState] = newestVersion()
-	f[layout.FamilyTombstone] = &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(tombstoneAge)}}
-	return f
+func (x *indexLayout) families() []layout.Family {
+	return append(slices.Clone(x.x.Families()), newestOf(layout.FamilyState),
+		layout.Family{Name: layout.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
 }
 
-func newestVersion() *btapb.GcRule {
-	return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-}
-
-func gcRules(families []layout.Family) map[string]*btapb.GcRule {
-	rules := map[string]*btapb.GcRule{}
-	for _, f := range families {
-		var either []*btapb.GcRule
-		if f.GC.Versions > 0 {
-			either = append(either, &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(f.GC.Versions)}})
-		}
-		if f.GC.MaxAge > 0 {
-			either = append(either, &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(f.GC.MaxAge)}})
-		}
-		switch len(either) {
-		case 0:
-			rules[f.Name] = nil
-		case 1:
-			rules[f.Name] = either[0]
-		default:
-			rules[f.Name] = &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: either}}}
-		}
-	}
-	return rules
+// newestOf is a family that keeps the newest cell of each column.
+func newestOf(family string) layout.Family {
+	return layout.Family{Name: family, GC: layout.GC{Versions: 1}}
 }
 
 // indexChange is what a write does to the indexes.
@@ -354,7 +329,7 @@ func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, e
 
 // outboxCell returns the mutation that puts the outbox cell into an item's row.
 func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
-	return setCell(layout.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
+	return btclient.SetCell(layout.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
 }
 
 // outbox returns the value of the outbox cell: the item's key, and the index
@@ -443,8 +418,8 @@ func (s *store) apply(ctx context.Context, p *slot, order int64, change indexCha
 	if !outbox {
 		return nil
 	}
-	return s.mutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
-		deleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
+	return s.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
+		btclient.DeleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
 
@@ -504,11 +479,11 @@ func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error
 		muts := s.setState(p, st.state, s.newState(st.state.Value[0]), raised)
 		if st.outbox != nil {
 			muts = append(muts,
-				deleteColumn(layout.FamilyState, p.outbox, 0, 0),
-				setCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
+				btclient.DeleteColumn(layout.FamilyState, p.outbox, 0, 0),
+				btclient.SetCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
-		guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-		if _, err := s.checkAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
+		guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+		if _, err := s.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
 		// Whoever changed the row instead has left either nothing to do or what
@@ -522,7 +497,7 @@ func (s *store) overtake(ctx context.Context, p *slot, order, ahead int64) error
 
 // entryOrder returns the order of the write that an index row carries.
 func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
-	row, err := s.readRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
+	row, err := s.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
 	for _, c := range row.Cells {
 		order = max(order, c.Timestamp)
@@ -532,12 +507,12 @@ func (s *store) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 
 // newer passes something if the index row carries a later write.
 func newer(x *layout.Index, order int64) *btpb.RowFilter {
-	later := ofTime(order+microsPerMilli, 0)
+	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
 		// Every cell of such a row has the order of its write.
 		return later
 	}
-	return chain(anyOf(ofFamily(layout.FamilyState), ofFamily(layout.FamilyTombstone)), later)
+	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(layout.FamilyState), btclient.OfFamily(layout.FamilyTombstone)), later)
 }
 
 // putEntry writes an index row unless a later write was there: then done is
@@ -550,17 +525,17 @@ func (s *store) putEntry(ctx context.Context, put indexPut, order int64) (done b
 	switch put.over {
 	case noEntry:
 	case anyEntry:
-		muts = append(muts, deleteRow())
+		muts = append(muts, btclient.DeleteRow())
 	default:
 		for _, c := range put.cells {
-			muts = append(muts, deleteColumn(c.Family, c.Qualifier, put.over, put.over+microsPerMilli))
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, put.over, put.over+microsPerMilli))
 		}
 	}
-	muts = appendSets(muts, put.cells)
+	muts = btclient.AppendSets(muts, put.cells)
 	if !put.index.x.OneCell() {
-		muts = append(muts, setCell(layout.FamilyState, revisionQualifier, order, nil))
+		muts = append(muts, btclient.SetCell(layout.FamilyState, revisionQualifier, order, nil))
 	}
-	matched, err := s.checkAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
+	matched, err := s.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
 }
 
@@ -571,8 +546,8 @@ func (s *store) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, orde
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	muts := []*btpb.Mutation{deleteRow(), setCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
-	_, err := s.checkAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
+	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
+	_, err := s.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
 	}
@@ -603,7 +578,7 @@ func (s *store) drain(ctx context.Context, st itemState) error {
 // entry has the order of the item it was made from.
 func (s *store) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
 	plan := l.base.PlanScan()
-	for row, err := range s.readRows(ctx, rowRead{table: l.table, spans: plan.Spans}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
 		if err != nil {
 			return err
 		}
@@ -648,7 +623,7 @@ func (s *store) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
 func (s *store) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
 		}

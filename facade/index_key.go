@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -160,7 +161,7 @@ func multiSpan(c indexCondition) layout.Span {
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
 	}
-	span := layout.Span{Start: prefix, End: prefixEnd(prefix)}
+	span := layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)}
 	edge := func(value attr.Value, mark byte) []byte {
 		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
 	}
@@ -180,7 +181,7 @@ func multiSpan(c indexCondition) layout.Span {
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
 	case layout.BeginsWith:
 		begin := appendEscaped(bytes.Clone(prefix), c.A)
-		span = layout.Span{Start: begin, End: prefixEnd(begin)}
+		span = layout.Span{Start: begin, End: cells.PrefixEnd(begin)}
 	}
 	return span
 }

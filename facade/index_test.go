@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -281,13 +282,13 @@ func indexWrites(n int) func(string, any) bool {
 // the next, to a later write, or to its own next read of the index.
 func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
-	finish := map[string]func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store{
-		"restart": func(t *testing.T, o Options, _ *store, _ *tableDef, _ attr.Item) *store {
+	finish := map[string]func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store{
+		"restart": func(t *testing.T, o storeOptions, _ *store, _ *tableDef, _ attr.Item) *store {
 			t.Helper()
 			return openStore(t, o)
 		},
-		"read": func(_ *testing.T, _ Options, s *store, _ *tableDef, _ attr.Item) *store { return s },
-		"write": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
+		"read": func(_ *testing.T, _ storeOptions, s *store, _ *tableDef, _ attr.Item) *store { return s },
+		"write": func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store {
 			t.Helper()
 			// A write that changes nothing, through another store.
 			_, _, err := openStore(t, o).writeItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, writeHint{})
@@ -296,7 +297,7 @@ func TestStore_Recovery(t *testing.T) {
 			}
 			return s
 		},
-		"check": func(t *testing.T, o Options, _ *store, def *tableDef, key attr.Item) *store {
+		"check": func(t *testing.T, o storeOptions, _ *store, def *tableDef, key attr.Item) *store {
 			t.Helper()
 			// A transaction that holds the item and changes nothing, of another store.
 			other := openStore(t, o)
@@ -306,7 +307,7 @@ func TestStore_Recovery(t *testing.T) {
 			}
 			return other
 		},
-		"transaction": func(t *testing.T, o Options, s *store, def *tableDef, key attr.Item) *store {
+		"transaction": func(t *testing.T, o storeOptions, s *store, def *tableDef, key attr.Item) *store {
 			t.Helper()
 			same := &itemChange{table: def, key: key, fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
 			if ok, _, err := s.transact(t.Context(), transactionRequest{}, []*itemChange{same}); !ok || err != nil {
@@ -431,7 +432,7 @@ func TestStore_EntriesLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			natively := func() error {
-				return s.mutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{deleteRow()})
+				return s.bt.MutateRow(t.Context(), def.BigtableTable, p.row, []*btpb.Mutation{btclient.DeleteRow()})
 			}
 			facade := func() error { return remove(t.Context(), s, def, key) }
 			for i, leave := range []func() error{natively, facade, natively, natively, facade} {

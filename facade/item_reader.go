@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -40,16 +41,16 @@ type itemReader struct {
 }
 
 // read yields the items of the rows of a read. An error ends it.
-func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(layout.Stored, error) bool) {
+func (r *itemReader) read(ctx context.Context, rows btclient.Read, yield func(layout.Stored, error) bool) {
 	first, shared := rows, r.l.base.SharesRows()
 	if shared {
-		first.filter = firstCells(wideCells)
-		if rows.filter != nil {
-			first.filter = chain(rows.filter, first.filter)
+		first.Filter = btclient.FirstCells(wideCells)
+		if rows.Filter != nil {
+			first.Filter = btclient.Chain(rows.Filter, first.Filter)
 		}
 	}
 	var items []layout.Stored
-	for row, err := range r.s.readRows(ctx, first) {
+	for row, err := range r.s.bt.Read(ctx, first) {
 		if err == nil && shared && len(row.Cells) >= wideCells {
 			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
 				if !r.readSlices(ctx, row.Key, parts, yield) {
@@ -57,10 +58,10 @@ func (r *itemReader) read(ctx context.Context, rows rowRead, yield func(layout.S
 				}
 				continue
 			}
-			row, err = r.s.readRow(ctx, r.l.table, row.Key, rows.filter)
+			row, err = r.s.bt.ReadRow(ctx, r.l.table, row.Key, rows.Filter)
 		}
 		if err == nil {
-			row, err = r.s.freeRow(ctx, r.l, row, rows.filter)
+			row, err = r.s.freeRow(ctx, r.l, row, rows.Filter)
 		}
 		if err != nil {
 			yield(nil, err)
@@ -217,9 +218,9 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	for ; ; cells *= 2 { // one item can have more
 		next := slices.Clone(ranges)
 		for i := range next {
-			next[i] = chain(next[i], cellAt(cells))
+			next[i] = btclient.Chain(next[i], cellAt(cells))
 		}
-		row, err := p.s.readRow(ctx, p.l.table, p.row, anyOf(next...))
+		row, err := p.s.bt.ReadRow(ctx, p.l.table, p.row, btclient.AnyOf(next...))
 		if err != nil {
 			return nil, err
 		}
@@ -239,11 +240,11 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 // read.
 func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
 	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
-	filter := anyOf(append(filters, anyIntent())...)
+	filter := btclient.AnyOf(append(filters, anyIntent())...)
 	if !ok {
 		filter = nil
 	}
-	row, err := p.s.readRow(ctx, p.l.table, p.row, filter)
+	row, err := p.s.bt.ReadRow(ctx, p.l.table, p.row, filter)
 	if err == nil {
 		row, err = p.s.freeRow(ctx, p.l, row, filter)
 	}

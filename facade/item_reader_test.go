@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -154,7 +155,7 @@ var wideTables = map[string]wideTable{
 
 // loadWide opens a store on a table whose row has n items, and returns them by sort
 // key. change may replace the connection.
-func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*store, *tableDef, []attr.Item) {
+func loadWide(tb testing.TB, w wideTable, n int, change ...func(*storeOptions)) (*store, *tableDef, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
 	o := testOptions(testBigtable(tb, time.Now), m)
@@ -181,12 +182,12 @@ func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*sto
 			tb.Fatal(err)
 		}
 		for _, c := range placed.Cells {
-			muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+			muts = append(muts, btclient.SetCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
 		}
 		if len(muts) < 1000 && i < len(items)-1 {
 			continue
 		}
-		if err := s.mutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
+		if err := s.bt.MutateRow(tb.Context(), m.TargetTable(), placed.Row, muts); err != nil {
 			tb.Fatal(err)
 		}
 		muts = nil
@@ -291,7 +292,7 @@ func TestStore_WideRow(t *testing.T) {
 
 // wideRow returns the only row of the table.
 func (s *store) wideRow(ctx context.Context, def *tableDef) (cells int, key []byte, err error) {
-	for row, err := range s.readRows(ctx, rowRead{table: def.BigtableTable, spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
 	}
 	return 0, nil, nil
@@ -355,7 +356,7 @@ func TestStore_WideRowCost(t *testing.T) {
 			var cells, bytes [2][]int64
 			for i, n := range []int{few, many} {
 				conn := &cellCountConn{}
-				s, def, items := loadWide(t, w, n, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
+				s, def, items := loadWide(t, w, n, func(o *storeOptions) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
 				for _, p := range pages {
 					for _, after := range []attr.Item{nil, keyAttrs(def, items[n/2])} {
 						conn.cells.Store(0)

@@ -32,7 +32,7 @@ func (c caller) namespace() string {
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = &namespaces{stores: map[string]*store{}}
-	ids, err := s.store.bigtableTables(ctx)
+	ids, err := s.store.bt.Tables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
 	}

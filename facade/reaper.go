@@ -56,7 +56,7 @@ func (s *store) placeDueTimes(ctx context.Context, def *tableDef) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.ensureTable(ctx, def.TTLTable, x.families())
+	_, err = s.bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
 	return err
 }
 

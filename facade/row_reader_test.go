@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// brokenConn breaks each ReadRows stream after some messages. broken, if it is
-// set, is told when more are asked for.
+// brokenConn breaks each stream after some messages; below 0: none. broken, if it
+// is set, is told when more are asked for.
 type brokenConn struct {
 	grpc.ClientConnInterface
 	after  int
@@ -24,6 +24,9 @@ type brokenConn struct {
 
 func (c *brokenConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if c.after < 0 {
+		return stream, err
+	}
 	return &brokenStream{stream, c.after, c.broken}, err
 }
 
@@ -47,7 +50,7 @@ func (s *brokenStream) RecvMsg(m any) error {
 // when nothing comes any more.
 func TestRowReader_Resume(t *testing.T) {
 	t.Parallel()
-	conn := backends["emu"](t)
+	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
 	def := newTable(t, s, tableDef{Name: "resume", Key: testSchemas["SN"]})
 	var want []attr.Item
@@ -60,7 +63,7 @@ func TestRowReader_Resume(t *testing.T) {
 	}
 	cond := layout.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
-		s.data = btpb.NewBigtableClient(&brokenConn{conn, 3, nil})
+		conn.after = 3
 		got, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, forward, nil))
 		if !forward {
 			slices.Reverse(got)
@@ -69,26 +72,26 @@ func TestRowReader_Resume(t *testing.T) {
 			t.Errorf("forward %v: %v (-want +got):\n%s", forward, err, d)
 		}
 	}
-	s.data = btpb.NewBigtableClient(&brokenConn{conn, 0, nil})
+	conn.after = 0
 	if _, err := collect(s.query(t.Context(), def, nil, indexCondition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
 	}
-	s.data = btpb.NewBigtableClient(conn)
+	conn.after = -1
 }
 
 // A row that has come is not kept waiting for the end of its stream, which a
 // dead connection may never bring.
 func TestRowReader_OneRow(t *testing.T) {
 	t.Parallel()
-	conn := backends["emu"](t)
+	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
 	def := newTable(t, s, tableDef{Name: "one", Key: testSchemas["S"]})
 	if err := put(t.Context(), s, def, attr.Item{"p": attr.String("p")}); err != nil {
 		t.Fatal(err)
 	}
-	s.data = btpb.NewBigtableClient(&brokenConn{conn, 1, func() { t.Error("the stream was read on behind the row") }})
+	conn.after, conn.broken = 1, func() { t.Error("the stream was read on behind the row") }
 	var keys [][]byte
-	for row, err := range s.readRows(t.Context(), rowRead{table: s.o.Catalog, spans: []layout.Span{{}}, limit: 1}) {
+	for row, err := range s.bt.Read(t.Context(), btclient.Read{Table: s.o.Catalog, Spans: []layout.Span{{}}, Limit: 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,8 +101,8 @@ func TestRowReader_OneRow(t *testing.T) {
 	if len(keys) != 1 {
 		t.Fatal("the catalog has no row")
 	}
-	if row, err := s.readRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
+	if row, err := s.bt.ReadRow(t.Context(), s.o.Catalog, keys[0], nil); err != nil || len(row.Cells) == 0 {
 		t.Errorf("got %d cells, %v", len(row.Cells), err)
 	}
-	s.data = btpb.NewBigtableClient(conn)
+	conn.after = -1
 }

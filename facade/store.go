@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -10,22 +9,15 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -109,18 +101,13 @@ type statusDelays struct {
 // store holds items in Bigtable. It is safe for concurrent use.
 type store struct {
 	o        storeOptions
-	data     btpb.BigtableClient
-	admin    btapb.BigtableTableAdminClient
-	instance string                     // full name
+	bt       *btclient.Client
 	mappings map[string]*layout.Mapping // by DynamoDB table
 	cat      catalog
 	latches  itemLatches
 	pending  pendingWork
 	tx       transactions
 	segments segmentCuts
-
-	targets     sync.Map     // *target by table id
-	targetCount atomic.Int64 // of targets, about
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
@@ -138,9 +125,7 @@ type store struct {
 func newStore(ctx context.Context, o storeOptions) (*store, error) {
 	s := &store{
 		o:        o,
-		data:     btpb.NewBigtableClient(o.Conn),
-		admin:    btapb.NewBigtableTableAdminClient(o.Conn),
-		instance: "projects/" + o.Project + "/instances/" + o.Instance,
+		bt:       btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
 		mappings: map[string]*layout.Mapping{},
 		cat:      catalog{tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}},
 		pending:  pendingWork{marks: map[string]*pendingMark{}},
@@ -192,6 +177,10 @@ func (s *store) close() error {
 // nowMicros is the clock's time in the granularity of cell timestamps.
 func (s *store) nowMicros() int64 { return s.o.Now().UnixMilli() * microsPerMilli }
 
+// maxReadResumes bounds how often one read is taken up again after the
+// connection broke without a row in between.
+const maxReadResumes = 3
+
 // microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
 const microsPerMilli = 1000
 
@@ -216,173 +205,4 @@ func (s *store) newUUID() string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
-}
-
-// tablePath returns the full name of a Bigtable table.
-func (s *store) tablePath(id string) string { return s.target(id).path }
-
-// target is a Bigtable table as calls on it name it.
-type target struct {
-	path    string      // full name
-	headers metadata.MD // of every call; never changed
-}
-
-// maxTargets bounds the targets that are kept.
-const maxTargets = 4096
-
-// target returns the target of a table id.
-func (s *store) target(id string) *target {
-	if t, ok := s.targets.Load(id); ok {
-		return t.(*target) //nolint:forcetypeassert // nothing else is stored
-	}
-	path := s.instance + "/tables/" + id
-	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, "table_name="+url.QueryEscape(path))}
-	if s.targetCount.Add(1) > maxTargets {
-		s.targets.Clear() // tables come and go
-		s.targetCount.Store(1)
-	}
-	s.targets.Store(id, t)
-	return t
-}
-
-// featuresHeader tells a Bigtable what its client understands: without it a
-// reversed read is refused. Its value is FeatureFlags in URL-safe base64.
-const featuresHeader = "bigtable-features"
-
-// routingHeader names the table of a call: Cloud Bigtable routes by it.
-const routingHeader = "x-goog-request-params"
-
-var clientFeatures = sync.OnceValue(func() string { // to marshal what is not used is slow
-	b, err := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true})
-	if err != nil {
-		return "" // no message without strings fails
-	}
-	return base64.URLEncoding.EncodeToString(b)
-})
-
-// outgoing adds the headers of a call on a table.
-func (s *store) outgoing(ctx context.Context, table string) context.Context {
-	headers := s.target(table).headers
-	if own, ok := metadata.FromOutgoingContext(ctx); ok {
-		headers = metadata.Join(own, headers)
-	}
-	return metadata.NewOutgoingContext(ctx, headers)
-}
-
-// checkAndMutate applies one of the lists to a row: yes if the filter passes
-// a cell of it, else no. It reports which.
-func (s *store) checkAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
-	resp, err := s.data.CheckAndMutateRow(s.outgoing(ctx, table), &btpb.CheckAndMutateRowRequest{
-		TableName: s.tablePath(table), RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
-	})
-	if err != nil {
-		return false, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
-	}
-	return resp.GetPredicateMatched(), nil
-}
-
-func (s *store) mutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
-	_, err := s.data.MutateRow(s.outgoing(ctx, table), &btpb.MutateRowRequest{TableName: s.tablePath(table), RowKey: row, Mutations: muts})
-	if err != nil {
-		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
-	}
-	return nil
-}
-
-// mutateRows writes rows, each on its own. The error is that of one of those that
-// were not written.
-func (s *store) mutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
-	stream, err := s.data.MutateRows(s.outgoing(ctx, table), &btpb.MutateRowsRequest{TableName: s.tablePath(table), Entries: entries})
-	var failed error
-	for err == nil {
-		var resp *btpb.MutateRowsResponse
-		if resp, err = stream.Recv(); err != nil {
-			break
-		}
-		for _, e := range resp.GetEntries() {
-			if st := e.GetStatus(); st.GetCode() != int32(codes.OK) {
-				failed = status.ErrorProto(st)
-			}
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = failed
-	}
-	if err != nil {
-		return fmt.Errorf("writing %d rows of table %s: %w", len(entries), table, err)
-	}
-	return nil
-}
-
-// readRow reads one row; its Cells are empty if there is none.
-func (s *store) readRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (layout.Row, error) {
-	for row, err := range s.readRows(ctx, rowRead{table: table, keys: [][]byte{key}, filter: f}) {
-		return row, err
-	}
-	return layout.Row{Key: key}, nil
-}
-
-// setMutation is the messages of a mutation that sets a cell, in one piece.
-type setMutation struct {
-	mutation btpb.Mutation
-	is       btpb.Mutation_SetCell_
-	set      btpb.Mutation_SetCell
-}
-
-// init makes m set a cell.
-func (m *setMutation) init(c *layout.Cell) *btpb.Mutation {
-	m.set.FamilyName, m.set.ColumnQualifier, m.set.TimestampMicros, m.set.Value = c.Family, c.Qualifier, c.Timestamp, c.Value
-	m.is.SetCell, m.mutation.Mutation = &m.set, &m.is
-	return &m.mutation
-}
-
-func setCell(family string, qualifier []byte, micros int64, value []byte) *btpb.Mutation {
-	return new(setMutation).init(&layout.Cell{Family: family, Qualifier: qualifier, Timestamp: micros, Value: value})
-}
-
-// appendSets appends the mutations that set the cells.
-func appendSets(muts []*btpb.Mutation, cells []layout.Cell) []*btpb.Mutation {
-	muts = slices.Grow(muts, len(cells))
-	sets := make([]setMutation, len(cells))
-	for i := range cells {
-		muts = append(muts, sets[i].init(&cells[i]))
-	}
-	return muts
-}
-
-// deleteColumn deletes the cells of a column with a timestamp in [min, max);
-// max 0 has no bound.
-func deleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
-	m := &struct {
-		mutation btpb.Mutation
-		is       btpb.Mutation_DeleteFromColumn_
-		column   btpb.Mutation_DeleteFromColumn
-		times    btpb.TimestampRange
-	}{
-		column: btpb.Mutation_DeleteFromColumn{FamilyName: family, ColumnQualifier: qualifier},
-		times:  btpb.TimestampRange{StartTimestampMicros: minMicros, EndTimestampMicros: maxMicros},
-	}
-	if minMicros != 0 || maxMicros != 0 {
-		m.column.TimeRange = &m.times
-	}
-	m.is.DeleteFromColumn, m.mutation.Mutation = &m.column, &m.is
-	return &m.mutation
-}
-
-func deleteFamily(family string) *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: family}}}
-}
-
-func deleteRow() *btpb.Mutation {
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}
-}
-
-// isTransient reports whether a read may be tried again at once.
-func isTransient(err error) bool {
-	switch status.Code(err) { //nolint:exhaustive // all others are final
-	case codes.Unavailable, codes.Aborted:
-		return true
-	default:
-		return false
-	}
 }

@@ -17,12 +17,12 @@ import (
 	"sync"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -122,7 +122,7 @@ func (s *store) lookup(ctx context.Context, name string) (*cachedTable, error) {
 // refresh reads a table's definition, as it is, into the cache.
 func (s *store) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := s.o.Now()
-	row, err := s.readRow(ctx, s.o.Catalog, tableRow(name), newestOnly())
+	row, err := s.bt.ReadRow(ctx, s.o.Catalog, tableRow(name), btclient.Newest(1))
 	if err != nil {
 		return nil, err
 	}
@@ -245,12 +245,12 @@ func (s *store) outdated(err error) bool {
 // listTables returns up to limit table names that follow after, ascending,
 // and whether there are more.
 func (s *store) listTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
-	span := layout.Span{Start: append(tableRow(after), 0), End: prefixEnd([]byte(tableRowPrefix))}
-	rows := s.readRows(ctx, rowRead{
-		table:  s.o.Catalog,
-		spans:  []layout.Span{span},
-		filter: chain(ofColumn(catalogFamily, versionQualifier), newestOnly()),
-		limit:  int64(limit) + 1,
+	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
+	rows := s.bt.Read(ctx, btclient.Read{
+		Table:  s.o.Catalog,
+		Spans:  []layout.Span{span},
+		Filter: btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1)),
+		Limit:  int64(limit) + 1,
 	})
 	for row, err := range rows {
 		if err != nil {
@@ -342,15 +342,15 @@ func (s *store) finishCreate(ctx context.Context, def *tableDef, version []byte)
 	if err != nil {
 		return nil, err
 	}
-	adopted, err := s.ensureTable(ctx, def.BigtableTable, l.families())
+	created, err := s.bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
 	if err != nil {
 		return nil, err
 	}
 	for i := range def.Indexes {
-		if _, err := s.ensureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families()); err != nil {
+		if _, err := s.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
 		}
-		if adopted {
+		if !created {
 			if err := s.backfill(ctx, l, l.indexes[i]); err != nil {
 				return nil, err
 			}
@@ -408,22 +408,22 @@ func (s *store) deleteTable(ctx context.Context, name string) (*tableDef, error)
 // DELETING, and then the definition.
 func (s *store) finishDelete(ctx context.Context, def *tableDef) error {
 	for _, ix := range def.Indexes {
-		if err := s.dropTable(ctx, ix.BigtableTable); err != nil {
+		if err := s.bt.DropTable(ctx, ix.BigtableTable); err != nil {
 			return err
 		}
 	}
 	if def.TTLTable != "" {
-		if err := s.dropTable(ctx, def.TTLTable); err != nil {
+		if err := s.bt.DropTable(ctx, def.TTLTable); err != nil {
 			return err
 		}
 	}
-	if err := s.dropTable(ctx, def.BigtableTable); err != nil {
+	if err := s.bt.DropTable(ctx, def.BigtableTable); err != nil {
 		return err
 	}
 	if err := s.forgetMarks(ctx, def.Name); err != nil {
 		return err
 	}
-	err := s.mutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{deleteRow()})
+	err := s.bt.MutateRow(ctx, s.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
 	s.forget(def.Name)
 	return err
 }
@@ -481,7 +481,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 				return nil, err
 			}
 			// The table is there before any writer knows the index.
-			if _, err := s.ensureTable(ctx, ix.BigtableTable, l.indexes[i].families()); err != nil {
+			if _, err := s.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
 				return nil, err
 			}
 		}
@@ -508,7 +508,7 @@ func (s *store) updateTable(ctx context.Context, name string, fn func(*tableDef)
 		return nil, err
 	}
 	for _, table := range dropped {
-		if err := s.dropTable(ctx, table); err != nil {
+		if err := s.bt.DropTable(ctx, table); err != nil {
 			return nil, err
 		}
 	}
@@ -653,16 +653,16 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 	next = s.newToken()
 	ts := s.nowMicros()
 	write := []*btpb.Mutation{
-		deleteRow(),
-		setCell(catalogFamily, definitionQualifier, ts, text),
-		setCell(catalogFamily, versionQualifier, ts, next),
+		btclient.DeleteRow(),
+		btclient.SetCell(catalogFamily, definitionQualifier, ts, text),
+		btclient.SetCell(catalogFamily, versionQualifier, ts, next),
 	}
-	guard := ofColumn(catalogFamily, versionQualifier)
+	guard := btclient.OfColumn(catalogFamily, versionQualifier)
 	if version == nil {
-		ok, err = s.checkAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
+		ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), guard, nil, write)
 		return next, !ok, err
 	}
-	ok, err = s.checkAndMutate(ctx, s.o.Catalog, tableRow(def.Name), chain(guard, newestOnly(), ofValue(version)), write, nil)
+	ok, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
 	return next, ok, err
 }
 
@@ -670,11 +670,10 @@ func (s *store) writeTable(ctx context.Context, def *tableDef, version []byte) (
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
 func (s *store) openCatalog(ctx context.Context) error {
-	versions := &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}
-	if _, err := s.ensureTable(ctx, s.o.Catalog, map[string]*btapb.GcRule{
-		catalogFamily: versions,
-		requestFamily: {Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(requestAge)}},
-	}); err != nil {
+	if _, err := s.bt.EnsureTable(ctx, s.o.Catalog, []layout.Family{
+		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
+		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
+	}, nil); err != nil {
 		return err
 	}
 	if err := s.beginEpoch(ctx); err != nil {
@@ -744,29 +743,14 @@ func (s *store) openCatalog(ctx context.Context) error {
 // beginEpoch counts this start, so that what it makes differs from what any
 // other start makes, even with the same Options.Rand.
 func (s *store) beginEpoch(ctx context.Context) error {
-	resp, err := s.data.ReadModifyWriteRow(s.outgoing(ctx, s.o.Catalog), &btpb.ReadModifyWriteRowRequest{
-		TableName: s.tablePath(s.o.Catalog),
-		RowKey:    []byte(epochRow),
-		Rules: []*btpb.ReadModifyWriteRule{{
-			FamilyName: catalogFamily, ColumnQualifier: versionQualifier,
-			Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
-		}},
-	})
+	row, err := s.bt.ReadModifyWrite(ctx, s.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
 	if err != nil {
 		return fmt.Errorf("counting the starts: %w", err)
 	}
-	var value []byte
-	for _, family := range resp.GetRow().GetFamilies() {
-		for _, column := range family.GetColumns() {
-			for _, cell := range column.GetCells() {
-				value = cell.GetValue()
-			}
-		}
+	if len(row.Cells) != 1 || len(row.Cells[0].Value) != 8 {
+		return fmt.Errorf("counting the starts: the counter is %v, expected one cell of 8 bytes", row.Cells)
 	}
-	if len(value) != 8 {
-		return fmt.Errorf("counting the starts: the counter is %d bytes, expected 8", len(value))
-	}
-	s.epoch = int64(binary.BigEndian.Uint64(value))
+	s.epoch = int64(binary.BigEndian.Uint64(row.Cells[0].Value))
 	var seed [32]byte
 	if _, err := io.ReadFull(s.o.Rand, seed[:]); err != nil {
 		return fmt.Errorf("reading Options.Rand: %w", err)
@@ -832,14 +816,14 @@ const sampledRows = 10
 func (s *store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
-		families = append(families, ofFamily(f.Name))
+		families = append(families, btclient.OfFamily(f.Name))
 	}
-	filter := anyOf(families...)
+	filter := btclient.AnyOf(families...)
 	if m.SharesRows() { // a row can be larger than what may be held
-		filter = chain(filter, firstCells(wideCells))
+		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
 	}
 	var first []byte
-	for row, err := range s.readRows(ctx, rowRead{table: m.TargetTable(), spans: m.PlanScan().Spans, filter: filter, limit: sampledRows}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
 		if err != nil {
 			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
 		}
@@ -861,72 +845,6 @@ func (s *store) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 // maxCatalogTables is the most tables that a start looks at: as many as a
 // Bigtable instance can hold and more.
 const maxCatalogTables = 1 << 20
-
-// ensureTable creates a Bigtable table, or adds the families that it lacks.
-// It reports whether the table was there before.
-func (s *store) ensureTable(ctx context.Context, id string, families map[string]*btapb.GcRule) (existed bool, err error) {
-	t := &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}}
-	for name, gc := range families {
-		t.ColumnFamilies[name] = &btapb.ColumnFamily{GcRule: gc}
-	}
-	_, err = s.admin.CreateTable(ctx, &btapb.CreateTableRequest{Parent: s.instance, TableId: id, Table: t})
-	if err == nil {
-		return false, nil
-	}
-	if status.Code(err) != codes.AlreadyExists {
-		return false, fmt.Errorf("creating table %s: %w", id, err)
-	}
-	have, err := s.admin.GetTable(ctx, &btapb.GetTableRequest{Name: s.tablePath(id), View: btapb.Table_SCHEMA_VIEW})
-	if err != nil {
-		return true, fmt.Errorf("looking at table %s: %w", id, err)
-	}
-	change := &btapb.ModifyColumnFamiliesRequest{Name: s.tablePath(id)}
-	for name, family := range t.GetColumnFamilies() {
-		if _, ok := have.GetColumnFamilies()[name]; !ok {
-			change.Modifications = append(change.Modifications, &btapb.ModifyColumnFamiliesRequest_Modification{
-				Id:  name,
-				Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: family},
-			})
-		}
-	}
-	if len(change.GetModifications()) == 0 {
-		return true, nil
-	}
-	slices.SortFunc(change.GetModifications(), func(a, b *btapb.ModifyColumnFamiliesRequest_Modification) int {
-		return strings.Compare(a.GetId(), b.GetId())
-	})
-	if _, err := s.admin.ModifyColumnFamilies(ctx, change); err != nil {
-		return true, fmt.Errorf("adding families to table %s: %w", id, err)
-	}
-	return true, nil
-}
-
-// dropTable deletes a Bigtable table that may be gone already.
-func (s *store) dropTable(ctx context.Context, id string) error {
-	_, err := s.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: s.tablePath(id)})
-	if err != nil && status.Code(err) != codes.NotFound {
-		return fmt.Errorf("deleting table %s: %w", id, err)
-	}
-	return nil
-}
-
-// bigtableTables returns the ids of all tables of the Bigtable instance.
-func (s *store) bigtableTables(ctx context.Context) ([]string, error) {
-	var ids []string
-	req := &btapb.ListTablesRequest{Parent: s.instance, View: btapb.Table_NAME_ONLY}
-	for {
-		resp, err := s.admin.ListTables(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range resp.GetTables() {
-			ids = append(ids, strings.TrimPrefix(t.GetName(), s.tablePath("")))
-		}
-		if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
-			return ids, nil
-		}
-	}
-}
 
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 

@@ -186,7 +186,7 @@ func TestStore_TableLimit(t *testing.T) {
 			conn := start(t)
 			c := &listingConn{ClientConnInterface: conn}
 			o := testOptions(c)
-			o.Now, o.maxTables = now.Now, 6
+			o.Now, o.MaxTables = now.Now, 6
 			s := openStore(t, o)
 			other := openStore(t, testOptions(conn))
 			create := func(s *store, name string) error {

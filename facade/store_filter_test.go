@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -33,10 +34,10 @@ func TestStore_Spans(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		a, b, key := genSpans.Draw(r, "a"), genSpans.Draw(r, "b"), genKeyBytes.Draw(r, "key")
-		if both := intersectSpans(a, b); holds(both, key) != (holds(a, key) && holds(b, key)) {
+		if both := cells.Intersect(a, b); holds(both, key) != (holds(a, key) && holds(b, key)) {
 			r.Fatalf("%q in %q: wrong", key, both)
 		}
-		if end := prefixEnd(key); len(key) > 0 && end != nil && (bytes.Compare(end, append(slices.Clone(key), 0xff, 0xff)) <= 0 || bytes.HasPrefix(end, key)) {
+		if end := cells.PrefixEnd(key); len(key) > 0 && end != nil && (bytes.Compare(end, append(slices.Clone(key), 0xff, 0xff)) <= 0 || bytes.HasPrefix(end, key)) {
 			r.Fatalf("end of prefix %q is %q", key, end)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -97,9 +98,9 @@ func loadNatively(ctx context.Context, s *store, m *layout.Mapping, item attr.It
 	}
 	var muts []*btpb.Mutation
 	for _, c := range placed.Cells {
-		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+		muts = append(muts, btclient.SetCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
 	}
-	return s.mutateRow(ctx, m.TargetTable(), placed.Row, muts)
+	return s.bt.MutateRow(ctx, m.TargetTable(), placed.Row, muts)
 }
 
 func sku(pk, sk, price string) attr.Item {
@@ -113,7 +114,7 @@ func sku(pk, sk, price string) attr.Item {
 func visible(tb testing.TB, s *store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -257,7 +258,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			ctx := t.Context()
 			m := loadMapping(t, catalogMapping)
 			loader := openStore(t, testOptions(conn))
-			if _, err := loader.ensureTable(ctx, "products", gcRules(m.Families())); err != nil {
+			if _, err := loader.bt.EnsureTable(ctx, "products", m.Families(), nil); err != nil {
 				t.Fatal(err)
 			}
 			item := sku("hats", "fedoras#brandA", "30")
@@ -277,7 +278,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			}
 			// The entry is as old as the import, as a loader would have it.
 			entries := 0
-			for row, err := range s.readRows(ctx, rowRead{table: def.Indexes[0].BigtableTable, spans: []layout.Span{{}}}) {
+			for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.Indexes[0].BigtableTable, Spans: []layout.Span{{}}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -418,17 +419,8 @@ func TestStore_SharedColumn(t *testing.T) {
 			for _, pair := range [][2]attr.Item{{views, stats}, {stats, views}} {
 				first, second := pair[0], pair[1]
 				o := testOptions(conn, loadMapping(t, videoMapping))
-				o.NoAuth, o.Instance = true, strings.ToLower(first["SK"].Str)
-				srv, err := New(ctx, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					if err := srv.Close(); err != nil {
-						t.Error(err)
-					}
-				})
-				s := srv.store
+				o.Instance = strings.ToLower(first["SK"].Str)
+				s := openStore(t, o)
 				def, err := s.table(ctx, "Videos")
 				if err != nil {
 					t.Fatal(err)
@@ -445,10 +437,6 @@ func TestStore_SharedColumn(t *testing.T) {
 				changes := []*itemChange{replaceBy(def, keyAttrs(def, second), second)}
 				if ok, _, err := s.transact(ctx, transactionRequest{}, changes); ok || err != nil || !errors.Is(changes[0].err, errOutsideMapping) {
 					t.Errorf("transaction over another item: %v, %v, %v", ok, err, changes[0].err)
-				}
-				_, err = srv.Call(ctx, "PutItem", []byte(`{"TableName": "Videos", "Item": `+string(attr.AppendItemJSON(nil, second))+`}`))
-				if e, ok := asError(err); !ok || e.Code != codeValidation {
-					t.Errorf("PutItem over another item: %v", err)
 				}
 				got, err := collect(s.scan(ctx, def, nil, 0, 1, nil))
 				if d := diffItems([]attr.Item{comment, first}, got); d != "" || err != nil {
@@ -606,11 +594,7 @@ target: {table: t, families: {cf1: {}}}
 `)},
 		"names no source table": {loadMapping(t, strings.Replace(catalogMapping, "  table: Products\n", "", 1))},
 	} {
-		o, err := testOptions(conn, mappings...).normalized()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := newStore(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := newStore(t.Context(), testOptions(conn, mappings...)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -666,14 +650,14 @@ func TestStore_MappingChanges(t *testing.T) {
 
 	const advice = ": keep that in the mapping, or delete the table first, with the mapping that it was created with"
 	for old, change := range map[string]struct{ to, want string }{
-		"table: products":             {"table: wares", "facade: opening the catalog: table Products was created in Bigtable table products, but its mapping says wares" + advice},
-		"range: {name: SK, type: S}}": {"range: {name: S2, type: S}}", "facade: opening the catalog: table Products was created with the key PK (S), SK (S), but its mapping says PK (S), S2 (S)" + advice},
+		"table: products":             {"table: wares", "opening the catalog: table Products was created in Bigtable table products, but its mapping says wares" + advice},
+		"range: {name: SK, type: S}}": {"range: {name: S2, type: S}}", "opening the catalog: table Products was created with the key PK (S), SK (S), but its mapping says PK (S), S2 (S)" + advice},
 	} {
 		text := strings.Replace(catalogMapping, old, change.to, 1)
 		if old != "table: products" {
 			text = strings.Replace(text, "{SK:s}", "{S2:s}", 1)
 		}
-		if _, err := New(ctx, testOptions(conn, loadMapping(t, text))); err == nil || err.Error() != change.want {
+		if _, err := newStore(ctx, testOptions(conn, loadMapping(t, text))); err == nil || err.Error() != change.want {
 			t.Errorf("%s: %v", change.to, err)
 		}
 	}
@@ -1003,7 +987,7 @@ func TestReapExpired_Mapped(t *testing.T) {
 	now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
 	o.Now = func() time.Time { return now }
 	loader := openStore(t, testOptions(conn))
-	if _, err := loader.ensureTable(ctx, m.TargetTable(), gcRules(m.Families())); err != nil {
+	if _, err := loader.bt.EnsureTable(ctx, m.TargetTable(), m.Families(), nil); err != nil {
 		t.Fatal(err)
 	}
 	loaded := attr.Item{"id": attr.String("loaded"), "expires": attr.Int(now.Add(-time.Minute).Unix())}
@@ -1024,45 +1008,5 @@ func TestReapExpired_Mapped(t *testing.T) {
 	}
 	if rows := dump(t, s, m.TargetTable()); len(rows) > 0 {
 		t.Errorf("rows are left behind: %v", rows)
-	}
-}
-
-// A mapping says of each of its indexes how far reads are behind, whatever the
-// server's own lag is.
-func TestOperations_MappedIndexLag(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		server time.Duration
-		lag    string
-		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
-	}{
-		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
-		{"of the server", time.Minute, "", time.Minute},
-		{"shorter than the server's", time.Minute, ", lag: 10s", 10 * time.Second},
-		{"none", 0, "", 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			now := clock.NewFrozen(testTime)
-			s := newTestServer(t, func(o *Options) {
-				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = []*layout.Mapping{loadMapping(t, strings.Replace(catalogMapping, "as: table", "as: table"+c.lag, 1))}
-			})
-			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
-			indexed := func() bool {
-				return strings.Contains(must(t, s, "Query", `{"TableName": "Products", "IndexName": "ByPrice", "KeyConditionExpression": "Description = :d", "ExpressionAttributeValues": {":d": {"S": "felt"}}}`), `"Count":1,`)
-			}
-			if c.after > 0 {
-				now.Advance(c.after - time.Millisecond)
-				if indexed() {
-					t.Errorf("the index has the item before %v are over", c.after)
-				}
-				now.Advance(time.Millisecond)
-			}
-			if !indexed() {
-				t.Errorf("the index has not the item after %v", c.after)
-			}
-		})
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -165,7 +167,7 @@ func (s *store) writeNote(ctx context.Context, n *markNote) {
 	for _, m := range n.marks {
 		value = appendBytes(value, m.row)
 	}
-	err := s.mutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{setCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
+	err := s.bt.MutateRow(ctx, s.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, s.nowMicros(), value)})
 	w := &s.pending
 	for _, m := range n.marks {
 		if m.err = err; err != nil {
@@ -294,9 +296,13 @@ func (s *store) forgetMarks(ctx context.Context, table string) error {
 func (s *store) deleteRows(ctx context.Context, table string, keys [][]byte) error {
 	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
 	for i, key := range keys {
-		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{deleteRow()}}
+		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
 	}
-	return s.mutateRows(ctx, table, entries)
+	refused, err := s.bt.MutateRows(ctx, table, entries)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("deleting %d rows of table %s: %w", len(refused), table, refused[0].Err)
+	}
+	return err
 }
 
 // everything is an order above that of any write.
@@ -362,8 +368,8 @@ func (s *store) recoverPending(ctx context.Context) error {
 	var done [][]byte
 	expired := s.o.Now().Add(-markLease).UnixMicro()
 	prefix := []byte(pendingRowPrefix)
-	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: s.o.Catalog, spans: spans, filter: newestOnly()}) {
+	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
 		}
@@ -406,8 +412,8 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 		return left, err
 	}
 	l := c.layout
-	row, err := s.readRow(ctx, l.table, key, anyOf(
-		ofColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), ofColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
+	row, err := s.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
+		btclient.OfColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
 	}
@@ -453,7 +459,7 @@ func (s *store) recoverRow(ctx context.Context, table string, key []byte, before
 // recoverEntering brings the items of a row to the indexes that are entering
 // them.
 func (s *store) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
-	row, err := s.readRow(ctx, l.table, key, nil)
+	row, err := s.bt.ReadRow(ctx, l.table, key, nil)
 	if err != nil {
 		return err
 	}

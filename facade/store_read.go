@@ -12,6 +12,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
@@ -44,7 +46,7 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 	l := c.layout
 	wanted := map[string][]int{} // row to indexes of keys
 	var extents []layout.Extent
-	read := rowRead{table: l.table}
+	read := btclient.Read{Table: l.table}
 	for i, key := range keys {
 		p, err := l.slot(key)
 		if errors.Is(err, errOutsideMapping) {
@@ -54,19 +56,19 @@ func (s *store) getItems(ctx context.Context, t *tableDef, keys []attr.Item) ([]
 			return nil, err
 		}
 		if wanted[string(p.row)] == nil {
-			read.keys = append(read.keys, p.row)
+			read.Keys = append(read.Keys, p.row)
 		}
 		wanted[string(p.row)] = append(wanted[string(p.row)], i)
 		extents = append(extents, p.own...)
 	}
-	slices.SortFunc(read.keys, bytes.Compare)
-	read.filter = extentsFilter(distinctExtents(extents))
+	slices.SortFunc(read.Keys, bytes.Compare)
+	read.Filter = extentsFilter(distinctExtents(extents))
 	items := make([]attr.Item, len(keys))
-	for row, err := range s.readRows(ctx, read) {
+	for row, err := range s.bt.Read(ctx, read) {
 		if err != nil {
 			return nil, err
 		}
-		if row, err = s.freeRow(ctx, l, row, read.filter); err != nil {
+		if row, err = s.freeRow(ctx, l, row, read.Filter); err != nil {
 			return nil, err
 		}
 		for _, i := range wanted[string(row.Key)] {
@@ -104,7 +106,7 @@ func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	return anyOf(append(filters, anyIntent())...)
+	return btclient.AnyOf(append(filters, anyIntent())...)
 }
 
 // query yields the items of the table, or of its index ix when that is not
@@ -179,7 +181,7 @@ func (q *baseQuery) plan() (layout.Plan, error) {
 		return layout.Plan{}, nil
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
-	plan.Spans = intersectSpans(plan.Spans, behind.Spans)
+	plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
 	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
 	return plan, err
 }
@@ -221,7 +223,7 @@ func (q *baseQuery) items(ctx context.Context, plan layout.Plan, spans []layout.
 		wants: func(_ []byte, item layout.Stored) bool { return q.matches(item) },
 	}
 	return func(yield func(layout.Stored, error) bool) {
-		r.read(ctx, rowRead{table: q.l.table, spans: spans, filter: extentsFilter(plan.Extents), reverse: reverse}, yield)
+		r.read(ctx, btclient.Read{Table: q.l.table, Spans: spans, Filter: extentsFilter(plan.Extents), Reverse: reverse}, yield)
 	}
 }
 
@@ -304,7 +306,7 @@ func (s *store) queryIndex(ctx context.Context, c *cachedTable, name string, con
 			yield(nil, err)
 			return
 		}
-		plan.Spans = intersectSpans(plan.Spans, behind.Spans)
+		plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
 		matches := keep
 		after := layout.Decoded(startAfter)
 		keep = func(item layout.Stored) bool { return matches(item) && compare(item, after) > 0 }
@@ -348,9 +350,9 @@ func (s *store) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, 
 		if reverse {
 			behind = layout.Span{End: at}
 		}
-		spans = intersectSpans(spans, []layout.Span{behind})
+		spans = cells.Intersect(spans, []layout.Span{behind})
 	}
-	for row, err := range s.readRows(ctx, rowRead{table: x.table, spans: spans, reverse: reverse}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
 		if err != nil {
 			yield(nil, err)
 			return
@@ -436,7 +438,7 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 // after startAfter, which is in the row from, unless that is nil.
 func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
-		plan.Spans = intersectSpans(plan.Spans, []layout.Span{{Start: from}})
+		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
 	}
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
 	r := itemReader{
@@ -455,7 +457,7 @@ func (s *store) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, 
 			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, layout.Decoded(startAfter)) > 0) && keep(item)
 		},
 	}
-	r.read(ctx, rowRead{table: l.table, spans: plan.Spans, filter: extentsFilter(plan.Extents)}, yield)
+	r.read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans, Filter: extentsFilter(plan.Extents)}, yield)
 }
 
 // compareKeys orders items of the table by partition and sort key.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -14,6 +13,8 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -122,7 +123,7 @@ func (g segmentation) spans(segment int, all []layout.Span) []layout.Span {
 	if behind <= len(g.cuts) {
 		part.End = g.cuts[behind-1]
 	}
-	return intersectSpans(all, []layout.Span{part})
+	return cells.Intersect(all, []layout.Span{part})
 }
 
 // firstPiece returns the first piece of a segment, or of one behind it.
@@ -204,7 +205,7 @@ type keptCuts struct {
 func segmentsRow(table string) []byte { return []byte(segmentsRowPrefix + table) }
 
 func (s *store) readCuts(ctx context.Context, table string) (keptCuts, error) {
-	row, err := s.readRow(ctx, s.o.Catalog, segmentsRow(table), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.bt.ReadRow(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	if err != nil {
 		return keptCuts{}, err
 	}
@@ -235,27 +236,27 @@ func (s *store) writeCuts(ctx context.Context, table string, old keptCuts, cuts 
 	}
 	micros := max(s.nowMicros(), old.micros)
 	write := []*btpb.Mutation{
-		deleteRow(),
-		setCell(requestFamily, segmentsVersion, micros, s.newToken()),
-		setCell(requestFamily, segmentsCuts, micros, text),
+		btclient.DeleteRow(),
+		btclient.SetCell(requestFamily, segmentsVersion, micros, s.newToken()),
+		btclient.SetCell(requestFamily, segmentsCuts, micros, text),
 	}
-	version := ofColumn(requestFamily, segmentsVersion)
+	version := btclient.OfColumn(requestFamily, segmentsVersion)
 	if old.version == nil {
-		there, err := s.checkAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
+		there, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), version, nil, write)
 		return !there, err
 	}
-	return s.checkAndMutate(ctx, s.o.Catalog, segmentsRow(table), chain(version, newestOnly(), ofValue(old.version)), write, nil)
+	return s.bt.CheckAndMutate(ctx, s.o.Catalog, segmentsRow(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.
 func (s *store) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
-	samples, size, err := s.sampleRowKeys(ctx, table)
+	samples, size, err := s.bt.SampleKeys(ctx, table)
 	if err != nil {
 		return nil, err
 	}
 	if size > countedTableBytes {
 		inside := func(key []byte) bool {
-			return len(intersectSpans(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
+			return len(cells.Intersect(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
 		}
 		samples = slices.DeleteFunc(samples, func(key []byte) bool { return !inside(key) })
 		return evenly(samples, maxPieces-1), nil
@@ -263,7 +264,7 @@ func (s *store) chooseCuts(ctx context.Context, table string, spans []layout.Spa
 	// Every stride-th key, with a stride that doubles when there are too many.
 	var keys [][]byte
 	rows, stride := 0, 1
-	for row, err := range s.readRows(ctx, rowRead{table: table, spans: spans, filter: keysOnly()}) {
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return nil, err
 		}
@@ -302,26 +303,4 @@ func evenly(keys [][]byte, n int) [][]byte {
 		picked[i] = keys[(i+1)*len(keys)/(n+1)]
 	}
 	return picked
-}
-
-// sampleRowKeys returns the keys at which a Bigtable cuts a table, ascending,
-// and about how large it is.
-func (s *store) sampleRowKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
-	stream, err := s.data.SampleRowKeys(s.outgoing(ctx, table), &btpb.SampleRowKeysRequest{TableName: s.tablePath(table)})
-	if err != nil {
-		return nil, 0, fmt.Errorf("sampling table %s: %w", table, err)
-	}
-	for {
-		sample, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return keys, sizeBytes, nil
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("sampling table %s: %w", table, err)
-		}
-		sizeBytes = sample.GetOffsetBytes()
-		if key := sample.GetRowKey(); len(key) > 0 {
-			keys = append(keys, key)
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/peer"
@@ -69,24 +71,24 @@ func TestBackends_WholeRows(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t)))
 			row, first, last := []byte("row"), []byte("a"), []byte("b")
-			set := []*btpb.Mutation{setCell(catalogFamily, first, 0, first), setCell(catalogFamily, last, 0, last)}
-			unset := []*btpb.Mutation{deleteColumn(catalogFamily, first, 0, 0), deleteColumn(catalogFamily, last, 0, 0)}
+			set := []*btpb.Mutation{btclient.SetCell(catalogFamily, first, 0, first), btclient.SetCell(catalogFamily, last, 0, last)}
+			unset := []*btpb.Mutation{btclient.DeleteColumn(catalogFamily, first, 0, 0), btclient.DeleteColumn(catalogFamily, last, 0, 0)}
 			var others []*btpb.Mutation
 			for i := range 64 {
-				others = append(others, setCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
+				others = append(others, btclient.SetCell(catalogFamily, fmt.Appendf(nil, "other %02d", i), 0, first))
 			}
-			if err := s.mutateRow(ctx, s.o.Catalog, row, others); err != nil {
+			if err := s.bt.MutateRow(ctx, s.o.Catalog, row, others); err != nil {
 				t.Fatal(err)
 			}
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
 					for range 50 {
-						if _, err := s.checkAndMutate(ctx, s.o.Catalog, row, ofColumn(catalogFamily, first), unset, set); err != nil {
+						if _, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, row, btclient.OfColumn(catalogFamily, first), unset, set); err != nil {
 							t.Error(err)
 							return
 						}
-						r, err := s.readRow(ctx, s.o.Catalog, row, ofFamily(catalogFamily))
+						r, err := s.bt.ReadRow(ctx, s.o.Catalog, row, btclient.OfFamily(catalogFamily))
 						if n := len(r.Cells); err != nil || n != len(others) && n != len(others)+len(set) {
 							t.Errorf("the row is read with %d cells, %v; want %d or %d", n, err, len(others), len(others)+len(set))
 							return
@@ -105,22 +107,20 @@ func TestBackends_WholeRows(t *testing.T) {
 	}
 }
 
-// testOptions are Options over conn with a fixed seed and a frozen clock.
-func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Options {
-	return Options{
-		Conn: conn, Mappings: mappings,
-		Now:  clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
-		Rand: rand.NewChaCha8([32]byte{1}),
+// testOptions are the options of a store over conn with a fixed seed and a frozen
+// clock.
+func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) storeOptions {
+	return storeOptions{
+		Conn: conn, Project: "tabletop", Instance: "tabletop", Catalog: catalogTable, Mappings: mappings,
+		Now:    clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
+		Rand:   rand.NewChaCha8([32]byte{1}),
+		Logger: slog.New(slog.DiscardHandler), MaxTables: 2500,
 	}
 }
 
 // openStore opens a store that is closed with the test.
-func openStore(tb testing.TB, o Options) *store {
+func openStore(tb testing.TB, o storeOptions) *store {
 	tb.Helper()
-	o, err := o.normalized()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	s, err := newStore(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -210,7 +210,7 @@ func checkJSONOf(stored layout.Stored, item attr.Item) error {
 func dump(tb testing.TB, s *store, table string) []string {
 	tb.Helper()
 	var rows []string
-	for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
+	for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			tb.Fatal(err)
 		}

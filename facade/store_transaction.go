@@ -15,6 +15,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -229,16 +231,16 @@ func (s *store) begin(state byte, token string, changes []*itemChange) transacti
 // record writes the record of a transaction that begins. If there is one it is
 // this, delivered twice, and may be decided.
 func (s *store) record(ctx context.Context, r *transactionRecord) error {
-	_, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), ofFamily(catalogFamily), nil, []*btpb.Mutation{
-		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
-		setCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
+	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
+		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
+		btclient.SetCell(catalogFamily, transactionItemsQualifier, r.written, r.itemsValue()),
 	})
 	return err
 }
 
 // readTransaction reads a record; its state is 0 if there is none.
 func (s *store) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
-	row, err := s.readRow(ctx, s.o.Catalog, transactionRow(id), newestOnly())
+	row, err := s.bt.ReadRow(ctx, s.o.Catalog, transactionRow(id), btclient.Newest(1))
 	if err != nil {
 		return transactionRecord{}, err
 	}
@@ -248,9 +250,9 @@ func (s *store) readTransaction(ctx context.Context, id string) (transactionReco
 // decide makes a record committed or aborted that is pending or reading, as r
 // says. It reports false when someone else has decided. Errors: errRecordGone.
 func (s *store) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
-	guard := chain(ofColumn(catalogFamily, transactionStateQualifier), newestOnly(), ofValue(r.stateValue(r.state)))
-	ok, err := s.checkAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
-		setCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
+	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
+	ok, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
+		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(state)),
 	}, nil)
 	if ok || err != nil || state != transactionCommitted {
 		return ok, err
@@ -392,16 +394,16 @@ func (s *store) settleItem(ctx context.Context, table, tableID string, key attr.
 // reports false when the item has changed since. The table's schema latch is held.
 func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	p, l := st.slot, st.slot.l
-	guard := chain(ofColumn(layout.FamilyState, p.state), newestOnly(), ofValue(st.state.Value))
-	release := []*btpb.Mutation{deleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
+	guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+	release := []*btpb.Mutation{btclient.DeleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
-		release = append(release, deleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+		release = append(release, btclient.DeleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
 	unsure := st.entering() && !s.entered(&st)
 	if !commit || in.kind == intentCheck {
 		before := st.live()
 		muts := append(release, s.setState(p, st.state, before, st.state.Timestamp)...)
-		done, err := s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		done, err := s.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 		if done && unsure {
 			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
 			err = s.drain(ctx, st)
@@ -433,9 +435,9 @@ func (s *store) settleIntent(ctx context.Context, st itemState, in intent, commi
 		}
 	}
 	if change.empty() || l.lag == 0 && ahead <= in.order {
-		return s.checkAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		return s.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
-	done, err := s.checkAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
+	done, err := s.bt.CheckAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
 	if err != nil || !done {
 		return done, err
 	}
@@ -488,9 +490,9 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *
 		return row, nil
 	}
 	// The intents, and the states that say so: not those of all items of the row.
-	book, err := s.readRow(ctx, l.table, row.Key, anyOf(
-		chain(ofColumnPrefix(layout.FamilyState, []byte{stateQualifier}), newestOnly(), ofValuePrefix(stateIntent)),
-		chain(ofColumnPrefix(layout.FamilyState, []byte{intentQualifier}), newestOnly()),
+	book, err := s.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
+		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
+		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
 	))
 	if err != nil {
 		return row, err
@@ -511,7 +513,7 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *
 			}
 		}
 	}
-	again, err := s.readRow(ctx, l.table, row.Key, f)
+	again, err := s.bt.ReadRow(ctx, l.table, row.Key, f)
 	again.Key = row.Key
 	return again, err
 }
@@ -519,7 +521,7 @@ func (s *store) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *
 // anyIntent passes one cell, without its value, of a row of which a transaction
 // holds an item.
 func anyIntent() *btpb.RowFilter {
-	return chain(ofColumnPrefix(layout.FamilyState, []byte{intentQualifier}), keysOnly())
+	return btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }
 
 // itemChange is one item of a transaction. fn is as in writeItem; a check
@@ -787,11 +789,11 @@ func (s *store) tryIntent(ctx context.Context, r *transactionRecord, ch *itemCha
 	held.state = &layout.Cell{Timestamp: pw.st.order(), Value: state}
 	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.key)}
 	muts := []*btpb.Mutation{
-		setCell(layout.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
-		setCell(layout.FamilyState, p.intent, in.order, held.intent.Value),
+		btclient.SetCell(layout.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
+		btclient.SetCell(layout.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, setCell(layout.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
+		muts = append(muts, btclient.SetCell(layout.FamilyState, p.claim(), in.order, appendKey([]byte(r.id), w.l.key, ch.key)))
 	}
 	done, err := pw.commit(ctx, muts)
 	if done {
@@ -885,7 +887,7 @@ func (s *store) finish(ctx context.Context, r *transactionRecord) error {
 
 // removeRecord removes the record of a transaction of which no intent is left.
 func (s *store) removeRecord(ctx context.Context, r *transactionRecord) error {
-	return s.mutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{deleteRow()})
+	return s.bt.MutateRow(ctx, s.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
 }
 
 // settleItems settles all items and the token of a transaction.
@@ -924,8 +926,8 @@ func (s *store) settleItems(ctx context.Context, r *transactionRecord) error {
 // may have to learn from it how it was decided.
 func (s *store) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
-	spans := []layout.Span{{Start: prefix, End: prefixEnd(prefix)}}
-	for row, err := range s.readRows(ctx, rowRead{table: s.o.Catalog, spans: spans, filter: newestOnly()}) {
+	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	for row, err := range s.bt.Read(ctx, btclient.Read{Table: s.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
 		}
@@ -1012,7 +1014,7 @@ func (s *store) requestValue(state byte, hash [32]byte, id string) []byte {
 // of one that is long over, or nil.
 func (s *store) findRequest(ctx context.Context, req transactionRequest) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
-		row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(req.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 		if err != nil || len(row.Cells) == 0 {
 			return nil, false, err
 		}
@@ -1062,8 +1064,8 @@ func (s *store) findRequest(ctx context.Context, req transactionRequest) (known 
 
 // forgetRequest removes what is remembered of a request, if it is still known.
 func (s *store) forgetRequest(ctx context.Context, token string, known []byte) error {
-	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{deleteRow()}, nil)
+	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(token), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
 	return err
 }
 
@@ -1071,14 +1073,14 @@ func (s *store) forgetRequest(ctx context.Context, token string, known []byte) e
 // another came first.
 func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *transactionRecord, known []byte) (bool, error) {
 	value := s.requestValue(requestRunning, req.hash, r.id)
-	claim := []*btpb.Mutation{deleteRow(), setCell(requestFamily, requestQualifier, s.nowMicros(), value)}
+	claim := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(requestFamily, requestQualifier, s.nowMicros(), value)}
 	var claimed bool
 	var err error
 	if known != nil {
-		guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), guard, claim, nil)
+		guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+		claimed, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.token), guard, claim, nil)
 	} else {
-		claimed, err = s.checkAndMutate(ctx, s.o.Catalog, requestRow(req.token), ofFamily(requestFamily), nil, claim)
+		claimed, err = s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(req.token), btclient.OfFamily(requestFamily), nil, claim)
 		claimed = !claimed && err == nil
 	}
 	r.claim = value
@@ -1086,7 +1088,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 		return claimed, err
 	}
 	// The claim that is there may be this one, delivered twice.
-	row, err := s.readRow(ctx, s.o.Catalog, requestRow(req.token), chain(ofFamily(requestFamily), newestOnly()))
+	row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(req.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
 }
 
@@ -1095,7 +1097,7 @@ func (s *store) claimRequest(ctx context.Context, req transactionRequest, r *tra
 func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {
-		row, err := s.readRow(ctx, s.o.Catalog, requestRow(r.token), chain(ofFamily(requestFamily), newestOnly()))
+		row, err := s.bt.ReadRow(ctx, s.o.Catalog, requestRow(r.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
 		if err != nil || len(row.Cells) == 0 {
 			return err
 		}
@@ -1107,10 +1109,10 @@ func (s *store) endRequest(ctx context.Context, r *transactionRecord) error {
 	if r.state != transactionCommitted {
 		return s.forgetRequest(ctx, r.token, known)
 	}
-	guard := chain(ofFamily(requestFamily), newestOnly(), ofValue(known))
-	_, err := s.checkAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
-		deleteRow(),
-		setCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
+	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+	_, err := s.bt.CheckAndMutate(ctx, s.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
+		btclient.DeleteRow(),
+		btclient.SetCell(requestFamily, requestQualifier, s.nowMicros(), s.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
 	}, nil)
 	return err
 }

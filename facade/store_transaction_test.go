@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -72,7 +73,7 @@ func transfer(t *tableDef, from, to string, amount int64) []*itemChange {
 func checkNoIntents(tb testing.TB, s *store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
-		for row, err := range s.readRows(tb.Context(), rowRead{table: table, spans: []layout.Span{{}}, filter: ofFamily(layout.FamilyState)}) {
+		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -547,6 +548,19 @@ func TestTransact_FinishedByOthers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A change is asked when its item is read, and again when it is held.
+func TestTransact_Asks(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, testOptions(backends["emu"](t)))
+	def := newTable(t, s, indexedTable("asks"))
+	key := keyAttrs(def, account("a", 1))
+	change, calls := replaceBy(def, key, account("a", 1)), 0
+	change.fn = func(attr.Item) (attr.Item, error) { calls++; return account("a", 1), nil }
+	if ok, _, err := s.transact(t.Context(), transactionRequest{}, []*itemChange{change}); !ok || err != nil || calls != 2 {
+		t.Error(ok, err, calls)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -174,7 +175,7 @@ func (p *slot) alone() bool {
 // columns to name. In a timeless layout it passes the newest cells alone.
 func (p *slot) filter() *btpb.RowFilter {
 	if p.l.timeless {
-		return newestOnly()
+		return btclient.Newest(1)
 	}
 	if p.alone() {
 		return nil
@@ -183,12 +184,12 @@ func (p *slot) filter() *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	own = append(own, ofColumn(layout.FamilyState, p.state), ofColumn(layout.FamilyState, p.outbox),
-		ofColumn(layout.FamilyState, p.intent))
+	own = append(own, btclient.OfColumn(layout.FamilyState, p.state), btclient.OfColumn(layout.FamilyState, p.outbox),
+		btclient.OfColumn(layout.FamilyState, p.intent))
 	if p.shared {
-		own = append(own, ofColumnPrefix(layout.FamilyState, []byte{claimQualifier}))
+		own = append(own, btclient.OfColumnPrefix(layout.FamilyState, []byte{claimQualifier}))
 	}
-	return anyOf(own...)
+	return btclient.AnyOf(own...)
 }
 
 // occupied passes something if a cell of the item is there. Where they are
@@ -198,7 +199,7 @@ func (p *slot) occupied() *btpb.RowFilter {
 	if !ok {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 	}
-	return anyOf(own...)
+	return btclient.AnyOf(own...)
 }
 
 // clear returns the mutations that remove the item's cells. Columns that are
@@ -208,16 +209,16 @@ func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
 		case wholeFamily(e):
-			muts = append(muts, deleteFamily(e.Family))
+			muts = append(muts, btclient.DeleteFamily(e.Family))
 		case !e.Prefix:
-			muts = append(muts, deleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
+			muts = append(muts, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
 		case row == nil:
 			return nil, false
 		default:
 			var last []byte
 			for _, c := range row.Cells {
 				if e.Covers(c) && (last == nil || !bytes.Equal(last, c.Qualifier)) {
-					muts = append(muts, deleteColumn(e.Family, c.Qualifier, e.MinTime, e.MaxTime))
+					muts = append(muts, btclient.DeleteColumn(e.Family, c.Qualifier, e.MinTime, e.MaxTime))
 					last = c.Qualifier
 				}
 			}
@@ -235,10 +236,10 @@ func (s *store) setState(p *slot, old *layout.Cell, state []byte, order int64) [
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
-		muts = append(muts, deleteColumn(layout.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
+		muts = append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
 	}
 	if state != nil {
-		muts = append(muts, setCell(layout.FamilyState, p.state, order, state))
+		muts = append(muts, btclient.SetCell(layout.FamilyState, p.state, order, state))
 	}
 	return muts
 }
@@ -267,7 +268,7 @@ func (p *slot) bookkeeping(row layout.Row) itemState {
 
 // readState reads an item with its bookkeeping.
 func (s *store) readState(ctx context.Context, p *slot) (itemState, error) {
-	row, err := s.readRow(ctx, p.l.table, p.row, p.filter())
+	row, err := s.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
 	if err != nil {
 		return itemState{}, err
 	}
@@ -279,7 +280,7 @@ func (s *store) readState(ctx context.Context, p *slot) (itemState, error) {
 // nil, which are to be read singly.
 func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	type tableRead struct {
-		rowRead
+		btclient.Read
 		wanted map[string][]int // row to indexes of slots
 	}
 	var reads []*tableRead
@@ -290,18 +291,18 @@ func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 		}
 		r := byTable[p.l.table]
 		if r == nil {
-			r = &tableRead{rowRead: rowRead{table: p.l.table, filter: p.filter()}, wanted: map[string][]int{}}
+			r = &tableRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, wanted: map[string][]int{}}
 			byTable[p.l.table] = r
 			reads = append(reads, r)
 		}
 		if r.wanted[string(p.row)] == nil {
-			r.keys = append(r.keys, p.row)
+			r.Keys = append(r.Keys, p.row)
 		}
 		r.wanted[string(p.row)] = append(r.wanted[string(p.row)], i)
 	}
 	states := make([]*itemState, len(slots))
 	for _, r := range reads {
-		if len(r.keys) == 1 {
+		if len(r.Keys) == 1 {
 			continue
 		}
 		for _, indexes := range r.wanted {
@@ -309,8 +310,8 @@ func (s *store) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 				states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
 			}
 		}
-		slices.SortFunc(r.keys, bytes.Compare)
-		for row, err := range s.readRows(ctx, r.rowRead) {
+		slices.SortFunc(r.Keys, bytes.Compare)
+		for row, err := range s.bt.Read(ctx, r.Read) {
 			if err != nil {
 				return nil, err
 			}
@@ -529,7 +530,7 @@ func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, 
 	if err != nil {
 		return nil, outsideMapping(err)
 	}
-	return appendSets(nil, placed.Cells), nil
+	return btclient.AppendSets(nil, placed.Cells), nil
 }
 
 // blind writes without reading: the whole condition is the predicate. It
@@ -553,16 +554,16 @@ func (w *itemWrite) blind(ctx context.Context, hint writeHint) (bool, error) {
 	}
 	// Deletes come first: of what is set before one the store must find out whether
 	// it goes.
-	muts = append(append(muts, deleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
+	muts = append(append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
 	muts = append(muts, w.s.setState(p, nil, live, w.s.latches.order(w.id, w.s.nowMicros(), adoptedOrder))...)
 
-	state := ofColumn(layout.FamilyState, p.state)
-	intent := chain(state, newestOnly(), ofValuePrefix(stateIntent))
+	state := btclient.OfColumn(layout.FamilyState, p.state)
+	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
 	switch hint.require {
 	case mustExist:
-		return w.writeIf(ctx, true, unless(intent, p.occupied()), muts)
+		return w.writeIf(ctx, true, btclient.Unless(intent, p.occupied()), muts)
 	case mustNotExist:
-		return w.writeIf(ctx, false, anyOf(p.occupied(), state), muts)
+		return w.writeIf(ctx, false, btclient.AnyOf(p.occupied(), state), muts)
 	case anyPresence:
 	}
 	return w.writeIf(ctx, false, intent, muts)
@@ -578,7 +579,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue
 	}
-	matched, err := w.s.checkAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
+	matched, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
 	if err != nil || matched == holds {
 		return err == nil, err
 	}
@@ -587,7 +588,7 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
 			continue
 		}
-		row, err := w.s.readRow(ctx, w.l.table, w.row, chain(ofColumn(layout.FamilyState, w.state), newestOnly()))
+		row, err := w.s.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -678,10 +679,10 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 		if id != w.tx {
 			return nil, &heldError{id: id, key: key}
 		}
-		vacant = append(vacant, ofColumns(layout.FamilyState, from, c.Qualifier))
+		vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, c.Qualifier))
 		from = append(bytes.Clone(c.Qualifier), 0)
 	}
-	vacant = append(vacant, ofColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
+	vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
 	for _, e := range w.own {
 		inside := func(m *btpb.Mutation) bool {
 			set := m.GetSetCell()
@@ -823,7 +824,7 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 			return nil, change, outsideMapping(err)
 		}
 		for _, c := range placed.Cells {
-			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, 0, 0))
 		}
 	}
 	return append(muts, sets...), change, nil
@@ -851,9 +852,9 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 		case at >= 0 && c.Timestamp == sets[at].GetSetCell().GetTimestampMicros():
 			// It is this very cell that is set.
 		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
-			muts = append(muts, deleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
 		default:
-			muts = append(muts, deleteColumn(c.Family, c.Qualifier, 0, 0))
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, 0, 0))
 		}
 	}
 	for i, m := range sets {
@@ -885,11 +886,11 @@ func (st *itemState) checkVacant() error {
 // what is to be vacant is.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
 	w, st, p := g.w, &g.st, g.st.slot
-	state := ofColumn(layout.FamilyState, p.state)
+	state := btclient.OfColumn(layout.FamilyState, p.state)
 	if st.state != nil {
-		guard := chain(state, newestOnly(), ofValue(st.state.Value))
+		guard := btclient.Chain(state, btclient.Newest(1), btclient.OfValue(st.state.Value))
 		if len(g.vacant) > 0 {
-			guard = unless(anyOf(g.vacant...), guard)
+			guard = btclient.Unless(btclient.AnyOf(g.vacant...), guard)
 		}
 		return w.writeIf(ctx, true, guard, muts)
 	}
@@ -898,11 +899,11 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
-	there := append([]*btpb.RowFilter{state, ofColumn(layout.FamilyState, p.outbox)}, g.vacant...)
+	there := append([]*btpb.RowFilter{state, btclient.OfColumn(layout.FamilyState, p.outbox)}, g.vacant...)
 	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyState }) {
 		there = append(there, own...)
 	}
-	return w.writeIf(ctx, false, anyOf(there...), muts)
+	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
 }
 
 // adopt gives a state cell to an item that has none, so that the write that
@@ -910,11 +911,11 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 // filter as large as the item, beyond the 20 KB that Bigtable allows, and the
 // same cells can come back.
 func (w *itemWrite) adopt(ctx context.Context) error {
-	state := ofColumn(layout.FamilyState, w.state)
-	muts := []*btpb.Mutation{setCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
+	state := btclient.OfColumn(layout.FamilyState, w.state)
+	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.s.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
-	there := unless(state, w.occupied())
-	_, err := w.s.checkAndMutate(ctx, w.l.table, w.row, there, muts, nil)
+	there := btclient.Unless(state, w.occupied())
+	_, err := w.s.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err
 }
 
