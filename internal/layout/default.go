@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // The default layout: family FamilyItem, one self-describing cell (type tag
@@ -187,7 +188,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		start := len(buf)
 		buf = append(buf, name...)
 		value := len(buf)
-		buf = appendTagged(buf, item[name])
+		buf = codec.AppendTagged(buf, item[name])
 		p.Cells = append(p.Cells, Cell{Family: FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
 	}
 	switch {
@@ -196,7 +197,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: appendWhole(nil, rest)}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: codec.AppendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
 		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
@@ -249,14 +250,14 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 			continue
 		}
 		if name != "" {
-			v, err := parseTaggedText(value)
+			v, err := codec.ParseTaggedText(value)
 			if err != nil {
 				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
 			}
 			item[name] = v
 			continue
 		}
-		whole, err := parseWhole(c.Value)
+		whole, err := codec.ParseWhole(c.Value)
 		if err != nil {
 			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}

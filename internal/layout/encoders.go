@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // encoderKind is an encoder as mapping files name it, before its arguments.
@@ -77,7 +78,7 @@ var encoderKinds = []encoderKind{
 	{name: "i64", doc: "an integer as 8 bytes, big-endian, the sign bit flipped", is: encoder{
 		in: attr.N, order: sameOrder, width: 8, expected: "an integer from -2^63 to 2^63-1", bytes: true,
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) {
-			n, ok := integer(v)
+			n, ok := codec.Integer(v)
 			return binary.BigEndian.AppendUint64(dst, uint64(n)^(1<<63)), ok
 		},
 		decode: func(b []byte) (attr.Value, bool) {
@@ -90,7 +91,7 @@ var encoderKinds = []encoderKind{
 	{name: "ocint", doc: "an integer in Bigtable's ordered code", is: encoder{
 		in: attr.N, order: sameOrder, expected: "an integer from -2^63 to 2^63-1", bytes: true,
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) {
-			n, ok := integer(v)
+			n, ok := codec.Integer(v)
 			if !ok {
 				return dst, false
 			}
@@ -114,10 +115,10 @@ var encoderKinds = []encoderKind{
 	{name: "iso", args: "(s|ms)", doc: "an instant as ISO 8601 in UTC, to the second or millisecond; with a Z behind it as (s,Z), (ms,Z)", with: timeEncoder},
 	{name: "epoch", args: "(s|ms)", doc: "an instant as seconds (10 digits) or milliseconds (13) since 1970", with: timeEncoder},
 	{name: "ver", doc: "the number of a version, which can be the timestamp of its cells", is: encoder{
-		in: attr.N, time: true, version: true, expected: fmt.Sprintf("a version number, from 0 to %d", int64(maxTimeMillis)),
+		in: attr.N, time: true, version: true, expected: fmt.Sprintf("a version number, from 0 to %d", int64(codec.MaxTimeMillis)),
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) {
-			n, ok := integer(v)
-			return append(dst, v.Str...), ok && n >= 0 && n <= maxTimeMillis
+			n, ok := codec.Integer(v)
+			return append(dst, v.Str...), ok && n >= 0 && n <= codec.MaxTimeMillis
 		},
 		decode: func(b []byte) (attr.Value, bool) {
 			n, err := strconv.ParseInt(string(b), 10, 64)
@@ -217,7 +218,7 @@ func fixedDigits(e *encoder, w int, limit int64, reverse bool) {
 		return n
 	}
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
-		n, ok := integer(v)
+		n, ok := codec.Integer(v)
 		if !ok || n < 0 || n > limit {
 			return dst, false
 		}
@@ -233,41 +234,41 @@ func fixedDigits(e *encoder, w int, limit int64, reverse bool) {
 // the text (S) or the count (N) as it is and checks that it is canonical; for a
 // capture it turns the text into milliseconds.
 func timeEncoder(e *encoder, _ string, operand attr.Type) error {
-	format, ok := timeFormats[e.name]
+	format, ok := codec.TimeFormats[e.name]
 	if !ok {
 		return fmt.Errorf("encoder %s; expected iso(s), iso(ms), iso(s,Z), iso(ms,Z), epoch(s) or epoch(ms)", e.name)
 	}
-	if operand == attr.B || operand == attr.N && format.layout != "" {
+	if operand == attr.B || operand == attr.N && format.Layout != "" {
 		return fmt.Errorf("encoder %s takes a text or, for epochs, a number; not %s", e.name, operand)
 	}
 	e.order, e.expected = sameOrder, "a canonical time, "+e.name
-	e.width = format.digits
-	if format.layout != "" {
-		e.width = len(format.layout)
+	e.width = format.Digits
+	if format.Layout != "" {
+		e.width = len(format.Layout)
 	}
 	if operand != attr.Absent {
 		e.in = operand
 		e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
-			_, ok := format.parse(v.Str)
+			_, ok := format.Parse(v.Str)
 			return append(dst, v.Str...), ok
 		}
 		e.decode = func(b []byte) (attr.Value, bool) {
-			_, ok := format.parse(string(b))
+			_, ok := format.Parse(string(b))
 			return attr.Value{Type: operand, Str: string(b)}, ok
 		}
 		return nil
 	}
 	e.in, e.time = attr.N, true
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
-		n, ok := integer(v)
+		n, ok := codec.Integer(v)
 		if !ok {
 			return dst, false
 		}
-		text, ok := format.format(n)
+		text, ok := format.Format(n)
 		return append(dst, text...), ok
 	}
 	e.decode = func(b []byte) (attr.Value, bool) {
-		n, ok := format.parse(string(b))
+		n, ok := format.Parse(string(b))
 		return attr.Int(n), ok
 	}
 	return nil

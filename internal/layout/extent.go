@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // own are the extents of an item.
@@ -34,7 +35,7 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Erro
 	default:
 		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/" + r.identityText(vars))})
 		if len(r.versioned) > 0 {
-			millis, _ := integer(vars[r.version])
+			millis, _ := codec.Integer(vars[r.version])
 			own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("a/"), Prefix: true, MinTime: millis * 1000, MaxTime: (millis + 1) * 1000})
 		}
 	}
@@ -63,9 +64,9 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Exte
 	}
 	e := Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
 	if p.timeSlot != slotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
-		millis, ok := integer(vars[p.timeSlot])
-		if !ok || millis > maxTimeMillis-1 {
-			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(maxTimeMillis-1)))
+		millis, ok := codec.Integer(vars[p.timeSlot])
+		if !ok || millis > codec.MaxTimeMillis-1 {
+			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
 		}
 		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
 	}

@@ -144,14 +144,14 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 			note(LosslessInDomain, "within "+gc)
 		}
 	}
-	if p.codec.omitsNull {
+	if p.codec.OmitsNull {
 		if r.accepted[LossNull] {
 			note(Lossy, "accepted: a NULL is left out")
 		} else {
 			note(LosslessInDomain, "no NULL")
 		}
 	}
-	if p.codec.round != nil && r.accepted[LossPrecision] {
+	if p.codec.Round != nil && r.accepted[LossPrecision] {
 		note(Lossy, "accepted: rounded to 64 bits of floating point")
 	}
 	if slices.Contains(r.versioned, name) && !l.sidecar {
@@ -162,14 +162,14 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		}
 	}
 	switch {
-	case l.sidecar || p.codec.domain == nil:
+	case l.sidecar || p.codec.Domain == nil:
 	case r.accepted[LossTypes]:
 		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
 	case r.accepted[LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
 		note(Lossy, "accepted: empty ones vanish")
-	case p.codec.round != nil && r.accepted[LossPrecision]:
+	case p.codec.Round != nil && r.accepted[LossPrecision]:
 	default:
-		domain := cmp.Or(p.codec.expected(s), "one of the put's kind")
+		domain := cmp.Or(p.codec.Expected(s), "one of the put's kind")
 		if e := p.elementEncoder(); e != nil {
 			domain += ", each " + e.expected
 		}
@@ -193,7 +193,7 @@ func typeText(s Schema) string {
 // Where it is to delete what expires it loses nothing.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
-	if r.exclusive && p.codec.byType && p.shape() == shapeCell {
+	if r.exclusive && p.codec.ByType && p.shape() == shapeCell {
 		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
 	}
 	gc := l.declared[family]

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Generate draws n items, no two of the same key, at the edges of what the
@@ -133,7 +134,7 @@ func (g *generator) keys(item attr.Item, l *rules, r *rule) {
 		v := g.plain(a.Type)
 		if when := r.when[slot]; when != nil {
 			if text, bad := when.render(nil, vars, ""); bad == nil {
-				if written, err := parseScalar(a.Type, text); err == nil && len(text) > 0 {
+				if written, err := codec.ParseScalar(a.Type, text); err == nil && len(text) > 0 {
 					v = written
 				}
 			}
@@ -179,14 +180,14 @@ func (g *generator) attribute(l *rules, r *rule, name string) attr.Value {
 	schema := l.schema[name]
 	if p := r.byAttr[name]; p != nil {
 		switch {
-		case p.codec.message != nil:
-			return g.message(p.codec.message, schema, 2)
-		case p.codec.domain == nil && g.IntN(2) == 0: // it takes any
+		case p.codec.Message != nil:
+			return g.message(p.codec.Message, schema, 2)
+		case p.codec.Domain == nil && g.IntN(2) == 0: // it takes any
 			return g.value(2)
 		}
 	}
 	if p := r.byAttr[name]; p != nil && schema.Type == attr.Absent && g.mild {
-		schema.Type = p.codec.in
+		schema.Type = p.codec.In
 	}
 	return g.typed(schema, 2)
 }
@@ -207,12 +208,12 @@ func (g *generator) encoded(e *encoder) attr.Value {
 		return attr.String(fmt.Sprint(g.IntN(1000000)))
 	case e.version:
 		return attr.Int(int64(g.IntN(13)))
-	case timeFormats[e.name] != timeFormat{}:
+	case codec.TimeFormats[e.name] != codec.TimeFormat{}:
 		millis := pick(g, int64(1694359308000), 1694359309000, 1694359308001, 9999999999999, 1000000000000)
 		if e.time {
 			return attr.Int(millis)
 		}
-		text, _ := timeFormats[e.name].format(millis)
+		text, _ := codec.TimeFormats[e.name].Format(millis)
 		return attr.Value{Type: e.in, Str: text}
 	case e.in == attr.N && e.width > 0 && name != "i64":
 		limit := pow10(min(e.width, 18)) - 1
@@ -355,7 +356,7 @@ func (g *generator) typed(s Schema, depth int) attr.Value {
 		}
 		for range g.IntN(3) {
 			k := g.key(attr.S).Str // DynamoDB has no member without a name
-			v.Map[k] = g.typed(s.at(k), depth-1)
+			v.Map[k] = g.typed(s.At(k), depth-1)
 		}
 		return v
 	case attr.Absent:
@@ -369,7 +370,7 @@ func (g *generator) message(d protoreflect.MessageDescriptor, s Schema, depth in
 	for range min(g.IntN(4), d.Fields().Len()) {
 		f := d.Fields().Get(g.IntN(d.Fields().Len()))
 		name := string(f.Name())
-		switch schema := s.at(name); {
+		switch schema := s.At(name); {
 		case f.IsMap():
 			entries := attr.MapOf(map[string]attr.Value{})
 			for range g.IntN(3) {
@@ -378,7 +379,7 @@ func (g *generator) message(d protoreflect.MessageDescriptor, s Schema, depth in
 				if key.Type == attr.BOOL {
 					text = strconv.FormatBool(key.Bool)
 				}
-				entries.Map[text] = g.field(f.MapValue(), schema.at(text), depth-1)
+				entries.Map[text] = g.field(f.MapValue(), schema.At(text), depth-1)
 			}
 			v.Map[name] = entries
 		case f.IsList():

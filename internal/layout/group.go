@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Groups tells the items of a row apart that many of them share, cell by cell: who
@@ -111,7 +112,7 @@ func (d *decoder) groupOfPresence(captures string) (string, bool) {
 		return "", false
 	}
 	if put := d.r.puts[0]; put.byTime {
-		millis, ok := integer(vars[put.timeSlot])
+		millis, ok := codec.Integer(vars[put.timeSlot])
 		return groupOfTime + strconv.FormatInt(millis*1000, 10), ok
 	}
 	if len(d.r.identity) == 0 {

@@ -88,7 +88,7 @@ func (c *compiler) invert(r *rule, path string) {
 				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
-		if p.byTime && p.codec.paths {
+		if p.byTime && p.codec.Paths {
 			c.fail(p.path+".codec", CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
 		}
 		if p.byTime && r.tag {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // parseRow sets the variables that the row of a rule tells; false where it is
@@ -28,7 +29,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 		if i < 0 {
 			return nil, false
 		}
-		v, err := p.codec.decode(row.Cells[i].Value, Schema{Type: r.keyTypes[slot]})
+		v, err := p.codec.Decode(row.Cells[i].Value, Schema{Type: r.keyTypes[slot]})
 		if err != nil {
 			return nil, false
 		}
@@ -185,14 +186,14 @@ func (d *decoder) tagged(c column) bool {
 	return !ok || string(tag) == d.r.name
 }
 
-func (d *decoder) plain(c *codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
+func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
 	switch {
 	case !marked:
-		return c.decode(b, schema)
+		return c.Decode(b, schema)
 	case form == markJSON:
 		return attr.UnmarshalValue(b)
 	}
-	return parseScalar(t, b)
+	return codec.ParseScalar(t, b)
 }
 
 // typeOf is the type of a variable.

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
@@ -610,7 +611,7 @@ func (r *reader) put(n ast.Node, path string) Put {
 			}
 		},
 		"cell":  r.str(&p.Cell, "family:qualifier"),
-		"codec": r.str(&p.Codec, codecList),
+		"codec": r.str(&p.Codec, codec.List),
 		"order": func(n ast.Node, path string) { p.Order = r.word(n, path, OrderAppend, OrderNewestFirst) },
 		"ts": func(n ast.Node, path string) {
 			if s, ok := n.(*ast.StringNode); ok {
@@ -624,7 +625,9 @@ func (r *reader) put(n ast.Node, path string) Put {
 			}
 			r.object(n, path, map[string]field{
 				"attr": r.str(&p.Time.Attr, "an attribute name"),
-				"as":   func(n ast.Node, path string) { p.Time.As = r.word(n, path, slices.Sorted(maps.Keys(timeFormats))...) },
+				"as": func(n ast.Node, path string) {
+					p.Time.As = r.word(n, path, slices.Sorted(maps.Keys(codec.TimeFormats))...)
+				},
 			}, "attr", "as")
 		},
 	}, "attr", "cell")

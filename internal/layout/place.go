@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // bind finds the rule of an item, by its key, and the values of the rule's
@@ -102,7 +103,7 @@ func (r *rule) derive(vars []attr.Value) bool {
 				if bad != nil {
 					continue
 				}
-				v, err := parseScalar(r.keyTypes[slot], text)
+				v, err := codec.ParseScalar(r.keyTypes[slot], text)
 				if err != nil || !bytes.Equal(keyText(v), text) {
 					return false
 				}
@@ -235,15 +236,15 @@ func expectedType(s Schema) string {
 // accepted returns what a cell holds where the loss of v's type is accepted: what
 // the codec reads as the schema's type. Bytes that mean something else to the
 // codec, such as eight characters to i64be, are no such loss.
-func (p *placer) accepted(c *codec, v attr.Value, schema Schema) ([]byte, bool) {
-	if p.l.sidecar || !p.r.accepted[LossTypes] || c.stray == nil {
+func (p *placer) accepted(c *codec.Codec, v attr.Value, schema Schema) ([]byte, bool) {
+	if p.l.sidecar || !p.r.accepted[LossTypes] || c.Stray == nil {
 		return nil, false
 	}
-	b, ok := c.stray(v, schema)
+	b, ok := c.Stray(v, schema)
 	if !ok {
 		return nil, false
 	}
-	_, err := c.decode(b, schema)
+	_, err := c.Decode(b, schema)
 	return b, err == nil
 }
 
@@ -272,15 +273,15 @@ func (p *placer) finish() *Error {
 	}
 	for _, put := range p.r.puts {
 		if put.timeKey {
-			if _, ok := put.format.parse(p.item[put.timeAttr].Str); !ok {
+			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
 				return p.l.fault(CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == slotNone {
 			continue
 		}
-		if millis, ok := integer(p.vars[put.timeSlot]); !ok || millis > maxTimeMillis {
-			return p.l.fault(CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(maxTimeMillis)))
+		if millis, ok := codec.Integer(p.vars[put.timeSlot]); !ok || millis > codec.MaxTimeMillis {
+			return p.l.fault(CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
 		}
 	}
 	if p.r.tag {
@@ -333,7 +334,7 @@ func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.isKey(name) || r.timeAttrs[name] {
 			continue
 		}
-		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.omitsNull {
+		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.OmitsNull {
 			continue
 		}
 		if len(left) == len(item) {
@@ -384,7 +385,7 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *part)
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", clip([]byte(element)), bad.enc.name), bad.enc.expected+", or a family _t for exceptions")
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.enc.name), bad.enc.expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Matches reports whether an item of the condition's partition satisfies its
@@ -487,11 +488,11 @@ func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) 
 	if !ok || e.width == 0 {
 		return 0, 0
 	}
-	if format := timeFormats[e.name]; format.layout != "" {
-		if from, ok := format.from(text.lo); ok {
+	if format := codec.TimeFormats[e.name]; format.Layout != "" {
+		if from, ok := format.From(text.lo); ok {
 			minMicros = from * 1000
 		}
-		if to, ok := format.from(text.hi); ok && text.hi != nil && to < maxTimeMillis-1 {
+		if to, ok := format.From(text.hi); ok && text.hi != nil && to < codec.MaxTimeMillis-1 {
 			maxMicros = (to + 1) * 1000
 		}
 		return minMicros, maxMicros
@@ -503,15 +504,15 @@ func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) 
 	}
 	a, okA := e.decode(least)
 	b, okB := e.decode(most)
-	from, isA := integer(a)
-	to, isB := integer(b)
+	from, isA := codec.Integer(a)
+	to, isB := codec.Integer(b)
 	if e.order == reversedOrder {
 		from, to, okA, okB, isA, isB = to, from, okB, okA, isB, isA
 	}
-	if okA && isA && from > 0 && from < maxTimeMillis {
+	if okA && isA && from > 0 && from < codec.MaxTimeMillis {
 		minMicros = from * 1000
 	}
-	if okB && isB && to >= 0 && to < maxTimeMillis-1 {
+	if okB && isB && to >= 0 && to < codec.MaxTimeMillis-1 {
 		maxMicros = (to + 1) * 1000
 	}
 	return minMicros, maxMicros

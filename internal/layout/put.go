@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // put is a compiled Put: where its cells lie, and what they hold.
@@ -23,11 +24,11 @@ type put struct {
 type cellTemplate struct {
 	family   string
 	qual     *template
-	codec    *codec
+	codec    *codec.Codec
 	timeSlot int // capture that is the timestamp, or slotNone
 	timeAttr string
 	timeKey  bool // timeAttr is a key attribute: the row tells it
-	format   timeFormat
+	format   codec.TimeFormat
 	// byTime says that the timestamp is needed to tell the items apart.
 	byTime bool
 }
@@ -72,7 +73,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: slotNone}}
 	r.puts = append(r.puts, p)
 	var err error
-	if p.codec, err = parseCodec(spec.Codec, c.spec.Descriptors); err != nil {
+	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
 		c.fail(path+".codec", CodeSyntax, err.Error(), "")
 		return
 	}
@@ -90,7 +91,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		case star || name != "member" && name != "key" || enc != "" && c.names(r, name):
 			return c.reference(r, name, enc)
 		case name == "member":
-			e, err := parseElementEncoder(enc, memberType(c.l.schema[spec.Attr].Type))
+			e, err := parseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
 			return slotMember, e, err
 		}
 		e, err := parseElementEncoder(enc, attr.S)
@@ -130,7 +131,7 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 // placement is the kind of a put.
 func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 	value := valuePut{plainPut{t}, spec.Attr, spec.Order == OrderNewestFirst}
-	star, special, flatten := spec.Attr == "*", t.qual.special(), t.codec.paths
+	star, special, flatten := spec.Attr == "*", t.qual.special(), t.codec.Paths
 	switch {
 	case spec.Attr == Presence:
 		return presencePut{plainPut{t}}
@@ -170,7 +171,7 @@ func (c *compiler) enterStar(r *rule, p *put) {
 
 // checkElements refuses a put of members or keys of what is neither set nor map.
 func (c *compiler) checkElements(p *put, spec *Put, fits bool) {
-	if spec.Codec != "" && !p.codec.paths {
+	if spec.Codec != "" && !p.codec.Paths {
 		c.fail(p.path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
 	}
 	if !fits {
@@ -189,14 +190,14 @@ func (c *compiler) putTime(r *rule, p *put, spec *Put) {
 		}
 		p.timeSlot = firstCapture + i
 	case spec.Time.Attr != "":
-		p.timeAttr, p.format = spec.Time.Attr, timeFormats[spec.Time.As]
-		if _, ok := timeFormats[spec.Time.As]; !ok {
-			c.fail(at, CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(timeFormats)), ", "))
+		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
+		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
+			c.fail(at, CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
 		switch i := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
-			if t := c.l.key.attrs()[i].Type; t != p.format.valueType() {
-				c.fail(at, CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.valueType()), "iso of a text, epoch of a number")
+			if t := c.l.key.attrs()[i].Type; t != p.format.ValueType() {
+				c.fail(at, CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
 			}
 			p.timeKey = true
 		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:
@@ -216,7 +217,7 @@ func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) b
 // native reports whether the cells give sets, maps and lists a cell an element,
 // where families are for that.
 func (t *cellTemplate) native(r *rule) bool {
-	return r.exclusive && t.codec.byType && t.timeSlot == slotNone && t.timeAttr == ""
+	return r.exclusive && t.codec.ByType && t.timeSlot == slotNone && t.timeAttr == ""
 }
 
 // elementEncoder is the encoder that the qualifier has for {member} or {key}, nil
@@ -245,11 +246,11 @@ func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
 func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros int64) int64 {
 	switch {
 	case t.timeSlot != slotNone:
-		millis, _ := integer(vars[t.timeSlot])
+		millis, _ := codec.Integer(vars[t.timeSlot])
 		return millis * 1000
 	case t.timeAttr != "":
 		if v := item[t.timeAttr]; v.Type == attr.S || v.Type == attr.N {
-			if millis, ok := t.format.parse(v.Str); ok && v.Type == t.format.valueType() {
+			if millis, ok := t.format.Parse(v.Str); ok && v.Type == t.format.ValueType() {
 				return millis * 1000
 			}
 		}
@@ -259,8 +260,8 @@ func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros i
 
 // timeValue is the attribute that a timestamp stands for.
 func (t *cellTemplate) timeValue(micros int64) (attr.Value, bool) {
-	text, ok := t.format.format(micros / 1000)
-	return attr.Value{Type: t.format.valueType(), Str: text}, ok && micros%1000 == 0
+	text, ok := t.format.Format(micros / 1000)
+	return attr.Value{Type: t.format.ValueType(), Str: text}, ok && micros%1000 == 0
 }
 
 // tellTime adds the attribute that the timestamp of a cell is.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // keyPut is the cell of a key attribute whose hash in the row stands for it: the
@@ -13,7 +14,7 @@ type keyPut struct{ plainPut }
 
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *Put) {
 	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
-	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || p.codec.noKeys || spec.Time != (PutTime{}) {
+	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.isLiteral() || p.codec.NoKeys || spec.Time != (PutTime{}) {
 		c.fail(put.path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 		return
 	}
@@ -24,9 +25,9 @@ func (keyPut) shape() shape { return shapeCell }
 
 func (p keyPut) place(w *placer, name string, v attr.Value) *Error {
 	schema := Schema{Type: v.Type}
-	b, ok := p.codec.encode(v, schema)
+	b, ok := p.codec.Encode(v, schema)
 	if !ok {
-		return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", clip(attr.AppendJSON(nil, v))), p.codec.expected(schema))
+		return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Clip(attr.AppendJSON(nil, v))), p.codec.Expected(schema))
 	}
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
 }

@@ -88,7 +88,7 @@ func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Valu
 		e := v.Map[k]
 		path := appendPathKey(slices.Clip(prefix), k)
 		if e.Type == attr.M && len(e.Map) > 0 {
-			if err := p.leaves(t, append(path, '.'), name+"."+k, e, schema.at(k), star); err != nil {
+			if err := p.leaves(t, append(path, '.'), name+"."+k, e, schema.At(k), star); err != nil {
 				return err
 			}
 			continue
@@ -102,7 +102,7 @@ func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Valu
 				return err
 			}
 		}
-		if err := p.mapCell(t.family, qual, name+"."+k, e, schema.at(k), p.micros(t)); err != nil {
+		if err := p.mapCell(t.family, qual, name+"."+k, e, schema.At(k), p.micros(t)); err != nil {
 			return err
 		}
 		p.noteTimed(t)
@@ -115,7 +115,7 @@ func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c column) err
 	t.tellTime(p, c.versions[0])
 	schema := d.l.schema[path[0]]
 	for _, k := range path[1:] {
-		schema = schema.at(k)
+		schema = schema.At(k)
 	}
 	v, err := d.inside(c, schema)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // A list is native as versions of one column: each element a tagged value, in the
@@ -31,7 +32,7 @@ func (p valuePut) list(w *placer, name, special string, v attr.Value, schema Sch
 		if p.newest {
 			millis = int64(ListEpochMillis - i)
 		}
-		if err := w.cell(p.cellTemplate, special, millis*1000, appendTagged(nil, e)); err != nil {
+		if err := w.cell(p.cellTemplate, special, millis*1000, codec.AppendTagged(nil, e)); err != nil {
 			return true, err
 		}
 	}
@@ -53,7 +54,7 @@ func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema
 func (p valuePut) listOf(c column) (attr.Value, error) {
 	list := make([]attr.Value, len(c.versions))
 	for i, cell := range c.versions {
-		e, err := parseTagged(cell.Value)
+		e, err := codec.ParseTagged(cell.Value)
 		if err != nil {
 			return attr.Value{}, err
 		}
@@ -112,7 +113,7 @@ func (l *rules) listRoom(family string) int {
 // ParseElement reads a cell that is an element of a list (Mapping.ListElement):
 // the tag byte of its type, then a scalar as cells have it, or the payload of
 // the canonical JSON.
-func ParseElement(b []byte) (attr.Value, error) { return parseTagged(b) }
+func ParseElement(b []byte) (attr.Value, error) { return codec.ParseTagged(b) }
 
 // ListEpochMillis is the timestamp of the first element of an imported list,
 // 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that

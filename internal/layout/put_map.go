@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // mapPut is a cell a key of a map, under the put's {key}.
@@ -69,7 +70,7 @@ func markFits(family string, qual []byte) bool {
 // mapCells adds the cells of the keys of a map.
 func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *Error {
 	for i, k := range keys {
-		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.l.schema[name].at(k), micros); err != nil {
+		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.l.schema[name].At(k), micros); err != nil {
 			return err
 		}
 	}
@@ -78,10 +79,10 @@ func (p *placer) mapCells(family string, quals [][]byte, keys []string, name str
 
 // mapCell adds the cell of something inside of a map.
 func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema Schema, micros int64) *Error {
-	b, ok := byType.encode(v, schema)
+	b, ok := codec.ByType.Encode(v, schema)
 	if !ok {
-		if b, ok = p.accepted(byType, v, schema); !ok {
-			b = plain(v)
+		if b, ok = p.accepted(codec.ByType, v, schema); !ok {
+			b = codec.Plain(v)
 			if err := p.cellException(family, qual, name, plainMark(v.Type), v, expectedType(schema)); err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 	if !utf8.ValidString(key) {
 		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
 	}
-	v, err := d.inside(c, d.l.schema[name].at(key))
+	v, err := d.inside(c, d.l.schema[name].At(key))
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 // inside is the inverse of mapCell.
 func (d *decoder) inside(c column, schema Schema) (attr.Value, error) {
 	t, form, marked := d.markOfCell(c)
-	v, err := d.plain(byType, t, form, marked, c.versions[0].Value, schema)
+	v, err := d.plain(codec.ByType, t, form, marked, c.versions[0].Value, schema)
 	if err != nil {
 		return v, d.l.corrupt(d.r, d.row, c, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // setPut is a cell a member of a set, under the put's {member}.
@@ -78,7 +79,7 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 		}
 		m = n
 	case t == attr.SS && !utf8.Valid(member):
-		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", clip(member)))
+		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", codec.Clip(member)))
 	}
 	v := p.item[name]
 	if v.Type != t {

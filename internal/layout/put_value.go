@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // valuePut is the put of one attribute, which is one cell in the form of the
@@ -18,7 +19,7 @@ type valuePut struct {
 
 func (p valuePut) check(c *compiler, r *rule, put *put, spec *Put) {
 	c.enter(r, put)
-	if p.codec.byType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
+	if p.codec.ByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
 		c.fail(put.path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
@@ -35,7 +36,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *Error {
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
 func (p *placer) known(t *cellTemplate, name string) *Error {
-	if _, ok := p.l.schema[name]; ok || t.codec.selfTyped || p.l.keepUnknown && p.l.sidecar {
+	if _, ok := p.l.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
 		return nil
 	}
 	return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
@@ -43,7 +44,7 @@ func (p *placer) known(t *cellTemplate, name string) *Error {
 
 // lay lays out an attribute under the given text of {attr}.
 func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
-	if p.codec.omitsNull && v.Type == attr.NULL {
+	if p.codec.OmitsNull && v.Type == attr.NULL {
 		return w.l.fault(CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
 	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
@@ -53,9 +54,9 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 			return err
 		}
 	}
-	b, ok := p.codec.encode(v, schema)
-	if !ok && p.codec.round != nil && w.r.accepted[LossPrecision] {
-		b, ok = p.codec.round(v)
+	b, ok := p.codec.Encode(v, schema)
+	if !ok && p.codec.Round != nil && w.r.accepted[LossPrecision] {
+		b, ok = p.codec.Round(v)
 	}
 	// In a column of list elements every other value needs its mark.
 	marked := native && schema.Type == attr.L && v.Type != attr.L && w.l.listRoom(p.family) > 0
@@ -74,14 +75,14 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 	if err != nil {
 		return err
 	}
-	expected := p.codec.expected(schema)
-	if p.codec.round != nil && v.Type != attr.N { // accepting its loss would not help
+	expected := p.codec.Expected(schema)
+	if p.codec.Round != nil && v.Type != attr.N { // accepting its loss would not help
 		expected = "type N (codec f64be)"
 	}
 	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {
 		return err
 	}
-	return w.cell(p.cellTemplate, special, micros, plain(v))
+	return w.cell(p.cellTemplate, special, micros, codec.Plain(v))
 }
 
 // elements lays out a set, map or list that takes a cell an element; done is

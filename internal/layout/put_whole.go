@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // wholePut is one cell that holds all attributes without a put of their own, as
@@ -18,9 +19,9 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *Put) {
 	switch {
 	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
 		c.fail(put.path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
-	case p.codec.message != nil:
+	case p.codec.Message != nil:
 	case spec.Codec == "ddbjson" || blob:
-		p.codec = ddbJSON
+		p.codec = codec.DdbJSON
 	default:
 		c.fail(put.path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	}
@@ -50,30 +51,30 @@ func (p wholePut) finish(w *placer) *Error {
 // value is that of the cell that has all attributes of rest. Those that a
 // message has no form of are kept aside.
 func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
-	if p.codec.message == nil {
+	if p.codec.Message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
 	}
 	schema := w.l.itemSchema()
-	value, ok := p.codec.encode(attr.MapOf(rest), schema)
+	value, ok := p.codec.Encode(attr.MapOf(rest), schema)
 	if ok {
 		return value, nil
 	}
 	aside := func(name string) *Error {
 		if !w.l.sidecar {
-			return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", clip(attr.AppendJSON(nil, rest[name]))), p.codec.expected(schema)+", or a family _t for exceptions")
+			return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil
 	}
 	message, all := attr.Item{}, slices.Sorted(maps.Keys(rest))
 	for _, name := range all {
-		if _, ok := p.codec.encode(attr.MapOf(attr.Item{name: rest[name]}), schema); ok {
+		if _, ok := p.codec.Encode(attr.MapOf(attr.Item{name: rest[name]}), schema); ok {
 			message[name] = rest[name]
 		} else if err := aside(name); err != nil {
 			return nil, err
 		}
 	}
-	if value, ok = p.codec.encode(attr.MapOf(message), schema); ok {
+	if value, ok = p.codec.Encode(attr.MapOf(message), schema); ok {
 		return value, nil
 	}
 	clear(message) // of a oneof, the first
@@ -82,7 +83,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
 			continue
 		}
 		message[name] = rest[name]
-		if next, ok := p.codec.encode(attr.MapOf(message), schema); ok {
+		if next, ok := p.codec.Encode(attr.MapOf(message), schema); ok {
 			value = next
 			continue
 		}
@@ -110,10 +111,10 @@ func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 
 // attributes is the inverse of value.
 func (p wholePut) attributes(value []byte, schema Schema) (attr.Item, error) {
-	if p.codec.message == nil {
+	if p.codec.Message == nil {
 		return attr.UnmarshalItem(value)
 	}
-	v, err := p.codec.decode(value, schema)
+	v, err := p.codec.Decode(value, schema)
 	return v.Map, err
 }
 

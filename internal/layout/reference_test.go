@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/mapping.md")
@@ -276,28 +277,28 @@ func codecTable(t *testing.T, b *strings.Builder) {
 		"ddbjson": {{document.v, Schema{}}},
 		"flatten": nil, "omit": nil, "proto": nil, // below the table
 	}
-	for _, c := range codecs {
-		name := "`" + c.name + c.args + "`"
-		if c == byType {
+	for _, c := range codec.All {
+		name := "`" + c.Name + c.Args + "`"
+		if c == codec.ByType {
 			name = "by type"
 		}
-		of, ok := samples[c.name]
+		of, ok := samples[c.Name]
 		if !ok {
-			t.Errorf("codec %s has no sample", c.name)
+			t.Errorf("codec %s has no sample", c.Name)
 		}
 		if len(of) == 0 {
-			fmt.Fprintf(b, "| %s | %s | | below |\n", name, c.doc)
+			fmt.Fprintf(b, "| %s | %s | | below |\n", name, c.Doc)
 		}
 		for i, s := range of {
-			out, ok := c.encode(s.v, s.schema)
+			out, ok := c.Encode(s.v, s.schema)
 			if !ok {
-				t.Fatalf("codec %s does not take %v", c.name, s.v)
+				t.Fatalf("codec %s does not take %v", c.Name, s.v)
 			}
-			doc := c.doc
+			doc := c.Doc
 			if i > 0 {
 				name, doc = "", ""
 			}
-			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"))
+			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.Expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"))
 		}
 	}
 	b.WriteString("\n`flatten` gives a map a cell a leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +

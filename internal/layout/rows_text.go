@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
@@ -41,7 +42,7 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	slots := 0
 	for _, r := range l.rules {
 		if _, ok := l.parseRow(r, row); ok {
-			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.message == nil })...)
+			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.Message == nil })...)
 			slots = max(slots, firstCapture+len(r.captures))
 		}
 	}
@@ -57,8 +58,8 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 			if p.shape() == shapeItem {
 				schema = l.itemSchema()
 			}
-			if v, err := p.codec.decode(c.Value, schema); err == nil {
-				return string(p.codec.message.FullName()) + " " + string(appendPlainJSON(nil, v))
+			if v, err := p.codec.Decode(c.Value, schema); err == nil {
+				return string(p.codec.Message.FullName()) + " " + string(codec.AppendPlainJSON(nil, v))
 			}
 		}
 		return text(c)

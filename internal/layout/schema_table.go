@@ -71,7 +71,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 		if part != "" {
 			cells = append(cells, "key", part)
 		}
-		cells = append(cells, "type", string(schema.text()))
+		cells = append(cells, "type", string(schema.Text()))
 		if r := row(name, cells...); len(r.Key) <= MaxRowKeyBytes {
 			rows = append(rows, r)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // jsonSchemaDocument checks values by a JSON Schema, as far as the mapping's
@@ -351,11 +352,11 @@ func TestJSONSchema_Words(t *testing.T) {
 	pattern := put["codec"].(map[string]any)["pattern"].(string)
 	listed := strings.Split(strings.TrimSuffix(strings.TrimPrefix(pattern, "^("), ")$"), "|")
 	var want []string
-	for _, c := range codecs[1:] {
-		if c.args != "" {
-			want = append(want, c.name+`\(.+\)`)
+	for _, c := range codec.All[1:] {
+		if c.Args != "" {
+			want = append(want, c.Name+`\(.+\)`)
 		} else {
-			want = append(want, c.name)
+			want = append(want, c.Name)
 		}
 	}
 	slices.Sort(listed)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Segment is one segment of the row key of a rule.
@@ -33,7 +34,7 @@ func (m *Mapping) Segments(rule string) []Segment {
 				continue
 			}
 			s.Encoders = append(s.Encoders, p.enc.name)
-			s.Time = s.Time || p.enc.time || timeFormats[p.enc.name] != (timeFormat{})
+			s.Time = s.Time || p.enc.time || codec.TimeFormats[p.enc.name] != (codec.TimeFormat{})
 			s.Reversed = s.Reversed || p.enc.order == reversedOrder
 			s.Unordered = s.Unordered || p.enc.order == noOrder
 			for slot, a := range l.key.attrs() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // SidecarKind is what a cell of FamilyTypes says, one name a kind.
@@ -99,7 +100,7 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 		if loss == LossEmpty && p.r.accepted[LossEmpty] {
 			return nil
 		}
-		what := fmt.Sprintf("the value is %s", clip(attr.AppendJSON(nil, v)))
+		what := fmt.Sprintf("the value is %s", codec.Clip(attr.AppendJSON(nil, v)))
 		if loss == LossEmpty {
 			what = "the value is an empty " + v.Type.String()
 		}
@@ -115,7 +116,7 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 // extra keeps a value in the item's `i/` cell.
 func (p *placer) extra(name string, v attr.Value) *Error {
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil
@@ -169,7 +170,7 @@ func appendExtras(dst []byte, extras attr.Item) []byte {
 	}
 	dst = attr.AppendItemJSON(dst, present)
 	if len(absent.List) > 0 {
-		dst = appendPlainJSON(dst, absent)
+		dst = codec.AppendPlainJSON(dst, absent)
 	}
 	return dst
 }
@@ -184,7 +185,7 @@ func parseExtras(b []byte) (attr.Item, error) {
 	if err != nil || d.PeekKind() == 0 {
 		return extras, err
 	}
-	absent, err := decodePlainJSON(d, Schema{})
+	absent, err := codec.DecodePlainJSON(d, Schema{})
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +260,7 @@ func (d *decoder) present(captures string, vars []attr.Value) bool {
 		return false
 	}
 	for i, slot := range d.r.identity {
-		v, err := parseScalar(d.r.typeOf(slot), segs[i])
+		v, err := codec.ParseScalar(d.r.typeOf(slot), segs[i])
 		if err != nil {
 			return false
 		}
@@ -292,14 +293,14 @@ const (
 	markEmpty = 'e'
 )
 
-func mark(t attr.Type, form ...byte) []byte { return append([]byte{tagOf(t)}, form...) }
+func mark(t attr.Type, form ...byte) []byte { return append([]byte{codec.TagOf(t)}, form...) }
 
 // parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
 func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
 	if len(b) == 0 || len(b) > 2 {
 		return attr.Absent, 0, false
 	}
-	t, ok = typeOfTag(b[0])
+	t, ok = codec.TypeOfTag(b[0])
 	if !ok {
 		return attr.Absent, 0, false
 	}

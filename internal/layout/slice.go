@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // CellRange is the cells of one family of a row whose qualifier is in
@@ -249,7 +250,7 @@ func (s *Slice) byTime() bool {
 	switch e := s.r.captures[slot-firstCapture].enc; {
 	case e.order == reversedOrder:
 		s.order = SameOrder
-	case e.order == sameOrder, timeFormats[e.name] != timeFormat{}:
+	case e.order == sameOrder, codec.TimeFormats[e.name] != codec.TimeFormat{}:
 		s.order = ReversedOrder
 	default:
 		return false
@@ -423,7 +424,7 @@ func (s *Slice) position(vars []attr.Value) ([]byte, bool) {
 	case s.one:
 		return nil, true
 	case s.core == nil:
-		millis, ok := integer(vars[s.r.puts[0].timeSlot])
+		millis, ok := codec.Integer(vars[s.r.puts[0].timeSlot])
 		return timePosition(millis * 1000), ok
 	}
 	text, bad := (&template{parts: s.core}).render(nil, vars, "")

@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // APIVersion is the version of the mapping file that this package reads.
@@ -94,6 +95,9 @@ const (
 	// families that garbage collection empties of what is that old.
 	TTLShift = "shift"
 )
+
+// Schema is the type of an attribute, or of something inside of one.
+type Schema = codec.Schema
 
 // GSI is a secondary index in a mapping file. The name stands for local
 // indexes too.

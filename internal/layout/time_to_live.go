@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 const ttlModes = "attribute, one-second or shift(720h)"
@@ -92,7 +93,7 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 // time long past or no time at all, does not let the item expire.
 func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
 	v := item[t.name]
-	seconds, ok := integer(v)
+	seconds, ok := codec.Integer(v)
 	if v.IsAbsent() || !ok || seconds >= neverMicros/1e6 || seconds < 0 || seconds*1e6 < t.shift || seconds*1e6 < importMicros-maxOverdue.Microseconds() {
 		return neverMicros, v.IsAbsent()
 	}

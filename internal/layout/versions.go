@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // isCopy reports whether the variables are those of a copy of the highest
@@ -31,7 +32,7 @@ func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 
 // number is which version the variables are of.
 func (r *rule) number(vars []attr.Value) int64 {
-	n, _ := integer(vars[r.version])
+	n, _ := codec.Integer(vars[r.version])
 	return n
 }
 
@@ -244,7 +245,7 @@ func (p *placer) absences() *Error {
 		case len(qual) > MaxQualifierBytes:
 			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
 		}
-		millis, _ := integer(p.vars[p.r.version])
+		millis, _ := codec.Integer(p.vars[p.r.version])
 		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
 	}
 	return nil

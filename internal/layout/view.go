@@ -120,7 +120,7 @@ func (l *rules) markColumns(name string) []string {
 func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
 		p := l.putOf(r, a.Name)
-		return p != nil && !slices.Contains(p.codec.sorts, a.Type)
+		return p != nil && !slices.Contains(p.codec.Sorts, a.Type)
 	})
 }
 

@@ -1,4 +1,4 @@
-package layout
+package codec
 
 import (
 	"encoding/base64"
@@ -13,9 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// appendPlainJSON appends v as JSON without types: binaries as base64, sets as
+// AppendPlainJSON appends v as JSON without types: binaries as base64, sets as
 // arrays in canonical order, map keys sorted.
-func appendPlainJSON(dst []byte, v attr.Value) []byte {
+func AppendPlainJSON(dst []byte, v attr.Value) []byte {
 	quote := func(dst []byte, s string) []byte {
 		b, err := jsontext.AppendQuote(dst, s)
 		if err != nil { // not UTF-8: no DynamoDB string; the replaced text does not come back and is refused
@@ -49,10 +49,10 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 		return append(dst, "null"...)
 	case attr.SS, attr.NS, attr.BS:
 		return array(len(v.Set), func(dst []byte, i int) []byte {
-			return appendPlainJSON(dst, attr.Value{Type: memberType(v.Type), Str: v.Set[i]})
+			return AppendPlainJSON(dst, attr.Value{Type: MemberType(v.Type), Str: v.Set[i]})
 		})
 	case attr.L:
-		return array(len(v.List), func(dst []byte, i int) []byte { return appendPlainJSON(dst, v.List[i]) })
+		return array(len(v.List), func(dst []byte, i int) []byte { return AppendPlainJSON(dst, v.List[i]) })
 	case attr.M:
 		dst = append(dst, '{')
 		for i, k := range slices.Sorted(maps.Keys(v.Map)) {
@@ -60,7 +60,7 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 				dst = append(dst, ',')
 			}
 			dst = append(quote(dst, k), ':')
-			dst = appendPlainJSON(dst, v.Map[k])
+			dst = AppendPlainJSON(dst, v.Map[k])
 		}
 		return append(dst, '}')
 	}
@@ -72,7 +72,7 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 // L, object M.
 func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	d := jsontext.NewDecoder(strings.NewReader(string(b)))
-	v, err := decodePlainJSON(d, s)
+	v, err := DecodePlainJSON(d, s)
 	if err != nil {
 		return attr.Value{}, err
 	}
@@ -82,7 +82,7 @@ func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	return v, nil
 }
 
-func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
+func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	tok, err := d.ReadToken()
 	if err != nil {
 		return attr.Value{}, err
@@ -112,7 +112,7 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 		}
 		list := []attr.Value{}
 		for d.PeekKind() != ']' {
-			v, err := decodePlainJSON(d, elem)
+			v, err := DecodePlainJSON(d, elem)
 			if err != nil {
 				return attr.Value{}, err
 			}
@@ -133,7 +133,7 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 				return attr.Value{}, err
 			}
 			k := tok.String()
-			if m[k], err = decodePlainJSON(d, s.at(k)); err != nil {
+			if m[k], err = DecodePlainJSON(d, s.At(k)); err != nil {
 				return attr.Value{}, err
 			}
 		}
@@ -153,7 +153,7 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	}
 	members := make([]string, len(list))
 	for i, v := range list {
-		if v.Type != memberType(t) {
+		if v.Type != MemberType(t) {
 			return attr.Value{}, false
 		}
 		members[i] = v.Str
@@ -161,8 +161,8 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	return attr.SetOf(t, members...), true
 }
 
-// memberType is the type of the members of a set of type t.
-func memberType(t attr.Type) attr.Type {
+// MemberType is the type of the members of a set of type t.
+func MemberType(t attr.Type) attr.Type {
 	switch t { //nolint:exhaustive // the other types are no sets
 	case attr.NS:
 		return attr.N
@@ -170,50 +170,4 @@ func memberType(t attr.Type) attr.Type {
 		return attr.B
 	}
 	return attr.S
-}
-
-// at is the schema of the value of a map's key.
-func (s Schema) at(key string) Schema {
-	if s.Type != attr.M {
-		return Schema{}
-	}
-	if k, ok := s.Keys[key]; ok {
-		return k
-	}
-	if s.Elem != nil {
-		return *s.Elem
-	}
-	return Schema{}
-}
-
-// Schema is the type of an attribute, or of something inside of one.
-type Schema struct {
-	Type attr.Type
-	// Elem is the type of the elements of a list, or of the values of a map
-	// whose key is not in Keys; nil where nothing is said.
-	Elem *Schema
-	Keys map[string]Schema // of a map, by key
-}
-
-// text is the schema as the mapping file writes it, on one line of JSON.
-func (s Schema) text() []byte {
-	switch {
-	case s.Type == attr.L && s.Elem != nil:
-		return append(append([]byte(`{"L":`), s.Elem.text()...), '}')
-	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
-		dst := []byte(`{"M":{`)
-		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendPlainJSON(dst, attr.String(k)), ':')
-			dst = append(dst, s.Keys[k].text()...)
-		}
-		dst = append(dst, '}')
-		if s.Elem != nil {
-			dst = append(append(dst, `,"else":`...), s.Elem.text()...)
-		}
-		return append(dst, '}')
-	}
-	return appendPlainJSON(nil, attr.String(s.Type.String()))
 }

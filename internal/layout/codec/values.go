@@ -1,4 +1,4 @@
-package layout
+package codec
 
 import (
 	"errors"
@@ -13,9 +13,11 @@ import (
 // typeTags are the tag bytes of the types, by attr.Type.
 const typeTags = "?SNBOZsnbLM"
 
-func tagOf(t attr.Type) byte { return typeTags[t] }
+// TagOf is the tag byte of a type.
+func TagOf(t attr.Type) byte { return typeTags[t] }
 
-func typeOfTag(tag byte) (attr.Type, bool) {
+// TypeOfTag is the inverse of TagOf.
+func TypeOfTag(tag byte) (attr.Type, bool) {
 	for t := attr.S; t <= attr.M; t++ {
 		if typeTags[t] == tag {
 			return t, true
@@ -24,10 +26,10 @@ func typeOfTag(tag byte) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// appendTagged appends the self-describing form of v: its tag byte, then the
+// AppendTagged appends the self-describing form of v: its tag byte, then the
 // native form of a scalar or the payload of the canonical JSON of others.
-func appendTagged(dst []byte, v attr.Value) []byte {
-	dst = append(dst, tagOf(v.Type))
+func AppendTagged(dst []byte, v attr.Value) []byte {
+	dst = append(dst, TagOf(v.Type))
 	if v.Type.IsScalar() {
 		return appendScalar(dst, v)
 	}
@@ -37,15 +39,15 @@ func appendTagged(dst []byte, v attr.Value) []byte {
 	return dst[:start+copy(dst[start:], payload)]
 }
 
-// parseTagged is the inverse of appendTagged.
-func parseTagged(b []byte) (attr.Value, error) { return parseTaggedText(string(b)) }
+// ParseTagged is the inverse of appendTagged.
+func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// parseTaggedText is parseTagged as parseScalarText is parseScalar.
-func parseTaggedText(text string) (attr.Value, error) {
+// ParseTaggedText is parseTagged as parseScalarText is parseScalar.
+func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
 	}
-	t, ok := typeOfTag(text[0])
+	t, ok := TypeOfTag(text[0])
 	if !ok {
 		return attr.Value{}, fmt.Errorf("unknown type tag %q", text[0])
 	}
@@ -55,18 +57,18 @@ func parseTaggedText(text string) (attr.Value, error) {
 	return attr.UnmarshalValue([]byte(`{"` + t.String() + `":` + text[1:] + `}`))
 }
 
-// appendWhole appends a whole item in the form of a tagged map.
-func appendWhole(dst []byte, item attr.Item) []byte {
+// AppendWhole appends a whole item in the form of a tagged map.
+func AppendWhole(dst []byte, item attr.Item) []byte {
 	const overhead = 16 // about what an attribute has besides its name and value
 	dst = slices.Grow(dst, item.Size()+overhead*(1+len(item)))
-	return attr.AppendItemJSON(append(dst, tagOf(attr.M)), item)
+	return attr.AppendItemJSON(append(dst, TagOf(attr.M)), item)
 }
 
-// parseWhole is the inverse of appendWhole. It is not parseTagged, since the
+// ParseWhole is the inverse of appendWhole. It is not parseTagged, since the
 // attributes are not one level down: they may be as deep as attributes may be.
-func parseWhole(b []byte) (attr.Item, error) {
-	if len(b) == 0 || b[0] != tagOf(attr.M) {
-		return nil, fmt.Errorf("%x is no item", clip(b))
+func ParseWhole(b []byte) (attr.Item, error) {
+	if len(b) == 0 || b[0] != TagOf(attr.M) {
+		return nil, fmt.Errorf("%x is no item", Clip(b))
 	}
 	return attr.UnmarshalItem(b[1:])
 }
@@ -84,8 +86,8 @@ func appendScalar(dst []byte, v attr.Value) []byte {
 	}
 }
 
-// parseScalar is the inverse of appendScalar.
-func parseScalar(t attr.Type, b []byte) (attr.Value, error) {
+// ParseScalar is the inverse of appendScalar.
+func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
 
@@ -104,20 +106,20 @@ func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	case t == attr.NULL && text == "":
 		return attr.Null(), nil
 	}
-	return attr.Value{}, fmt.Errorf("%x is no %s", clip([]byte(text)), t)
+	return attr.Value{}, fmt.Errorf("%x is no %s", Clip([]byte(text)), t)
 }
 
-// clip shortens what an error message shows.
-func clip(b []byte) []byte {
+// Clip shortens what an error message shows.
+func Clip(b []byte) []byte {
 	if len(b) > 64 {
 		return b[:64]
 	}
 	return b
 }
 
-// plain returns the form that needs the type to be known when it is a
+// Plain returns the form that needs the type to be known when it is a
 // scalar, and says the type itself otherwise.
-func plain(v attr.Value) []byte {
+func Plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(nil, v)
 	}
@@ -131,13 +133,13 @@ func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	case t == attr.Absent:
 		return attr.Value{}, errors.New("neither the schema nor the sidecar says its type")
 	case t.IsScalar():
-		return parseScalar(t, b)
+		return ParseScalar(t, b)
 	}
 	return attr.UnmarshalValue(b)
 }
 
-// integer returns the value of an N that is an integer of 64 bits.
-func integer(v attr.Value) (int64, bool) {
+// Integer returns the value of an N that is an integer of 64 bits.
+func Integer(v attr.Value) (int64, bool) {
 	if v.Type != attr.N {
 		return 0, false
 	}
