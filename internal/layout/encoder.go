@@ -7,14 +7,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Limits of Bigtable. Source: google/bigtable/v2/data.proto (row key,
-// qualifier) and bigtable_table_admin.proto (family name).
-const (
-	MaxRowKeyBytes     = 4096
-	MaxQualifierBytes  = 16384
-	MaxFamilyNameBytes = 64
-)
-
 // keyOrder is how the bytes of an encoder sort, against the values.
 type keyOrder uint8
 

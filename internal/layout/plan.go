@@ -299,17 +299,6 @@ func widthAt(widths []int, i int) int {
 	return 0
 }
 
-// unknown is the first reference without a value, a salt not counted where
-// the shard is given.
-func (t *template) unknown(vars []attr.Value, shard int) *part {
-	for i := range t.parts {
-		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent() && (shard < 0 || p.enc.shards == 0)) {
-			return p
-		}
-	}
-	return nil
-}
-
 // textBounds bounds the text of a reference that depends on the sort key, and
 // says how it sorts.
 func (l *rules) textBounds(x *candidate, c KeyCondition, p *part) (interval, Order) {
@@ -415,10 +404,6 @@ func orderOf(found []candidate) Order {
 		}
 	}
 	return MergeOrder
-}
-
-func (t *template) usesCapture() bool {
-	return slices.ContainsFunc(t.slots(), func(s int) bool { return s >= firstCapture })
 }
 
 func overlap(s, o Span) bool {

@@ -21,7 +21,7 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *Put) {
 		c.fail(put.path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
 	case p.codec.Message != nil:
 	case spec.Codec == "ddbjson" || blob:
-		p.codec = codec.DdbJSON
+		p.codec = codec.DDBJSON
 	default:
 		c.fail(put.path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	}

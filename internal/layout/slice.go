@@ -168,7 +168,7 @@ func (s *Slice) byQualifier() bool {
 	}
 	if s.l.sidecar {
 		begin := []byte("i/" + s.r.name + "/")
-		if s.core[0].writesIdentity(s.r) && len(s.core) == 1 {
+		if s.r.writesIdentity(&s.core[0]) && len(s.core) == 1 {
 			if !s.add(FamilyTypes, begin) {
 				return false
 			}
@@ -224,7 +224,7 @@ func samePart(a, b part) bool {
 
 // writesIdentity reports whether the part is written as it is in the qualifiers of
 // the sidecar's cells i/.
-func (p *part) writesIdentity(r *rule) bool {
+func (r *rule) writesIdentity(p *part) bool {
 	return len(r.identity) == 1 && p.slot == r.identity[0] && p.enc.in == attr.S && p.enc.order == sameOrder && p.enc.prefix == "" && r.typeOf(p.slot) == attr.S
 }
 

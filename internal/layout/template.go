@@ -247,3 +247,18 @@ func (t *template) literalEnds(prefixOf func(p *part) []byte) (prefix, suffix []
 	}
 	return prefix, suffix
 }
+
+// unknown is the first reference without a value, a salt not counted where
+// the shard is given.
+func (t *template) unknown(vars []attr.Value, shard int) *part {
+	for i := range t.parts {
+		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent() && (shard < 0 || p.enc.shards == 0)) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *template) usesCapture() bool {
+	return slices.ContainsFunc(t.slots(), func(s int) bool { return s >= firstCapture })
+}

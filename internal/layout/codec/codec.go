@@ -71,7 +71,7 @@ func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 // The codecs without which no put is compiled.
 var (
 	ByType  = goByType("", "scalars as they are, others as canonical DynamoDB JSON")
-	DdbJSON = &Codec{
+	DDBJSON = &Codec{
 		Name: "ddbjson", Doc: "canonical DynamoDB JSON", SelfTyped: true,
 		Encode: func(v attr.Value, _ Schema) ([]byte, bool) { return attr.AppendJSON(nil, v), true },
 		Decode: func(b []byte, _ Schema) (attr.Value, error) { return attr.UnmarshalValue(b) },
@@ -155,7 +155,7 @@ var All = []*Codec{
 		Decode: parsePlainJSON,
 		Stray:  func(v attr.Value, _ Schema) ([]byte, bool) { return AppendPlainJSON(nil, v), true },
 	},
-	DdbJSON,
+	DDBJSON,
 	flatten(),
 	omit(),
 	{Name: "proto", Args: "(file, message)", Doc: "a message of protobufs"},
