@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // exclusive finds the rules whose rows belong to one item.
@@ -56,36 +57,36 @@ func (c *compiler) absences() {
 // rowsMeet reports whether two rules may write the same row: true unless it
 // is certain that they do not.
 func (c *compiler) rowsMeet(a, b *rule) bool {
-	if c.direct(a) && c.direct(b) && slices.EqualFunc(a.row, b.row, func(x, y *template) bool { return x.src == y.src }) {
+	if c.direct(a) && c.direct(b) && slices.EqualFunc(a.row, b.row, func(x, y *rowkey.Template) bool { return x.Src == y.Src }) {
 		return false // the row tells the whole key, and so the rule
 	}
 	n := min(len(a.row), len(b.row))
-	if c.l.joiner.kind == joinFixed && !slices.Equal(a.widths, b.widths) {
+	if c.l.joiner.Kind == rowkey.JoinFixed && !slices.Equal(a.widths, b.widths) {
 		// Segments of one are not those of the other.
-		ap, _ := a.row[0].literalEnds(nil)
-		bp, _ := b.row[0].literalEnds(nil)
+		ap, _ := a.row[0].LiteralEnds(nil)
+		bp, _ := b.row[0].LiteralEnds(nil)
 		return bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)
 	}
 	if len(a.row) != len(b.row) {
-		switch c.l.joiner.kind {
-		case joinOC:
+		switch c.l.joiner.Kind {
+		case rowkey.JoinOC:
 			return false
-		case joinFixed:
+		case rowkey.JoinFixed:
 			return true
-		case joinPlain, joinEscaped:
+		case rowkey.JoinPlain, rowkey.JoinEscaped:
 			n--
 		}
 	}
 	for i := range n {
-		ap, as := a.row[i].literalEnds(a.prefixOf)
-		bp, bs := b.row[i].literalEnds(b.prefixOf)
+		ap, as := a.row[i].LiteralEnds(a.prefixOf)
+		bp, bs := b.row[i].LiteralEnds(b.prefixOf)
 		if !bytes.HasPrefix(ap, bp) && !bytes.HasPrefix(bp, ap) || !bytes.HasSuffix(as, bs) && !bytes.HasSuffix(bs, as) {
 			return false
 		}
-		if a.row[i].isLiteral() && b.row[i].isLiteral() && a.row[i].src != b.row[i].src {
+		if a.row[i].IsLiteral() && b.row[i].IsLiteral() && a.row[i].Src != b.row[i].Src {
 			return false
 		}
-		if aw, bw := a.row[i].width(), b.row[i].width(); aw > 0 && bw > 0 && aw != bw {
+		if aw, bw := a.row[i].Width(), b.row[i].Width(); aw > 0 && bw > 0 && aw != bw {
 			return false
 		}
 	}
@@ -96,7 +97,7 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 // of them.
 func (c *compiler) direct(r *rule) bool {
 	for s := range r.rowSlots {
-		if s >= firstCapture {
+		if s >= rowkey.FirstCapture {
 			return false
 		}
 	}
@@ -104,11 +105,11 @@ func (c *compiler) direct(r *rule) bool {
 }
 
 // prefixOf is how the text of a reference to a key attribute begins.
-func (r *rule) prefixOf(p *part) []byte {
-	if p.slot < 0 || p.slot >= r.keys || r.when[p.slot] == nil || p.enc.name != "s" {
+func (r *rule) prefixOf(p *rowkey.Part) []byte {
+	if p.Slot < 0 || p.Slot >= r.keys || r.when[p.Slot] == nil || p.Enc.Name != "s" {
 		return nil
 	}
-	prefix, _ := r.when[p.slot].literalEnds(nil)
+	prefix, _ := r.when[p.Slot].LiteralEnds(nil)
 	return prefix
 }
 
@@ -140,27 +141,27 @@ func (c *compiler) claims() {
 					x.r.shared, y.r.shared = true, true
 				}
 				continue
-			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.isLiteral() || y.p == y.r.star && x.p.qual.isLiteral()):
+			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
 				continue // an attribute of that very name is refused when it comes
 			}
 			c.fail(x.p.path+".cell", CodeCollision,
-				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.src, x.p.family, x.p.qual.src),
+				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
 			return
 		}
 	}
 }
 
-func qualifiersMeet(a, b *template) bool {
-	if a.isLiteral() && b.isLiteral() {
-		return a.src == b.src
+func qualifiersMeet(a, b *rowkey.Template) bool {
+	if a.IsLiteral() && b.IsLiteral() {
+		return a.Src == b.Src
 	}
-	if a.isLiteral() {
+	if a.IsLiteral() {
 		a, b = b, a
 	}
-	ap, as := a.literalEnds(nil)
-	bp, bs := b.literalEnds(nil)
-	if b.isLiteral() { // nothing goes on behind its ends
+	ap, as := a.LiteralEnds(nil)
+	bp, bs := b.LiteralEnds(nil)
+	if b.IsLiteral() { // nothing goes on behind its ends
 		return bytes.HasPrefix(bp, ap) && bytes.HasSuffix(bs, as)
 	}
 	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // rules is the layout that a mapping file describes.
 type rules struct {
 	table    string
 	key      KeySchema
-	joiner   joiner
+	joiner   rowkey.Joiner
 	families []Family
 	declared map[string]GC
 	rank     map[string]int // of a family among them
@@ -83,7 +84,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	}
 	c.families()
 	var err error
-	if c.l.joiner, err = parseJoiner(cmp.Or(spec.proven, spec.Target.Joiner)); err != nil {
+	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(spec.proven, spec.Target.Joiner)); err != nil {
 		c.fail("target.joiner", CodeSyntax, err.Error(), "")
 	}
 	if len(spec.Rules) == 0 {

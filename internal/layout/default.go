@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // The default layout: family FamilyItem, one self-describing cell (type tag
@@ -87,7 +88,7 @@ const (
 // says that its escaped form would be above maxBytes.
 func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	start := len(dst)
-	dst = append(appendOC(dst, key), 0, 1)
+	dst = append(rowkey.AppendOC(dst, key), 0, 1)
 	if len(dst)-start <= maxBytes {
 		return dst, false
 	}
@@ -104,7 +105,7 @@ func cutPartition(row []byte) (key, rest []byte, ok bool) {
 		}
 		return row[4 : 4+n], row[4+n:], true
 	}
-	key, rest, more, ok := cutOC(row)
+	key, rest, more, ok := rowkey.CutOC(row)
 	return key, rest, ok && more
 }
 
@@ -318,7 +319,7 @@ func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
 	if v.empty() {
 		return Plan{}
 	}
-	s := Span{Start: prefix, End: prefixEnd(prefix)}
+	s := Span{Start: prefix, End: rowkey.PrefixEnd(prefix)}
 	if len(v.lo) > 0 {
 		s.Start = append(bytes.Clone(prefix), form(v.lo)...)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FuzzEncoder checks that whatever bytes an encoder takes for its own it writes
@@ -23,30 +24,30 @@ func FuzzEncoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		for _, operand := range []attr.Type{attr.Absent, attr.S, attr.N, attr.B} {
-			e, err := parseEncoder(name, operand)
+			e, err := rowkey.ParseEncoder(name, operand)
 			if err != nil {
 				continue
 			}
-			if operand != attr.Absent && e.in != operand {
-				t.Fatalf("encoder %s of %s takes %s", name, operand, e.in)
+			if operand != attr.Absent && e.In != operand {
+				t.Fatalf("encoder %s of %s takes %s", name, operand, e.In)
 			}
 			for _, v := range []attr.Value{attr.String(string(b)), attr.Binary(b), attr.Int(int64(len(b)))} {
-				out, ok := e.encodeKey(nil, v)
-				if ok && e.width > 0 && len(out) != e.width {
-					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.width)
+				out, ok := e.EncodeKey(nil, v)
+				if ok && e.Width > 0 && len(out) != e.Width {
+					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.Width)
 				}
-				if back, told := e.decodeKey(out); ok && !e.derived && (!told || !attr.Equal(back, v)) {
+				if back, told := e.DecodeKey(out); ok && !e.Derived && (!told || !attr.Equal(back, v)) {
 					if v.Type == attr.S && !bytes.Equal(bytes.ToValidUTF8(b, nil), b) {
 						continue // no text
 					}
 					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, told)
 				}
 			}
-			v, ok := e.decodeKey(b)
+			v, ok := e.DecodeKey(b)
 			if !ok {
 				continue
 			}
-			if again, ok := e.encodeKey(nil, v); !ok || !bytes.Equal(again, b) {
+			if again, ok := e.EncodeKey(nil, v); !ok || !bytes.Equal(again, b) {
 				t.Fatalf("%s reads %q as %v, and writes it as %q, %v", name, b, v, again, ok)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // own are the extents of an item.
@@ -52,18 +53,18 @@ func (l *rules) wholeRow() []Extent {
 
 // extent are the cells of one put; variables without a value stand for all.
 func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Extent, *Error) {
-	qual, whole, bad := p.qual.renderKnown(nil, vars, -1)
+	qual, whole, bad := p.qual.RenderKnown(nil, vars, -1)
 	if bad != nil {
 		return Extent{}, l.outside(r, bad, vars, item)
 	}
-	if p.qual.ambiguous() && !slices.ContainsFunc(p.qual.slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
+	if p.qual.Ambiguous() && !slices.ContainsFunc(p.qual.Slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
 		again := make([]attr.Value, len(vars))
-		if !p.qual.match(qual, again, new(string)) || !agree(again, vars) {
-			return Extent{}, l.fault(CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.src), "values without the literals of the template")
+		if !p.qual.Match(qual, again, new(string)) || !agree(again, vars) {
+			return Extent{}, l.fault(CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
 		}
 	}
 	e := Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
-	if p.timeSlot != slotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
+	if p.timeSlot != rowkey.SlotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
 		millis, ok := codec.Integer(vars[p.timeSlot])
 		if !ok || millis > codec.MaxTimeMillis-1 {
 			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Class is how well an attribute survives the mapping.
@@ -106,21 +107,21 @@ func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: a.Name}
 	var domain []string
 	if r.when[slot] != nil {
-		domain = append(domain, "matches "+r.when[slot].src)
+		domain = append(domain, "matches "+r.when[slot].Src)
 	}
 	for i, t := range r.row {
-		for _, p := range t.parts {
-			if p.lit == nil && !p.enc.derived && (p.slot == slot || p.slot >= firstCapture && r.when[slot] != nil && r.when[slot].uses(p.slot)) {
-				if l.joiner.kind == joinPlain && i < len(r.row)-1 {
-					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.delim))
+		for _, p := range t.Parts {
+			if p.Lit == nil && !p.Enc.Derived && (p.Slot == slot || p.Slot >= rowkey.FirstCapture && r.when[slot] != nil && r.when[slot].Uses(p.Slot)) {
+				if l.joiner.Kind == rowkey.JoinPlain && i < len(r.row)-1 {
+					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.Delim))
 				}
-				if p.slot == slot && p.enc.expected != "text" && p.enc.expected != "a binary" && p.enc.expected != "a number" {
-					domain = append(domain, p.enc.expected)
+				if p.Slot == slot && p.Enc.Expected != "text" && p.Enc.Expected != "a binary" && p.Enc.Expected != "a number" {
+					domain = append(domain, p.Enc.Expected)
 				}
 			}
 		}
 	}
-	if r.latest && r.when[slot] != nil && r.when[slot].uses(r.version) {
+	if r.latest && r.when[slot] != nil && r.when[slot].Uses(r.version) {
 		domain = append(domain, "version 0 is a copy of the highest")
 	}
 	if len(domain) > 0 {
@@ -171,7 +172,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	default:
 		domain := cmp.Or(p.codec.Expected(s), "one of the put's kind")
 		if e := p.elementEncoder(); e != nil {
-			domain += ", each " + e.expected
+			domain += ", each " + e.Expected
 		}
 		if room := l.listRoom(p.family); s.Type == attr.L && p.native(r) && room < math.MaxInt {
 			domain += fmt.Sprintf(" of at most %d elements (family %s)", room, p.family)
@@ -224,9 +225,9 @@ func (m *Mapping) Notes() []string {
 			shared = append(shared, r.name)
 		}
 		for _, t := range r.row {
-			for _, p := range t.parts {
-				if p.lit == nil && p.enc.shards > 1 && p.slot != slotHash {
-					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.enc.shards))
+			for _, p := range t.Parts {
+				if p.Lit == nil && p.Enc.Shards > 1 && p.Slot != rowkey.SlotHash {
+					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.Enc.Shards))
 				}
 			}
 		}

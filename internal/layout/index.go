@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // IndexDef declares a secondary index. Local indexes have the base table's
@@ -214,7 +215,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	case long:
 		row = appendGroups(row, form)
 	default:
-		row = append(appendOC(row, form), 0, 1)
+		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
 	start := len(row)
 	row, err := appendDefaultRow(row, x.source, x.base, keys)
@@ -364,7 +365,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 			if long {
 				return appendGroups(nil, b)
 			}
-			return appendOC(nil, b)
+			return rowkey.AppendOC(nil, b)
 		}), nil
 	}
 	return x.mappedPlan(c), nil

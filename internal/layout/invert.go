@@ -6,21 +6,22 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // closure adds to known what follows from it.
 func (r *rule) closure(known map[int]bool) map[int]bool {
 	for n := -1; n != len(known); {
 		n = len(known)
-		if r.same && (known[slotHash] || known[slotRange]) {
-			known[slotHash], known[slotRange] = true, true
+		if r.same && (known[rowkey.SlotHash] || known[rowkey.SlotRange]) {
+			known[rowkey.SlotHash], known[rowkey.SlotRange] = true, true
 		}
 		for slot, t := range r.when {
 			if t == nil {
 				continue
 			}
 			all := true
-			for _, s := range t.slots() {
+			for _, s := range t.Slots() {
 				if known[slot] {
 					known[s] = true
 				}
@@ -35,7 +36,7 @@ func (r *rule) closure(known map[int]bool) map[int]bool {
 }
 
 func (r *rule) knowsKey(known map[int]bool) bool {
-	return known[slotHash] && (r.keys == 1 || known[slotRange])
+	return known[rowkey.SlotHash] && (r.keys == 1 || known[rowkey.SlotRange])
 }
 
 // invert checks that the key can be told from each cell, and finds what else
@@ -60,7 +61,7 @@ func (c *compiler) invert(r *rule, path string) {
 		}
 		add := []int{slot}
 		if r.when[slot] != nil {
-			add = r.when[slot].slots()
+			add = r.when[slot].Slots()
 		}
 		for _, s := range add {
 			if !known[s] {
@@ -75,7 +76,7 @@ func (c *compiler) invert(r *rule, path string) {
 		if r.knowsKey(r.closure(maps.Clone(cell))) {
 			continue
 		}
-		p.byTime = p.timeSlot != slotNone
+		p.byTime = p.timeSlot != rowkey.SlotNone
 		if p.byTime {
 			cell[p.timeSlot] = true
 		}
@@ -107,69 +108,69 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 	if r.closure(p.toldBy(row))[slot] {
 		return
 	}
-	e, err := parseEncoder(as, attr.Absent)
+	e, err := rowkey.ParseEncoder(as, attr.Absent)
 	if err != nil {
 		c.fail(p.path+".ts", CodeSyntax, err.Error(), "")
 		return
 	}
 	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
 	switch {
-	case i >= 0 && r.captures[i].enc.name != e.name:
-		c.fail(p.path+".ts", CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.name), "one form of it")
+	case i >= 0 && r.captures[i].enc.Name != e.Name:
+		c.fail(p.path+".ts", CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
 		return
 	case i < 0 && r.when[slot] != nil:
 		return // what its template captures has to be told
 	case i < 0:
 		i = len(r.captures)
 		r.captures = append(r.captures, capture{name: p.timeAttr, enc: e, alone: true})
-		r.when[slot] = &template{src: "{" + p.timeAttr + ":" + as + "}", parts: []part{{slot: firstCapture + i, enc: e}}}
+		r.when[slot] = &rowkey.Template{Src: "{" + p.timeAttr + ":" + as + "}", Parts: []rowkey.Part{{Slot: rowkey.FirstCapture + i, Enc: e}}}
 	}
-	p.timeSlot, p.timeAttr, p.timeKey = firstCapture+i, "", false
+	p.timeSlot, p.timeAttr, p.timeKey = rowkey.FirstCapture+i, "", false
 }
 
 // qualify adds to the qualifier of a put what tells the items apart that could
 // meet on one of its cells.
 func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
-	var add []part
+	var add []rowkey.Part
 	for slot, a := range c.l.key.attrs() {
 		if known[slot] {
 			continue
 		}
 		slots := []int{slot}
 		if r.when[slot] != nil {
-			slots = r.when[slot].slots()
+			slots = r.when[slot].Slots()
 		}
 		for _, s := range slots {
 			if known[s] {
 				continue
 			}
 			name := a.Name
-			if s >= firstCapture {
-				name = r.captures[s-firstCapture].name
+			if s >= rowkey.FirstCapture {
+				name = r.captures[s-rowkey.FirstCapture].name
 			}
 			_, enc, err := c.reference(r, name, "")
 			if err != nil {
 				c.fail(p.path+".cell", CodeSyntax, err.Error(), "")
 				return known
 			}
-			add = append(add, part{slot: s, enc: enc})
+			add = append(add, rowkey.Part{Slot: s, Enc: enc})
 			known[s] = true
 		}
 		known = r.closure(known)
 	}
-	t := &template{src: p.qual.src}
-	parts := p.qual.parts
-	var last []part // {attr}, {member} or {key}
-	if n := len(parts); n > 0 && parts[n-1].lit == nil && parts[n-1].slot < slotNone {
+	t := &rowkey.Template{Src: p.qual.Src}
+	parts := p.qual.Parts
+	var last []rowkey.Part // {attr}, {member} or {key}
+	if n := len(parts); n > 0 && parts[n-1].Lit == nil && parts[n-1].Slot < rowkey.SlotNone {
 		parts, last = parts[:n-1], parts[n-1:]
 	}
-	t.parts = slices.Clone(parts)
-	between := part{lit: []byte{'#'}, slot: slotNone}
+	t.Parts = slices.Clone(parts)
+	between := rowkey.Part{Lit: []byte{'#'}, Slot: rowkey.SlotNone}
 	for _, a := range append(add, last...) {
-		if len(t.parts) > 0 {
-			t.parts = append(t.parts, between)
+		if len(t.Parts) > 0 {
+			t.Parts = append(t.Parts, between)
 		}
-		t.parts = append(t.parts, a)
+		t.Parts = append(t.Parts, a)
 	}
 	p.qual = t
 	return known

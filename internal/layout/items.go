@@ -7,24 +7,25 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // parseRow sets the variables that the row of a rule tells; false where it is
 // no row of the rule.
 func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
-	segs, ok := l.joiner.split(row.Key, len(r.row), r.widths)
+	segs, ok := l.joiner.Split(row.Key, len(r.row), r.widths)
 	if !ok {
 		return nil, false
 	}
-	vars := make([]attr.Value, firstCapture+len(r.captures))
+	vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
 	for i, t := range r.row {
-		if !t.match(segs[i], vars, nil) {
+		if !t.Match(segs[i], vars, nil) {
 			return nil, false
 		}
 	}
 	for slot, p := range r.stored {
 		i := slices.IndexFunc(row.Cells, func(c Cell) bool {
-			return c.Family == p.family && p.qual.match(c.Qualifier, nil, nil)
+			return c.Family == p.family && p.qual.Match(c.Qualifier, nil, nil)
 		})
 		if i < 0 {
 			return nil, false
@@ -201,7 +202,7 @@ func (r *rule) typeOf(slot int) attr.Type {
 	if slot < r.keys {
 		return r.keyTypes[slot]
 	}
-	return r.captures[slot-firstCapture].enc.in
+	return r.captures[slot-rowkey.FirstCapture].enc.In
 }
 
 // complete turns what was gathered into the item.

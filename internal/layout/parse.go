@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
@@ -496,7 +497,7 @@ func (r *reader) gsi(n ast.Node, path string) {
 		"shard": func(n ast.Node, path string) {
 			g.Shard = &Shard{}
 			r.object(n, path, map[string]field{
-				"n":  r.integer(&g.Shard.N, 1, maxShards),
+				"n":  r.integer(&g.Shard.N, 1, rowkey.MaxShards),
 				"by": r.str(&g.Shard.By, "a hash of an attribute, fnv1a32(name), or the attribute that is the shard"),
 			}, "n", "by")
 		},
@@ -617,7 +618,7 @@ func (r *reader) put(n ast.Node, path string) Put {
 			if s, ok := n.(*ast.StringNode); ok {
 				name, ok := strings.CutPrefix(s.Value, "{")
 				name, ok2 := strings.CutSuffix(name, "}")
-				if !ok || !ok2 || !captureName.MatchString(name) {
+				if !ok || !ok2 || !rowkey.CaptureName.MatchString(name) {
 					r.fail(n, path, strconv.Quote(s.Value), `"{capture}" or {attr: name, as: iso(s)}`)
 				}
 				p.Time.Capture = name

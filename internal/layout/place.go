@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // bind finds the rule of an item, by its key, and the values of the rule's
@@ -18,7 +19,7 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
 		return nil, nil, err
 	}
 	for _, r := range l.rules {
-		vars := make([]attr.Value, firstCapture+len(r.captures))
+		vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
 		for i, a := range l.key.attrs() {
 			vars[i] = key[a.Name]
 		}
@@ -80,12 +81,12 @@ func keyText(v attr.Value) []byte { return []byte(v.Str) }
 func (r *rule) derive(vars []attr.Value) bool {
 	for range 3 { // each round can add to the next; there are two key attributes
 		if r.same {
-			h, s := vars[slotHash], vars[slotRange]
+			h, s := vars[rowkey.SlotHash], vars[rowkey.SlotRange]
 			switch {
 			case h.IsAbsent():
-				vars[slotHash] = s
+				vars[rowkey.SlotHash] = s
 			case s.IsAbsent():
-				vars[slotRange] = h
+				vars[rowkey.SlotRange] = h
 			case !attr.Equal(h, s):
 				return false
 			}
@@ -95,11 +96,11 @@ func (r *rule) derive(vars []attr.Value) bool {
 			switch {
 			case t == nil:
 			case !vars[slot].IsAbsent():
-				if !t.match(keyText(vars[slot]), vars, nil) {
+				if !t.Match(keyText(vars[slot]), vars, nil) {
 					return false
 				}
 			default:
-				text, bad := t.render(nil, vars, "")
+				text, bad := t.Render(nil, vars, "")
 				if bad != nil {
 					continue
 				}
@@ -119,26 +120,26 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *Err
 	var key, seg []byte
 	for i, t := range r.row {
 		last := i == len(r.row)-1
-		var bad *part
-		if seg, bad = t.render(seg[:0], vars, ""); bad != nil {
+		var bad *rowkey.Part
+		if seg, bad = t.Render(seg[:0], vars, ""); bad != nil {
 			return nil, l.outside(r, bad, vars, item)
 		}
-		if t.ambiguous() {
+		if t.Ambiguous() {
 			again := make([]attr.Value, len(vars))
-			if !t.match(seg, again, nil) || !agree(again, vars) {
-				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.src), "values without the literals of the template")
+			if !t.Match(seg, again, nil) || !agree(again, vars) {
+				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
 			}
 		}
-		if l.joiner.kind == joinPlain && !last {
-			if k := l.joiner.delimOffence(seg); k >= 0 {
-				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.src, seg[k], l.joiner.delim),
+		if l.joiner.Kind == rowkey.JoinPlain && !last {
+			if k := l.joiner.DelimOffence(seg); k >= 0 {
+				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.Src, seg[k], l.joiner.Delim),
 					"a key without it, or joiner escaped or auto")
 			}
 		}
 		if i > 0 {
-			key = append(key, l.joiner.delimiter()...)
+			key = append(key, l.joiner.Delimiter()...)
 		}
-		key = l.joiner.appendSegment(key, seg, last)
+		key = l.joiner.AppendSegment(key, seg, last)
 	}
 	if len(key) == 0 || len(key) > MaxRowKeyBytes {
 		return nil, l.fault(CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", MaxRowKeyBytes))
@@ -157,12 +158,12 @@ func agree(a, b []attr.Value) bool {
 }
 
 // outside is the error for a variable outside of an encoder's domain.
-func (l *rules) outside(r *rule, p *part, vars []attr.Value, item attr.Item) *Error {
+func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *Error {
 	name := ""
-	if p.slot >= 0 && p.slot < r.keys {
-		name = l.key.attrs()[p.slot].Name
+	if p.Slot >= 0 && p.Slot < r.keys {
+		name = l.key.attrs()[p.Slot].Name
 	}
-	return l.fault(CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.slot]), p.enc.name), p.enc.expected)
+	return l.fault(CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
 }
 
 // placer lays out one item.
@@ -277,7 +278,7 @@ func (p *placer) finish() *Error {
 				return p.l.fault(CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
 			}
 		}
-		if put.timeSlot == slotNone {
+		if put.timeSlot == rowkey.SlotNone {
 			continue
 		}
 		if millis, ok := codec.Integer(p.vars[put.timeSlot]); !ok || millis > codec.MaxTimeMillis {
@@ -380,12 +381,12 @@ func (p *placer) attributes() *Error {
 
 // unwritten keeps a set or map whose member or key is outside of the domain of
 // its encoder, if bad is that: a key attribute outside of one is an error.
-func (p *placer) unwritten(name string, v attr.Value, element string, bad *part) *Error {
-	if bad.slot >= 0 {
+func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *Error {
+	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.enc.name), bad.enc.expected+", or a family _t for exceptions")
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }
@@ -413,7 +414,7 @@ func (p *placer) noteTimed(t *cellTemplate) {
 }
 
 func (p *placer) qualifier(t *cellTemplate, special string) ([]byte, *Error) {
-	qual, bad := t.qual.render(nil, p.vars, special)
+	qual, bad := t.qual.Render(nil, p.vars, special)
 	if bad != nil {
 		return nil, p.l.outside(p.r, bad, p.vars, p.item)
 	}

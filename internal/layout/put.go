@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // put is a compiled Put: where its cells lie, and what they hold.
@@ -23,7 +24,7 @@ type put struct {
 // cellTemplate is where the cells of a put lie, and the form of their values.
 type cellTemplate struct {
 	family   string
-	qual     *template
+	qual     *rowkey.Template
 	codec    *codec.Codec
 	timeSlot int // capture that is the timestamp, or slotNone
 	timeAttr string
@@ -70,7 +71,7 @@ func (plainPut) names(*rules, string) bool { return true }
 
 // put compiles one Put of a rule.
 func (c *compiler) put(r *rule, spec *Put, path string) {
-	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: slotNone}}
+	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: rowkey.SlotNone}}
 	r.puts = append(r.puts, p)
 	var err error
 	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
@@ -84,18 +85,18 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 	}
 	p.family = family
 	star := spec.Attr == "*"
-	p.qual, err = parseTemplate(qual, func(name, enc string) (int, *encoder, error) {
+	p.qual, err = rowkey.ParseTemplate(qual, func(name, enc string) (int, *rowkey.Encoder, error) {
 		switch {
 		case star && name == "attr" && enc == "":
-			return slotAttr, verbatim, nil
+			return rowkey.SlotAttr, rowkey.Verbatim, nil
 		case star || name != "member" && name != "key" || enc != "" && c.names(r, name):
 			return c.reference(r, name, enc)
 		case name == "member":
-			e, err := parseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
-			return slotMember, e, err
+			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
+			return rowkey.SlotMember, e, err
 		}
-		e, err := parseElementEncoder(enc, attr.S)
-		return slotKey, e, err
+		e, err := rowkey.ParseElementEncoder(enc, attr.S)
+		return rowkey.SlotKey, e, err
 	})
 	if err != nil {
 		c.fail(path+".cell", CodeSyntax, err.Error(), "")
@@ -107,10 +108,10 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		c.fail(path+".order", CodeSyntax, strconv.Quote(spec.Order), OrderAppend+" or "+OrderNewestFirst)
 	}
 	specials := 0
-	for i, s := range p.qual.slots() {
+	for i, s := range p.qual.Slots() {
 		if s < 0 {
 			specials++
-			if i != len(p.qual.slots())-1 || p.qual.parts[len(p.qual.parts)-1].lit != nil {
+			if i != len(p.qual.Slots())-1 || p.qual.Parts[len(p.qual.Parts)-1].Lit != nil {
 				c.fail(path+".cell", CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
 			}
 		}
@@ -131,11 +132,11 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 // placement is the kind of a put.
 func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 	value := valuePut{plainPut{t}, spec.Attr, spec.Order == OrderNewestFirst}
-	star, special, flatten := spec.Attr == "*", t.qual.special(), t.codec.Paths
+	star, special, flatten := spec.Attr == "*", t.qual.Special(), t.codec.Paths
 	switch {
 	case spec.Attr == Presence:
 		return presencePut{plainPut{t}}
-	case star && special == slotNone:
+	case star && special == rowkey.SlotNone:
 		return wholePut{plainPut{t}}
 	case star && flatten:
 		return starLeavesPut{starPut{value}}
@@ -145,9 +146,9 @@ func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 		return keyPut{plainPut{t}}
 	case flatten:
 		return leavesPut{plainPut{t}, spec.Attr}
-	case special == slotMember:
+	case special == rowkey.SlotMember:
 		return setPut{plainPut{t}, spec.Attr}
-	case special == slotKey:
+	case special == rowkey.SlotKey:
 		return mapPut{plainPut{t}, spec.Attr}
 	}
 	return value
@@ -184,11 +185,11 @@ func (c *compiler) putTime(r *rule, p *put, spec *Put) {
 	switch {
 	case spec.Time.Capture != "":
 		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
-		if i < 0 || !r.captures[i].enc.time {
+		if i < 0 || !r.captures[i].enc.Time {
 			c.fail(at, CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
 			return
 		}
-		p.timeSlot = firstCapture + i
+		p.timeSlot = rowkey.FirstCapture + i
 	case spec.Time.Attr != "":
 		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
@@ -211,21 +212,21 @@ func (c *compiler) putTime(r *rule, p *put, spec *Put) {
 // takes reports whether the put can have written a qualifier, and sets what that
 // tells: variables, and the text of {attr}, {member} or {key}.
 func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) bool {
-	return p.qual.match(qual, vars, special) && p.names(l, *special)
+	return p.qual.Match(qual, vars, special) && p.names(l, *special)
 }
 
 // native reports whether the cells give sets, maps and lists a cell an element,
 // where families are for that.
 func (t *cellTemplate) native(r *rule) bool {
-	return r.exclusive && t.codec.ByType && t.timeSlot == slotNone && t.timeAttr == ""
+	return r.exclusive && t.codec.ByType && t.timeSlot == rowkey.SlotNone && t.timeAttr == ""
 }
 
 // elementEncoder is the encoder that the qualifier has for {member} or {key}, nil
 // where it has none.
-func (t *cellTemplate) elementEncoder() *encoder {
-	for _, p := range t.qual.parts {
-		if (p.slot == slotMember || p.slot == slotKey) && p.enc != verbatim {
-			return p.enc
+func (t *cellTemplate) elementEncoder() *rowkey.Encoder {
+	for _, p := range t.qual.Parts {
+		if (p.Slot == rowkey.SlotMember || p.Slot == rowkey.SlotKey) && p.Enc != rowkey.Verbatim {
+			return p.Enc
 		}
 	}
 	return nil
@@ -234,7 +235,7 @@ func (t *cellTemplate) elementEncoder() *encoder {
 // toldBy are the variables of row, and those of the qualifier.
 func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
 	cell := maps.Clone(row)
-	for _, s := range t.qual.slots() {
+	for _, s := range t.qual.Slots() {
 		if s >= 0 {
 			cell[s] = true
 		}
@@ -245,7 +246,7 @@ func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
 // micros is the timestamp of the cells, in microseconds.
 func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros int64) int64 {
 	switch {
-	case t.timeSlot != slotNone:
+	case t.timeSlot != rowkey.SlotNone:
 		millis, _ := codec.Integer(vars[t.timeSlot])
 		return millis * 1000
 	case t.timeAttr != "":

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // leavesPut is a cell a leaf of a map, under its path, the put's {key} (codec
@@ -22,7 +23,7 @@ func (p leavesPut) check(c *compiler, r *rule, put *put, spec *Put) {
 	switch {
 	case p.elementEncoder() != nil:
 		c.fail(put.path+".cell", CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
-	case p.qual.special() != slotKey:
+	case p.qual.Special() != rowkey.SlotKey:
 		c.fail(put.path+".codec", CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
 	}
 	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)

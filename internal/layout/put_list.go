@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // A list is native as versions of one column: each element a tagged value, in the
@@ -82,7 +83,7 @@ func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	d := &decoder{l: l, r: r, side: sidecarOf(Row{Cells: cells})}
 	at := column{family: c.Family, qual: c.Qualifier}
 	for _, put := range r.columns {
-		vars, special := make([]attr.Value, firstCapture+len(r.captures)), ""
+		vars, special := make([]attr.Value, rowkey.FirstCapture+len(r.captures)), ""
 		if put.family != c.Family || !put.takes(l, c.Qualifier, vars, &special) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // mapPut is a cell a key of a map, under the put's {key}.
@@ -31,8 +32,8 @@ func (p mapPut) place(w *placer, name string, v attr.Value) *Error {
 	keys := slices.Sorted(maps.Keys(v.Map))
 	quals := make([][]byte, len(keys))
 	for i, k := range keys {
-		var bad *part
-		switch quals[i], bad = p.qual.render(nil, w.vars, k); {
+		var bad *rowkey.Part
+		switch quals[i], bad = p.qual.Render(nil, w.vars, k); {
 		case bad != nil:
 			return w.unwritten(name, v, k, bad)
 		case !markFits(p.family, quals[i]):

@@ -1,6 +1,9 @@
 package layout
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
 
 // presencePut is a cell that says that the item is there (`attr: null`).
 type presencePut struct{ plainPut }
@@ -9,7 +12,7 @@ func (presencePut) check(c *compiler, r *rule, p *put, spec *Put) {
 	switch {
 	case spec.Codec != "":
 		c.fail(p.path+".codec", CodeSyntax, "a presence cell has no value", "no codec")
-	case p.qual.special() != slotNone:
+	case p.qual.Special() != rowkey.SlotNone:
 		c.fail(p.path+".cell", CodeSyntax, "a presence cell has neither {member} nor {key}", "captures and key attributes")
 	case r.presence:
 		c.fail(p.path+".attr", CodeSyntax, "a second presence cell", "one a rule")

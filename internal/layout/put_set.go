@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // setPut is a cell a member of a set, under the put's {member}.
@@ -28,8 +29,8 @@ func (p setPut) place(w *placer, name string, v attr.Value) *Error {
 	}
 	quals := make([][]byte, len(v.Set))
 	for i, m := range v.Set {
-		var bad *part
-		switch quals[i], bad = p.qual.render(nil, w.vars, m); {
+		var bad *rowkey.Part
+		switch quals[i], bad = p.qual.Render(nil, w.vars, m); {
 		case bad != nil:
 			return w.unwritten(name, v, m, bad)
 		case len(quals[i]) > MaxQualifierBytes:

@@ -46,7 +46,7 @@ func (p starPut) reserved(w *placer, name, special string) *Error {
 		if o == w.r.star || o.family != p.family {
 			continue
 		}
-		if other, bad := o.qual.render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
+		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
 			return w.l.fault(CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
 		}
 	}

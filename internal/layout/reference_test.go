@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/mapping.md")
@@ -218,16 +219,16 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 		"salt":      {{"salt(fnv1a32,8,1)", attr.String("u1")}},
 		"hash":      {{"hash(md5)", attr.String("u1")}},
 	}
-	for _, k := range encoderKinds {
-		if len(samples[k.name]) == 0 {
-			t.Errorf("encoder %s has no sample", k.name)
+	for _, k := range rowkey.Encoders {
+		if len(samples[k.Name]) == 0 {
+			t.Errorf("encoder %s has no sample", k.Name)
 		}
-		for i, s := range samples[k.name] {
-			e, err := parseEncoder(s.text, s.v.Type)
+		for i, s := range samples[k.Name] {
+			e, err := rowkey.ParseEncoder(s.text, s.v.Type)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, ok := e.encodeKey(nil, s.v)
+			out, ok := e.EncodeKey(nil, s.v)
 			if !ok {
 				t.Fatalf("%s does not take %v", s.text, s.v)
 			}
@@ -235,22 +236,22 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 			if s.v.Type == attr.B {
 				sample = fmt.Sprintf("bytes `%x`", s.v.Str)
 			}
-			if e.bytes {
+			if e.Bytes {
 				written = fmt.Sprintf("bytes `%x`", out)
 			}
-			order := map[keyOrder]string{noOrder: "none", sameOrder: "kept", reversedOrder: "reversed"}[e.order]
-			takes, domain := s.v.Type.String(), e.expected
-			if e.derived {
+			order := map[rowkey.KeyOrder]string{rowkey.NoOrder: "none", rowkey.SameOrder: "kept", rowkey.ReversedOrder: "reversed"}[e.Order]
+			takes, domain := s.v.Type.String(), e.Expected
+			if e.Derived {
 				takes, domain = "any", "any; the value itself has to be told elsewhere"
 			}
-			name, doc := "`"+k.name+k.args+"`", k.doc
+			name, doc := "`"+k.Name+k.Args+"`", k.Doc
 			if i > 0 {
 				name, doc = "", ""
 			}
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | `%s`: %s → %s |\n", cellText(name), doc, takes, domain, order, s.text, sample, written)
 		}
 	}
-	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(digests)), ", "))
+	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
 // codecTable writes the table of codecs, each on samples.

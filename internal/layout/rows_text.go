@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
@@ -43,7 +44,7 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	for _, r := range l.rules {
 		if _, ok := l.parseRow(r, row); ok {
 			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.Message == nil })...)
-			slots = max(slots, firstCapture+len(r.captures))
+			slots = max(slots, rowkey.FirstCapture+len(r.captures))
 		}
 	}
 	if len(puts) == 0 {
@@ -51,7 +52,7 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	}
 	return func(c Cell) string {
 		for _, p := range puts {
-			if p.family != c.Family || !p.qual.match(c.Qualifier, make([]attr.Value, slots), nil) {
+			if p.family != c.Family || !p.qual.Match(c.Qualifier, make([]attr.Value, slots), nil) {
 				continue
 			}
 			schema := l.schema[p.attr]

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // rule is a compiled Rule.
@@ -17,9 +18,9 @@ type rule struct {
 	keys     int // number of key attributes: slots below are theirs
 	keyTypes []attr.Type
 	captures []capture
-	when     [2]*template
+	when     [2]*rowkey.Template
 	same     bool
-	row      []*template
+	row      []*rowkey.Template
 	widths   []int // of the segments but the last, for joinFixed
 	rowSlots map[int]bool
 	// hashed are the key attributes whose hash in the row stands for them, and
@@ -53,7 +54,7 @@ type rule struct {
 
 type capture struct {
 	name string
-	enc  *encoder
+	enc  *rowkey.Encoder
 	// alone says that timestamps alone tell it: it is a key attribute (ts.attr) that
 	// neither row nor qualifier has.
 	alone bool
@@ -62,7 +63,7 @@ type capture struct {
 func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
-		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: slotNone,
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
 	for _, a := range c.l.key.attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -115,34 +116,34 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			c.fail(at, CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
 			return
 		}
-		t, err := parseTemplate(spec.When[name], func(name, enc string) (int, *encoder, error) {
-			if c.l.key.isKey(name) || !captureName.MatchString(name) {
+		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
+			if c.l.key.isKey(name) || !rowkey.CaptureName.MatchString(name) {
 				return 0, nil, fmt.Errorf("%q cannot name a capture; expected letters, digits and _, and no key attribute", name)
 			}
-			e, err := parseEncoder(cmp.Or(enc, "s"), attr.Absent)
+			e, err := rowkey.ParseEncoder(cmp.Or(enc, "s"), attr.Absent)
 			if err != nil {
 				return 0, nil, err
 			}
 			switch {
-			case e.derived:
-				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.name)
-			case e.bytes:
-				return 0, nil, fmt.Errorf("encoder %s has no text form", e.name)
+			case e.Derived:
+				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.Name)
+			case e.Bytes:
+				return 0, nil, fmt.Errorf("encoder %s has no text form", e.Name)
 			}
 			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })
 			if i < 0 {
 				i = len(r.captures)
 				r.captures = append(r.captures, capture{name: name, enc: e})
-			} else if r.captures[i].enc.name != e.name {
-				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.name, e.name)
+			} else if r.captures[i].enc.Name != e.Name {
+				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.Name, e.Name)
 			}
-			return firstCapture + i, e, nil
+			return rowkey.FirstCapture + i, e, nil
 		})
 		if err != nil {
 			c.fail(at, CodeSyntax, err.Error(), "")
 			return
 		}
-		if len(t.parts) == 0 {
+		if len(t.Parts) == 0 {
 			c.fail(at, CodeInverse, "a key attribute is never empty", "a template")
 		}
 		r.when[slot] = t
@@ -164,28 +165,28 @@ func (c *compiler) names(r *rule, name string) bool {
 }
 
 // reference resolves a name in a row or cell template.
-func (c *compiler) reference(r *rule, name, enc string) (int, *encoder, error) {
+func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, error) {
 	for i, k := range r.captures {
 		if k.name != name {
 			continue
 		}
 		if enc == "" {
-			return firstCapture + i, k.enc, nil
+			return rowkey.FirstCapture + i, k.enc, nil
 		}
-		operand := k.enc.in
-		if k.enc.time { // an encoder of instants then turns it into text
+		operand := k.enc.In
+		if k.enc.Time { // an encoder of instants then turns it into text
 			operand = attr.Absent
 		}
-		e, err := parseEncoder(enc, operand)
-		if err == nil && e.in != k.enc.in {
-			err = fmt.Errorf("encoder %s takes type %s; capture %s is %s", enc, e.in, name, k.enc.in)
+		e, err := rowkey.ParseEncoder(enc, operand)
+		if err == nil && e.In != k.enc.In {
+			err = fmt.Errorf("encoder %s takes type %s; capture %s is %s", enc, e.In, name, k.enc.In)
 		}
-		return firstCapture + i, e, err
+		return rowkey.FirstCapture + i, e, err
 	}
 	for slot, a := range c.l.key.attrs() {
 		if a.Name == name {
 			byType := map[attr.Type]string{attr.S: "s", attr.N: "nord", attr.B: "b"}
-			e, err := parseEncoder(cmp.Or(enc, byType[a.Type]), a.Type)
+			e, err := rowkey.ParseEncoder(cmp.Or(enc, byType[a.Type]), a.Type)
 			return slot, e, err
 		}
 	}
@@ -199,45 +200,45 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 	salted := false
 	for i, src := range spec.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
-		t, err := parseTemplate(src, func(name, enc string) (int, *encoder, error) { return c.reference(r, name, enc) })
+		t, err := rowkey.ParseTemplate(src, func(name, enc string) (int, *rowkey.Encoder, error) { return c.reference(r, name, enc) })
 		if err != nil {
 			c.fail(at, CodeSyntax, err.Error(), "")
 			return
 		}
-		if len(t.parts) == 0 {
+		if len(t.Parts) == 0 {
 			c.fail(at, CodeSyntax, "an empty segment", "a template")
 		}
 		last, j := i == len(spec.Row)-1, c.l.joiner
 		width := 0
-		for _, p := range t.parts {
-			if p.lit != nil {
-				width += len(p.lit)
-				if k := j.delimOffence(p.lit); k >= 0 && j.kind == joinPlain && !last {
-					c.fail(at, CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.lit[k]), "another delimiter, or joiner escaped")
+		for _, p := range t.Parts {
+			if p.Lit != nil {
+				width += len(p.Lit)
+				if k := j.DelimOffence(p.Lit); k >= 0 && j.Kind == rowkey.JoinPlain && !last {
+					c.fail(at, CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
 				}
 				continue
 			}
 			switch {
-			case !p.enc.derived:
-				r.rowSlots[p.slot] = true
-			case p.enc.identifies && p.slot < r.keys:
-				r.hashed[p.slot] = true
+			case !p.Enc.Derived:
+				r.rowSlots[p.Slot] = true
+			case p.Enc.Identifies && p.Slot < r.keys:
+				r.hashed[p.Slot] = true
 			}
-			if p.enc.shards > 0 {
+			if p.Enc.Shards > 0 {
 				if salted {
 					c.fail(at, CodeSyntax, "a second salt", "one a row")
 				}
 				salted = true
 			}
-			if p.enc.width == 0 {
+			if p.Enc.Width == 0 {
 				width = -1 << 30
 			}
-			width += p.enc.width
-			if p.enc.name == "nord" && j.kind == joinPlain && j.delim >= '0' && !last {
-				c.fail(at, CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.delim), "a delimiter below '0'")
+			width += p.Enc.Width
+			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
+				c.fail(at, CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
 			}
 		}
-		if j.kind == joinFixed && !last {
+		if j.Kind == rowkey.JoinFixed && !last {
 			if width <= 0 {
 				c.fail(at, CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
 			}

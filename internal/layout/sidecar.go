@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // SidecarKind is what a cell of FamilyTypes says, one name a kind.
@@ -146,12 +147,12 @@ func (r *rule) identityText(vars []attr.Value) string {
 		if i > 0 {
 			b = append(b, '#')
 		}
-		b = identityJoiner.appendSegment(b, keyText(vars[slot]), i == len(r.identity)-1)
+		b = identityJoiner.AppendSegment(b, keyText(vars[slot]), i == len(r.identity)-1)
 	}
 	return string(b)
 }
 
-var identityJoiner = joiner{kind: joinEscaped, delim: '#'}
+var identityJoiner = rowkey.Joiner{Kind: rowkey.JoinEscaped, Delim: '#'}
 
 // appendExtras appends the value of an `i/` cell: nothing, or the JSON of the
 // attributes that have no cell, followed by an array of the names of those that
@@ -255,7 +256,7 @@ func (d *decoder) typeColumn(c column) error {
 // present sets the variables that the captures of a cell i/ tell, which is that of an
 // item; false where they are not what the rule writes.
 func (d *decoder) present(captures string, vars []attr.Value) bool {
-	segs, ok := identityJoiner.split([]byte(captures), max(1, len(d.r.identity)), nil)
+	segs, ok := identityJoiner.Split([]byte(captures), max(1, len(d.r.identity)), nil)
 	if !ok || len(d.r.identity) == 0 && captures != "" {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 const ttlModes = "attribute, one-second or shift(720h)"
@@ -79,7 +80,7 @@ func (c *compiler) timeToLive() *timeToLive {
 // checkRule refuses a rule whose cells have times of their own.
 func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	for _, p := range r.puts {
-		if p.timeSlot != slotNone || p.timeAttr != "" {
+		if p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
 			c.fail(p.path+".ts", CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
 		}
 	}

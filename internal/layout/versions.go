@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // isCopy reports whether the variables are those of a copy of the highest
@@ -22,7 +23,7 @@ func (r *rule) isCopy(vars []attr.Value) bool {
 // item of the rule has.
 func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 	for slot, v := range vars {
-		if slot == r.version || slot < firstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].uses(r.version)) {
+		if slot == r.version || slot < rowkey.FirstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].Uses(r.version)) {
 			continue
 		}
 		dst = append(binary.AppendUvarint(dst, uint64(len(v.Str))), v.Str...)
@@ -42,7 +43,7 @@ func (l *rules) renumbered(r *rule, vars []attr.Value, version int64) ([]attr.Va
 	vars = slices.Clone(vars)
 	vars[r.version] = attr.Int(version)
 	for slot := range r.keys {
-		if r.when[slot] != nil && r.when[slot].uses(r.version) {
+		if r.when[slot] != nil && r.when[slot].Uses(r.version) {
 			vars[slot] = attr.Value{}
 		}
 	}
@@ -178,11 +179,11 @@ func compareKeys(key KeySchema, a, b attr.Item) int {
 // versions finds the rules whose items are versions of one another.
 func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	for _, p := range r.puts {
-		if c := p.timeSlot - firstCapture; p.byTime && (r.captures[c].enc.version || r.captures[c].alone) {
+		if c := p.timeSlot - rowkey.FirstCapture; p.byTime && (r.captures[c].enc.Version || r.captures[c].alone) {
 			r.version = p.timeSlot
 		}
 	}
-	if r.version != slotNone {
+	if r.version != rowkey.SlotNone {
 		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
 			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.isKey(name) && !r.timeAttrs[name] {
 				r.versioned = append(r.versioned, name)
@@ -202,20 +203,20 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	}
 	path += ".latest"
 	r.latest = true
-	if r.version == slotNone || !r.captures[r.version-firstCapture].enc.version {
+	if r.version == rowkey.SlotNone || !r.captures[r.version-rowkey.FirstCapture].enc.Version {
 		c.fail(path, CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
 		return
 	}
 	for _, p := range r.puts {
 		if p.timeSlot != r.version {
-			c.fail(p.path, CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-firstCapture].name+`}" on all puts`)
+			c.fail(p.path, CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
 		}
 	}
 	begins := false
 	for _, t := range r.when {
-		if t != nil && t.uses(r.version) {
-			prefix, _ := t.literalEnds(nil)
-			begins = len(t.parts[0].lit) == len(prefix) && spec.Latest == string(prefix)+"0"
+		if t != nil && t.Uses(r.version) {
+			prefix, _ := t.LiteralEnds(nil)
+			begins = len(t.Parts[0].Lit) == len(prefix) && spec.Latest == string(prefix)+"0"
 		}
 	}
 	if !begins {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // View is a continuous materialized view that serves as an asynchronous
@@ -78,7 +79,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		}
 		single := !p.byTime && p.shape() == shapeCell && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
 			(l.schema[name].Type != attr.L || !p.native(r))
-		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
+		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
 			c.fail(path, CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
@@ -106,7 +107,7 @@ func (l *rules) markColumns(name string) []string {
 		}
 		mark := "a/" + name
 		if !r.exclusive {
-			qual, _ := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), name)
+			qual, _ := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), name)
 			mark = "c/" + p.family + ":" + string(qual)
 		}
 		if !slices.Contains(marks, mark) {

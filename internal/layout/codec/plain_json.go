@@ -82,6 +82,7 @@ func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	return v, nil
 }
 
+// DecodePlainJSON reads the next value of d as plain JSON.
 func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	tok, err := d.ReadToken()
 	if err != nil {

@@ -1,4 +1,4 @@
-package layout
+package rowkey
 
 import (
 	"bytes"
@@ -8,38 +8,41 @@ import (
 	"strings"
 )
 
-// joinKind is how the segments of a row key are put together.
-type joinKind uint8
+// JoinKind is how the segments of a row key are put together.
+type JoinKind uint8
+
+// The kinds of joiners.
 
 const (
-	joinPlain   joinKind = iota // delimiter; last segment unrestricted
-	joinEscaped                 // delimiter; bytes up to '$' of earlier segments as $hh
-	joinOC                      // 00 as 00 FF, joined by 00 01
-	joinFixed                   // nothing between
+	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
+	JoinEscaped                 // delimiter; bytes up to '$' of earlier segments as $hh
+	JoinOC                      // 00 as 00 FF, joined by 00 01
+	JoinFixed                   // nothing between
 )
 
-// joiner puts segments together so that they can be taken apart again.
-type joiner struct {
-	kind  joinKind
-	delim byte
-	auto  bool // escaped, until a proof says plain: which makes the same bytes
+// Joiner puts segments together so that they can be taken apart again.
+type Joiner struct {
+	Kind  JoinKind
+	Delim byte
+	Auto  bool // escaped, until a proof says plain: which makes the same bytes
 }
 
 // escapeMax is the highest byte that joinEscaped escapes: the escape itself.
 const escapeMax = '$'
 
-func parseJoiner(text string) (joiner, error) {
+// ParseJoiner finds a joiner by its text in a mapping file.
+func ParseJoiner(text string) (Joiner, error) {
 	switch text {
 	case "", "auto":
-		return joiner{kind: joinEscaped, delim: '#', auto: true}, nil
+		return Joiner{Kind: JoinEscaped, Delim: '#', Auto: true}, nil
 	case "oc":
-		return joiner{kind: joinOC}, nil
+		return Joiner{Kind: JoinOC}, nil
 	case "fixed":
-		return joiner{kind: joinFixed}, nil
+		return Joiner{Kind: JoinFixed}, nil
 	case "escaped":
-		return joiner{kind: joinEscaped, delim: '#'}, nil
+		return Joiner{Kind: JoinEscaped, Delim: '#'}, nil
 	}
-	for name, kind := range map[string]joinKind{"plain": joinPlain, "escaped": joinEscaped} {
+	for name, kind := range map[string]JoinKind{"plain": JoinPlain, "escaped": JoinEscaped} {
 		arg, ok := strings.CutPrefix(text, name+"('")
 		if !ok {
 			continue
@@ -47,59 +50,60 @@ func parseJoiner(text string) (joiner, error) {
 		arg, ok = strings.CutSuffix(arg, "')")
 		switch {
 		case !ok || len(arg) != 1:
-			return joiner{}, fmt.Errorf("joiner %s: expected %s('d') with one byte", text, name)
-		case kind == joinEscaped && arg[0] >= escapeMax:
-			return joiner{}, fmt.Errorf("joiner %s: expected a delimiter below '$'", text)
+			return Joiner{}, fmt.Errorf("joiner %s: expected %s('d') with one byte", text, name)
+		case kind == JoinEscaped && arg[0] >= escapeMax:
+			return Joiner{}, fmt.Errorf("joiner %s: expected a delimiter below '$'", text)
 		}
-		return joiner{kind: kind, delim: arg[0]}, nil
+		return Joiner{Kind: kind, Delim: arg[0]}, nil
 	}
-	return joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), oc, fixed or auto", text)
+	return Joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), oc, fixed or auto", text)
 }
 
-func (j joiner) String() string {
+// String is the text that ParseJoiner takes.
+func (j Joiner) String() string {
 	switch {
-	case j.auto:
+	case j.Auto:
 		return "auto"
-	case j.kind == joinPlain:
-		return fmt.Sprintf("plain('%c')", j.delim)
-	case j.kind == joinEscaped:
-		return fmt.Sprintf("escaped('%c')", j.delim)
-	case j.kind == joinOC:
+	case j.Kind == JoinPlain:
+		return fmt.Sprintf("plain('%c')", j.Delim)
+	case j.Kind == JoinEscaped:
+		return fmt.Sprintf("escaped('%c')", j.Delim)
+	case j.Kind == JoinOC:
 		return "oc"
 	}
 	return "fixed"
 }
 
-// delimiter is what stands between two segments.
-func (j joiner) delimiter() []byte {
-	switch j.kind {
-	case joinPlain, joinEscaped:
-		return []byte{j.delim}
-	case joinOC:
+// Delimiter is what stands between two segments.
+func (j Joiner) Delimiter() []byte {
+	switch j.Kind {
+	case JoinPlain, JoinEscaped:
+		return []byte{j.Delim}
+	case JoinOC:
 		return []byte{0, 1}
-	case joinFixed:
+	case JoinFixed:
 	}
 	return nil
 }
 
-// delimOffence returns the first byte of a segment that is not last which
+// DelimOffence returns the first byte of a segment that is not last which
 // plain cannot take, or -1. Under auto the escape counts too: what is free of
 // it looks the same plain and escaped.
-func (j joiner) delimOffence(seg []byte) int {
-	limit := j.delim
-	if j.auto {
+func (j Joiner) DelimOffence(seg []byte) int {
+	limit := j.Delim
+	if j.Auto {
 		limit = escapeMax
 	}
 	return slices.IndexFunc(seg, func(c byte) bool { return c <= limit })
 }
 
-// appendSegment appends one segment in the form it has in the key, without a
+// AppendSegment appends one segment in the form it has in the key, without a
 // delimiter; last says that no other follows.
-func (j joiner) appendSegment(dst, seg []byte, last bool) []byte {
+func (j Joiner) AppendSegment(dst, seg []byte, last bool) []byte {
 	switch {
-	case j.kind == joinOC:
-		return appendOC(dst, seg)
-	case j.kind == joinEscaped && !last:
+	case j.Kind == JoinOC:
+		return AppendOC(dst, seg)
+	case j.Kind == JoinEscaped && !last:
 		for _, c := range seg {
 			if c <= escapeMax {
 				dst = fmt.Appendf(dst, "$%02x", c)
@@ -112,14 +116,14 @@ func (j joiner) appendSegment(dst, seg []byte, last bool) []byte {
 	return append(dst, seg...)
 }
 
-// split takes a key apart into n segments; widths are those of the first n-1
+// Split takes a key apart into n segments; widths are those of the first n-1
 // for joinFixed.
-func (j joiner) split(key []byte, n int, widths []int) ([][]byte, bool) {
+func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs := make([][]byte, 0, n)
-	switch j.kind {
-	case joinOC:
+	switch j.Kind {
+	case JoinOC:
 		for {
-			seg, rest, more, ok := cutOC(key)
+			seg, rest, more, ok := CutOC(key)
 			if !ok {
 				return nil, false
 			}
@@ -132,20 +136,20 @@ func (j joiner) split(key []byte, n int, widths []int) ([][]byte, bool) {
 			}
 			key = rest
 		}
-	case joinFixed:
+	case JoinFixed:
 		for _, w := range widths {
 			if len(key) < w {
 				return nil, false
 			}
 			segs, key = append(segs, key[:w]), key[w:]
 		}
-	case joinPlain, joinEscaped:
+	case JoinPlain, JoinEscaped:
 		for range n - 1 {
-			seg, rest, ok := bytes.Cut(key, []byte{j.delim})
+			seg, rest, ok := bytes.Cut(key, []byte{j.Delim})
 			if !ok {
 				return nil, false
 			}
-			if j.kind == joinEscaped {
+			if j.Kind == JoinEscaped {
 				if seg, ok = unescape(seg); !ok {
 					return nil, false
 				}
@@ -178,8 +182,8 @@ func unescape(seg []byte) ([]byte, bool) {
 	return out, true
 }
 
-// appendOC appends seg with 00 as 00 FF.
-func appendOC(dst, seg []byte) []byte {
+// AppendOC appends seg with 00 as 00 FF.
+func AppendOC(dst, seg []byte) []byte {
 	dst = slices.Grow(dst, len(seg)+2) // the delimiter follows
 	for _, c := range seg {
 		dst = append(dst, c)
@@ -190,9 +194,9 @@ func appendOC(dst, seg []byte) []byte {
 	return dst
 }
 
-// cutOC takes the first segment off an oc key. more says that a delimiter
+// CutOC takes the first segment off an oc key. more says that a delimiter
 // followed it. The segment may be a part of key.
-func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
+func CutOC(key []byte) (seg, rest []byte, more, ok bool) {
 	switch i := bytes.IndexByte(key, 0); {
 	case i < 0:
 		return key[:len(key):len(key)], nil, false, true
@@ -218,9 +222,9 @@ func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
 	return seg, nil, false, true
 }
 
-// prefixEnd is the least key above all that begin with prefix; nil where there
+// PrefixEnd is the least key above all that begin with prefix; nil where there
 // is none.
-func prefixEnd(prefix []byte) []byte {
+func PrefixEnd(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i] < 0xff {
