@@ -9,7 +9,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // The mappings that the tests of the store have too.
@@ -20,9 +19,9 @@ var (
 	videoYAML string
 )
 
-func mappingOf(tb testing.TB, text string) *layout.Mapping {
+func mappingOf(tb testing.TB, text string) *mapping.Mapping {
 	tb.Helper()
-	m, err := layout.Load("mapping.yaml", []byte(text))
+	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -34,10 +33,10 @@ func mappingOf(tb testing.TB, text string) *layout.Mapping {
 func TestOperations_MappedIndexLag(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name            string
-		server          time.Duration
-		lag             string
-		TransitionAfter time.Duration // the index has the item then, and not a millisecond before; 0 at once
+		name   string
+		server time.Duration
+		lag    string
+		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
 	}{
 		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
 		{"of the server", time.Minute, "", time.Minute},
@@ -49,21 +48,21 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 			now := clock.NewFrozen(testTime)
 			s := newTestServer(t, func(o *Options) {
 				o.Now, o.IndexLag = now.Now, c.server
-				o.Mappings = public(mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1)))
+				o.Mappings = []*mapping.Mapping{mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1))}
 			})
 			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
 			indexed := func() bool {
 				return strings.Contains(must(t, s, "Query", `{"TableName": "Products", "IndexName": "ByPrice", "KeyConditionExpression": "Description = :d", "ExpressionAttributeValues": {":d": {"S": "felt"}}}`), `"Count":1,`)
 			}
-			if c.TransitionAfter > 0 {
-				now.Advance(c.TransitionAfter - time.Millisecond)
+			if c.after > 0 {
+				now.Advance(c.after - time.Millisecond)
 				if indexed() {
-					t.Errorf("the index has the item before %v are over", c.TransitionAfter)
+					t.Errorf("the index has the item before %v are over", c.after)
 				}
 				now.Advance(time.Millisecond)
 			}
 			if !indexed() {
-				t.Errorf("the index has not the item after %v", c.TransitionAfter)
+				t.Errorf("the index has not the item after %v", c.after)
 			}
 		})
 	}
@@ -73,19 +72,10 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 // has it.
 func TestPutItem_SharedColumn(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, func(o *Options) { o.Mappings = public(mappingOf(t, videoYAML)) })
+	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, videoYAML)} })
 	must(t, s, "PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}}}`)
 	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
 	if e, ok := asError(err); !ok || e.Code != wire.CodeValidation {
 		t.Errorf("PutItem over another item: %v", err)
 	}
-}
-
-// public is what Options take of layouts.
-func public(layouts ...*layout.Mapping) []*mapping.Mapping {
-	var mappings []*mapping.Mapping
-	for _, m := range layouts {
-		mappings = append(mappings, (*mapping.Mapping)(m))
-	}
-	return mappings
 }

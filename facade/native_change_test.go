@@ -11,6 +11,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -32,7 +33,7 @@ func TestForeignRows(t *testing.T) {
 		}
 		var o Options
 		newTestServer(t, func(given *Options) {
-			given.Mappings = public(m)
+			given.Mappings = []*mapping.Mapping{(*mapping.Mapping)(m)}
 			o = *given
 		})
 		_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
@@ -72,7 +73,7 @@ func TestNativeChange(t *testing.T) {
 	}
 	var o Options
 	s := newTestServer(t, func(given *Options) {
-		given.Mappings = public(m)
+		given.Mappings = []*mapping.Mapping{(*mapping.Mapping)(m)}
 		o = *given
 	})
 	table := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable()

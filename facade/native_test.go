@@ -27,7 +27,7 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 	var t nativeTable
 	for _, m := range s.opts.layouts() {
 		if def.Mapped && m.SourceTable() == name {
-			t.base = m
+			t.base = (*layout.Mapping)(m)
 		}
 	}
 	if t.base == nil {

@@ -50,7 +50,7 @@ func TestTransactWriteItems_Mapped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newTestServer(t, func(o *Options) { o.Mappings = public(mappingOf(t, videoYAML)) })
+			s := newTestServer(t, func(o *Options) { o.Mappings = append(o.Mappings, mappingOf(t, videoYAML)) })
 			for _, item := range c.before {
 				must(t, s, "PutItem", `{"TableName": "Videos", "Item": `+item+`}`)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
@@ -112,7 +113,7 @@ func newMachine(t *testing.T, r *rapid.T, remote *peer.Conn, tables []modelTable
 	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for i := range tables {
 		if tables[i].mapping != nil {
-			m.opts.Mappings = append(m.opts.Mappings, public(tables[i].mapping)...)
+			m.opts.Mappings = append(m.opts.Mappings, (*mapping.Mapping)(tables[i].mapping))
 		}
 	}
 	m.open(r)

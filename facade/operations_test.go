@@ -411,7 +411,7 @@ func TestOptions(t *testing.T) {
 func TestOperations_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {
-		o.Mappings = public(mappingOf(t, catalogYAML), mappingOf(t, videoYAML))
+		o.Mappings = []*mapping.Mapping{mappingOf(t, catalogYAML), mappingOf(t, videoYAML)}
 	})
 	for _, c := range []struct{ operation, request, want string }{
 		{"PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}`, "E-DELIM"},

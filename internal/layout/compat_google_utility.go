@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // googleUtility is the layout of Google's DynamoDB to Bigtable migration
@@ -89,7 +90,7 @@ func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 	case attr.NULL, attr.Absent:
 		return nil, false, ""
 	case attr.SS, attr.NS, attr.BS, attr.L:
-		elements := elementsOf(v)
+		elements := codec.ElementsOf(v)
 		b = append(b, '[')
 		for i, e := range elements {
 			if i > 0 {
@@ -106,7 +107,7 @@ func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendPlainJSON(b, attr.String(k)), ':')
+			b = append(codec.AppendPlainJSON(b, attr.String(k)), ':')
 			if b, bad = l.appendJSON(b, v.Map[k]); bad != "" {
 				return nil, false, bad
 			}
@@ -126,7 +127,7 @@ func (l *googleUtility) appendJSON(dst []byte, v attr.Value) ([]byte, string) {
 	case raw:
 		return append(dst, b...), ""
 	}
-	return appendPlainJSON(dst, attr.String(string(b))), ""
+	return codec.AppendPlainJSON(dst, attr.String(string(b))), ""
 }
 
 // twiceBase64 is the base64 of what DynamoDB's JSON has, which is base64
@@ -199,7 +200,7 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 			key = raw
 		}
 	}
-	hash, err := parseScalar(l.key.Hash.Type, key)
+	hash, err := codec.ParseScalar(l.key.Hash.Type, key)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no row of the utility's
 	}

@@ -29,8 +29,6 @@ var exceptions = []exception{
 	{"file", "fixtures/lint/keys.go", "the split of fixtures"},
 	{"file", "fixtures/lint/pass.go", "the split of fixtures"},
 	{"file", "fixtures/pattern.go", "the split of fixtures"},
-	{"file", "internal/layout/compile.go", "the split of internal/layout"},
-	{"file", "internal/layout/place.go", "the split of internal/layout"},
 }
 
 type exception struct{ rule, subject, why string }

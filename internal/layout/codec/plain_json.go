@@ -1,4 +1,4 @@
-package layout
+package codec
 
 import (
 	"encoding/base64"
@@ -7,21 +7,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ListEpochMillis is the timestamp of the first element of an imported list,
-// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
-// there is room to append and to prepend.
-const ListEpochMillis = 1262304000000
-
-// appendPlainJSON appends v as JSON without types: binaries as base64, sets as
+// AppendPlainJSON appends v as JSON without types: binaries as base64, sets as
 // arrays in canonical order, map keys sorted.
-func appendPlainJSON(dst []byte, v attr.Value) []byte {
+func AppendPlainJSON(dst []byte, v attr.Value) []byte {
 	quote := func(dst []byte, s string) []byte {
 		b, err := jsontext.AppendQuote(dst, s)
 		if err != nil { // not UTF-8: no DynamoDB string; the replaced text does not come back and is refused
@@ -55,10 +49,10 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 		return append(dst, "null"...)
 	case attr.SS, attr.NS, attr.BS:
 		return array(len(v.Set), func(dst []byte, i int) []byte {
-			return appendPlainJSON(dst, attr.Value{Type: memberType(v.Type), Str: v.Set[i]})
+			return AppendPlainJSON(dst, attr.Value{Type: MemberType(v.Type), Str: v.Set[i]})
 		})
 	case attr.L:
-		return array(len(v.List), func(dst []byte, i int) []byte { return appendPlainJSON(dst, v.List[i]) })
+		return array(len(v.List), func(dst []byte, i int) []byte { return AppendPlainJSON(dst, v.List[i]) })
 	case attr.M:
 		dst = append(dst, '{')
 		for i, k := range slices.Sorted(maps.Keys(v.Map)) {
@@ -66,7 +60,7 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 				dst = append(dst, ',')
 			}
 			dst = append(quote(dst, k), ':')
-			dst = appendPlainJSON(dst, v.Map[k])
+			dst = AppendPlainJSON(dst, v.Map[k])
 		}
 		return append(dst, '}')
 	}
@@ -78,7 +72,7 @@ func appendPlainJSON(dst []byte, v attr.Value) []byte {
 // L, object M.
 func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	d := jsontext.NewDecoder(strings.NewReader(string(b)))
-	v, err := decodePlainJSON(d, s)
+	v, err := DecodePlainJSON(d, s)
 	if err != nil {
 		return attr.Value{}, err
 	}
@@ -88,7 +82,8 @@ func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	return v, nil
 }
 
-func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
+// DecodePlainJSON reads the next value of d as plain JSON.
+func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	tok, err := d.ReadToken()
 	if err != nil {
 		return attr.Value{}, err
@@ -118,7 +113,7 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 		}
 		list := []attr.Value{}
 		for d.PeekKind() != ']' {
-			v, err := decodePlainJSON(d, elem)
+			v, err := DecodePlainJSON(d, elem)
 			if err != nil {
 				return attr.Value{}, err
 			}
@@ -139,7 +134,7 @@ func decodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 				return attr.Value{}, err
 			}
 			k := tok.String()
-			if m[k], err = decodePlainJSON(d, s.at(k)); err != nil {
+			if m[k], err = DecodePlainJSON(d, s.At(k)); err != nil {
 				return attr.Value{}, err
 			}
 		}
@@ -159,7 +154,7 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	}
 	members := make([]string, len(list))
 	for i, v := range list {
-		if v.Type != memberType(t) {
+		if v.Type != MemberType(t) {
 			return attr.Value{}, false
 		}
 		members[i] = v.Str
@@ -167,8 +162,8 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	return attr.SetOf(t, members...), true
 }
 
-// memberType is the type of the members of a set of type t.
-func memberType(t attr.Type) attr.Type {
+// MemberType is the type of the members of a set of type t.
+func MemberType(t attr.Type) attr.Type {
 	switch t { //nolint:exhaustive // the other types are no sets
 	case attr.NS:
 		return attr.N
@@ -176,79 +171,4 @@ func memberType(t attr.Type) attr.Type {
 		return attr.B
 	}
 	return attr.S
-}
-
-// at is the schema of the value of a map's key.
-func (s Schema) at(key string) Schema {
-	if s.Type != attr.M {
-		return Schema{}
-	}
-	if k, ok := s.Keys[key]; ok {
-		return k
-	}
-	if s.Elem != nil {
-		return *s.Elem
-	}
-	return Schema{}
-}
-
-// timeFormat is a canonical text of an instant, in UTC.
-type timeFormat struct {
-	layout string // of package time; "" for a count of units since 1970
-	digits int    // exactly so many
-	unit   int64  // in milliseconds
-}
-
-// format returns the text of an instant, or false outside of the format's
-// domain.
-func (f timeFormat) format(millis int64) (string, bool) {
-	if millis < 0 || millis > maxTimeMillis {
-		return "", false
-	}
-	if f.layout != "" {
-		t := time.UnixMilli(millis).UTC()
-		text := t.Format(f.layout)
-		back, err := time.Parse(f.layout, text)
-		return text, err == nil && back.UnixMilli() == millis
-	}
-	text := fmt.Sprint(millis / f.unit)
-	return text, millis%f.unit == 0 && len(text) == f.digits
-}
-
-// from is the first instant, in milliseconds, whose ISO text begins with b or
-// sorts above it; b may be the beginning of a text, or go on behind one. False
-// where it cannot be told.
-func (f timeFormat) from(b []byte) (int64, bool) {
-	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.layout))
-	n := copy(text, b)
-	// The least month and day that begin with a digit are 01, or 10 and so on.
-	if (n == 6 || n == 9) && text[n-1] != '0' {
-		text[n] = '0'
-	}
-	return f.parse(string(text))
-}
-
-// parse is the inverse of format: it takes nothing that format does not write.
-func (f timeFormat) parse(text string) (int64, bool) {
-	var millis int64
-	if f.layout != "" {
-		t, err := time.Parse(f.layout, text)
-		if err != nil {
-			return 0, false
-		}
-		millis = t.UnixMilli()
-	} else {
-		if len(text) != f.digits {
-			return 0, false
-		}
-		for _, c := range []byte(text) {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			millis = millis*10 + int64(c-'0')
-		}
-		millis *= f.unit
-	}
-	back, ok := f.format(millis)
-	return millis, ok && back == text
 }

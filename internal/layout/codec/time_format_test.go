@@ -1,4 +1,4 @@
-package layout
+package codec
 
 import (
 	"math/rand/v2"
@@ -15,7 +15,7 @@ func TestTimeFormat_From(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for _, name := range []string{"iso(s)", "iso(ms)", "iso(s,Z)", "iso(ms,Z)"} {
-			f := timeFormats[name]
+			f := TimeFormats[name]
 			draw := func() (int64, string) {
 				millis := r.Int64N(4e12)
 				if r.IntN(2) == 0 {
@@ -24,7 +24,7 @@ func TestTimeFormat_From(t *testing.T) {
 				if name == "iso(s)" || name == "iso(s,Z)" {
 					millis = millis / 1000 * 1000
 				}
-				text, ok := f.format(millis)
+				text, ok := f.Format(millis)
 				if !ok {
 					t.Fatalf("%s does not write %d", name, millis)
 				}
@@ -38,7 +38,7 @@ func TestTimeFormat_From(t *testing.T) {
 			case 1:
 				bound += string(rune('0' + r.IntN(10)))
 			}
-			from, ok := f.from([]byte(bound))
+			from, ok := f.From([]byte(bound))
 			if !ok {
 				continue
 			}

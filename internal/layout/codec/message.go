@@ -1,4 +1,4 @@
-package layout
+package codec
 
 import (
 	"errors"
@@ -17,12 +17,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// message finds a message in a descriptor set.
-func (s *Spec) message(file, name string) (protoreflect.MessageDescriptor, error) {
+// findMessage finds a message in one of the descriptor sets.
+func findMessage(descriptors map[string][]byte, file, name string) (protoreflect.MessageDescriptor, error) {
 	if file == "" || name == "" {
 		return nil, errors.New("codec proto: expected proto(file, message): a descriptor set and the full name of a message")
 	}
-	src, ok := s.Descriptors[file]
+	src, ok := descriptors[file]
 	if !ok {
 		return nil, fmt.Errorf("codec proto: descriptor set %s is not there; expected a file beside the mapping (protoc --descriptor_set_out --include_imports)", file)
 	}
@@ -118,7 +118,7 @@ func setField(m protoreflect.Message, f protoreflect.FieldDescriptor, v attr.Val
 		return true
 	case f.IsList():
 		list := m.Mutable(f).List()
-		for _, e := range elementsOf(v) {
+		for _, e := range ElementsOf(v) {
 			if !setElement(f, e, list.NewElement, list.Append) {
 				return false
 			}
@@ -128,14 +128,14 @@ func setField(m protoreflect.Message, f protoreflect.FieldDescriptor, v attr.Val
 	return setElement(f, v, func() protoreflect.Value { return m.NewField(f) }, func(x protoreflect.Value) { m.Set(f, x) })
 }
 
-// elementsOf are the elements of a list or set.
-func elementsOf(v attr.Value) []attr.Value {
+// ElementsOf are the elements of a list or set.
+func ElementsOf(v attr.Value) []attr.Value {
 	if !v.Type.IsSet() {
 		return v.List
 	}
 	list := make([]attr.Value, len(v.Set))
 	for i, m := range v.Set {
-		list[i] = attr.Value{Type: memberType(v.Type), Str: m}
+		list[i] = attr.Value{Type: MemberType(v.Type), Str: m}
 	}
 	return list
 }
@@ -215,7 +215,7 @@ func messageValue(m protoreflect.Message, s Schema) (attr.Value, error) {
 	var failed error
 	m.Range(func(f protoreflect.FieldDescriptor, x protoreflect.Value) bool {
 		name := string(f.Name())
-		v.Map[name], failed = fieldValue(f, x, s.at(name))
+		v.Map[name], failed = fieldValue(f, x, s.At(name))
 		return failed == nil
 	})
 	return v, failed
@@ -228,7 +228,7 @@ func fieldValue(f protoreflect.FieldDescriptor, x protoreflect.Value, s Schema) 
 		var failed error
 		x.Map().Range(func(k protoreflect.MapKey, x protoreflect.Value) bool {
 			name := k.String()
-			v.Map[name], failed = elementValue(f.MapValue(), x, s.at(name))
+			v.Map[name], failed = elementValue(f.MapValue(), x, s.At(name))
 			return failed == nil
 		})
 		return v, failed

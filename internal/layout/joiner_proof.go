@@ -23,7 +23,7 @@ type JoinerProof struct {
 // the joiner is not auto, or the layout is the default one.
 func (m *Mapping) ProveJoiner() *JoinerProof {
 	l, ok := m.layout.(*rules)
-	if !ok || !l.joiner.auto {
+	if !ok || !l.joiner.Auto {
 		return nil
 	}
 	return &JoinerProof{l: l}
@@ -37,15 +37,15 @@ func (p *JoinerProof) Add(key attr.Item) error {
 		return bad
 	}
 	for i, t := range r.row {
-		seg, outside := t.render(nil, vars, "")
+		seg, outside := t.Render(nil, vars, "")
 		if outside != nil {
 			return p.l.outside(r, outside, vars, key)
 		}
-		k := p.l.joiner.delimOffence(seg)
+		k := p.l.joiner.DelimOffence(seg)
 		if i == len(r.row)-1 || k < 0 || p.offender != nil {
 			continue
 		}
-		p.offender = p.l.fault(CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.src, seg[k]), "no byte up to '$' for joiner plain")
+		p.offender = p.l.fault(CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
 	}
 	return nil
 }
