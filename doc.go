@@ -17,9 +17,12 @@
 //     facade.New.
 //   - facade/mapping lays items out as rows and rows back as items, as a YAML
 //     file describes: mapping.Load.
-//   - fixtures reads DynamoDB exports, loads them through a mapping, and
-//     compares the rows, the items and the answers of both doors; fixtures/lint
-//     judges tables, mappings and access patterns by the design guides.
+//   - migrate loads DynamoDB data through a mapping, and compares the rows, the
+//     items and the answers of both doors: migrate.Load, migrate.Verify.
+//     migrate/source reads exports and files, migrate/lint judges tables, mappings
+//     and access patterns by the design guides.
+//   - fixtures is the format of fixture folders: sources, access patterns and
+//     golden files, and those that ship with the project.
 //   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's
 //     emulator of that name.
 //
@@ -46,6 +49,8 @@
 //
 // Inside, for all:
 //
+//   - internal/extsort sorts, and finds what is repeated, on disk where memory is
+//     not enough; internal/phrase has the texts that reports and messages share.
 //   - internal/clock is the time source, internal/pull what makes iterators of
 //     sequences, internal/nearest finds the name that somebody meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
@@ -60,7 +65,8 @@
 //   - internal/model and internal/metamorphic compare the engine with a naive
 //     one, internal/linear the calls of many clients with some order of them.
 //   - internal/bombs sends small inputs that would grow large, internal/soak puts
-//     many clients to work for long, internal/faultdisk lets disks fail.
+//     many clients to work for long, internal/faultdisk lets disks fail,
+//     migrate/internal/exporttest builds exports, whole and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
 //     internal/race tells whether the race detector is on.
 //   - internal/benchcompare measures the program beside its peers.
@@ -69,9 +75,9 @@
 //
 // An arrow points at what a package may import; tests enforce it.
 //
-//	engine <- emu <- testkit -> fixtures -> facade -> facade/{attr,expr,mapping}
-//	                                           facade/mapping -> internal/layout
-//	                          cmd/tabletop -> engine, emu, facade, fixtures
+//	engine <- emu <- testkit -> migrate -> facade -> facade/{attr,expr,mapping}
+//	                           migrate -> fixtures -> facade/mapping -> internal/layout
+//	                          cmd/tabletop -> engine, emu, facade, migrate
 //
 // The facade never sees an engine: it does what any Bigtable can do, over any
 // connection. So what passes here is not owed to a shortcut that production

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 // RunFixtures verifies a fixture directory in an environment of its own: it
@@ -29,7 +30,7 @@ import (
 // fails t at once, with the fixtures that are below it.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
-	at, err := fixtures.FixtureClock(os.DirFS(dir))
+	at, err := fixtures.Clock(os.DirFS(dir))
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
@@ -49,7 +50,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 		env.RunGC()
 		return nil
 	}
-	r, err := fixtures.Verify(t.Context(), env.Conn(), os.DirFS(dir), o)
+	r, err := migrate.Verify(t.Context(), env.Conn(), os.DirFS(dir), o)
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
@@ -63,7 +64,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 // the test fails at once and nothing is written, but for -update=force: a golden
 // file that follows the code proves nothing. [Start] does not mind the option.
 func UpdateFlag(set *flag.FlagSet) Option {
-	mode := new(fixtures.UpdateMode)
+	mode := new(migrate.UpdateMode)
 	set.Var(mode, "update", "write the golden files of fixtures anew; where CI is true only by -update=force")
 	return func(c *config) { c.update = mode }
 }
@@ -83,7 +84,7 @@ func updateFixture(t *testing.T, dir string, opts []Option) {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	env := Start(t, append(slices.Clone(opts), WithDir(""))...)
-	changes, err := fixtures.UpdateGoldens(t.Context(), env.Conn(), dir, fixtureOptions(env))
+	changes, err := migrate.UpdateGoldens(t.Context(), env.Conn(), dir, fixtureOptions(env))
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
@@ -101,12 +102,12 @@ func fixtureName(dir string) string {
 	return dir
 }
 
-func fixtureOptions(env *Env) fixtures.Options {
-	return fixtures.Options{Project: env.Project(), Instance: env.Instance(), Now: env.Now}
+func fixtureOptions(env *Env) migrate.Options {
+	return migrate.Options{Project: env.Project(), Instance: env.Instance(), Now: env.Now}
 }
 
 // reportFixture makes subtests of a report.
-func reportFixture(t *testing.T, r *fixtures.Report) {
+func reportFixture(t *testing.T, r *migrate.Report) {
 	t.Helper()
 	for i, c := range r.Checks {
 		t.Run(subtestName(c.Name, c.Table), func(t *testing.T) {
@@ -115,13 +116,13 @@ func reportFixture(t *testing.T, r *fixtures.Report) {
 				t.Error(f)
 			}
 			switch c.State {
-			case fixtures.CheckSkipped:
+			case migrate.CheckSkipped:
 				t.Skip(c.Detail)
-			case fixtures.CheckFailed:
+			case migrate.CheckFailed:
 				t.Errorf("%d differences", c.Differences)
-			case fixtures.CheckNoted:
+			case migrate.CheckNoted:
 				t.Log(c.Detail)
-			case fixtures.CheckOK:
+			case migrate.CheckOK:
 			}
 		})
 	}

@@ -42,8 +42,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 // Option changes how Start sets up an Env.
@@ -60,8 +60,8 @@ type config struct {
 	gc                GC
 	seed              uint64
 	dynamoDB          facade.Options
-	update            *fixtures.UpdateMode // nil without UpdateFlag
-	restarts          bool                 // see Env.restart
+	update            *migrate.UpdateMode // nil without UpdateFlag
+	restarts          bool                // see Env.restart
 }
 
 // GC says when the garbage-collection rules of families are applied.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type demoCommand struct {
@@ -36,9 +37,9 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 			return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
 		}
 		err = withEngine(inMemory(now), func(store *store) error {
-			o := fixtures.Options{Now: time.Now, RunGC: store.runGC, Restart: store.restart}
+			o := migrate.Options{Now: time.Now, RunGC: store.runGC, Restart: store.restart}
 			done := p.showProgress(&o)
-			r, err := fixtures.Verify(ctx, store.conn(), s.Files, o)
+			r, err := migrate.Verify(ctx, store.conn(), s.Files, o)
 			done()
 			if err != nil {
 				return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
@@ -78,7 +79,7 @@ func (c *demoCommand) write(p *program, subjects []fixtures.Subject) error {
 }
 
 // printSubject shows what was proved of one fixture.
-func (p *program) printSubject(s fixtures.Subject, r *fixtures.Report) {
+func (p *program) printSubject(s fixtures.Subject, r *migrate.Report) {
 	w := p.stdout
 	_, _ = fmt.Fprintf(w, "%s  %s\n", p.bold(s.Name), s.Title)
 	line := func(what string, got any) { _, _ = fmt.Fprintf(w, "  %-24s %v\n", what, got) }
@@ -99,7 +100,7 @@ func (p *program) printSubject(s fixtures.Subject, r *fixtures.Report) {
 	_, _ = fmt.Fprintln(w)
 }
 
-func patternDifferences(r *fixtures.Report) (n int64) {
+func patternDifferences(r *migrate.Report) (n int64) {
 	for _, pattern := range r.Patterns {
 		n += pattern.Differences
 	}

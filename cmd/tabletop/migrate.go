@@ -14,7 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // inputFlags say what is read.
@@ -79,7 +80,7 @@ type csvFlags struct {
 }
 
 // open reads the mappings and recognizes the source.
-func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping, error) {
+func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, error) {
 	var mappings []*mapping.Mapping
 	var err error
 	if !m.auto() {
@@ -90,9 +91,9 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping,
 			return nil, nil, err
 		}
 	}
-	o := fixtures.SourceOptions{
+	o := source.Options{
 		Key: f.Key, Table: f.Table, TableSchemaFile: f.TableSchema,
-		CSV: fixtures.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
+		CSV: source.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
 	}
 	if f.TableSchema != "" {
 		if o.TableSchema, err = os.ReadFile(f.TableSchema); err != nil {
@@ -100,7 +101,7 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping,
 		}
 	}
 	if isFixture(f.Source) {
-		src, own, err := fixtures.OpenFixture(os.DirFS(f.Source), o)
+		src, own, err := migrate.OpenFixture(os.DirFS(f.Source), o)
 		if err != nil {
 			return nil, nil, asInputError(inFixture(f.Source, err))
 		}
@@ -109,7 +110,7 @@ func (f *inputFlags) open(m mappingFlags) (*fixtures.Source, []*mapping.Mapping,
 		}
 		return src, mappings, nil
 	}
-	src, err := fixtures.Open(f.Source, o)
+	src, err := source.Open(f.Source, o)
 	if err != nil {
 		return nil, nil, asInputError(err)
 	}
@@ -136,7 +137,7 @@ func isFixture(dir string) bool {
 
 // inFixture names the files of a fixture folder as they are from here.
 func inFixture(dir string, err error) error {
-	if input, ok := errors.AsType[*fixtures.InputError](err); ok {
+	if input, ok := errors.AsType[*source.Error](err); ok {
 		named := *input
 		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
 		return &named
@@ -149,7 +150,7 @@ func asInputError(err error) error {
 	if err == nil {
 		return nil
 	}
-	_, input := errors.AsType[*fixtures.InputError](err)
+	_, input := errors.AsType[*source.Error](err)
 	_, spec := errors.AsType[*mapping.SpecError](err)
 	_, item := errors.AsType[*mapping.Error](err)
 	if input || spec || item {
@@ -165,15 +166,20 @@ const (
 	relaxedGCPercent = 300
 )
 
-// options are the options of all commands that work on a source: the clocks
-// of this machine, and its memory.
-func options(mappings []*mapping.Mapping) fixtures.Options {
+// relaxGC lets the process take memory up to memoryGoal before it collects garbage
+// often. It is the first step of each command that works on a source.
+func relaxGC() {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
 		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often
 	}
+}
+
+// options are the options of all commands that work on a source: the clocks of this
+// machine.
+func options(mappings []*mapping.Mapping) migrate.Options {
 	start := time.Now()
-	return fixtures.Options{
+	return migrate.Options{
 		Mappings: mappings, Now: time.Now, Sleep: sleep,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type diffCommand struct {
@@ -54,6 +54,7 @@ func (*diffCommand) Help() string {
 
 // Run compares the two sides.
 func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
+	relaxGC()
 	var m *mapping.Mapping
 	if c.Mapping != "" {
 		mappings, err := loadMappings([]string{c.Mapping})
@@ -62,7 +63,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		}
 		m = mappings[0]
 	}
-	var sides [2]fixtures.Side
+	var sides [2]migrate.Side
 	for i, text := range c.Sides {
 		side, done, err := c.side(ctx, text, m)
 		if err != nil {
@@ -74,7 +75,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 	o := options(nil)
 	o.MaxDifferences = c.MaxDiffs
 	done := p.showProgress(&o)
-	r, err := fixtures.Diff(ctx, sides[0], sides[1], o)
+	r, err := migrate.Diff(ctx, sides[0], sides[1], o)
 	done()
 	if err != nil {
 		return asInputError(err)
@@ -83,8 +84,8 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // side opens one side.
-func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (fixtures.Side, func() error, error) {
-	side := fixtures.Side{Name: text, Mapping: m}
+func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping) (migrate.Side, func() error, error) {
+	side := migrate.Side{Name: text, Mapping: m}
 	where, table, found := bigtableSide(text)
 	switch {
 	case found && table == "" && m == nil:

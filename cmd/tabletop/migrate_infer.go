@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type inferCommand struct {
@@ -33,6 +33,7 @@ func (*inferCommand) Help() string {
 
 // Run infers and writes the mappings.
 func (c *inferCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	src, _, err := c.open(mappingFlags{})
 	if err != nil {
 		return err
@@ -41,10 +42,10 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
 	}
 	o := options(nil)
-	all := make([]*fixtures.Inferred, len(src.Tables)) // before anything is written
+	all := make([]*migrate.Inferred, len(src.Tables)) // before anything is written
 	for i, t := range src.Tables {
 		done := p.showProgress(&o)
-		all[i], err = fixtures.Infer(ctx, t, o)
+		all[i], err = migrate.Infer(ctx, t, o)
 		done()
 		if err != nil {
 			return asInputError(err)
@@ -103,13 +104,14 @@ func (*planCommand) Help() string {
 
 // Run prints the plan.
 func (c *planCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err
 	}
 	o := options(mappings)
 	done := p.showProgress(&o)
-	plan, err := fixtures.MakePlan(ctx, src, o)
+	plan, err := migrate.MakePlan(ctx, src, o)
 	done()
 	if err != nil {
 		return asInputError(err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/fixtures/lint"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
 type lintCommand struct {
@@ -32,6 +32,7 @@ func (*lintCommand) Help() string {
 
 // Run lints a fixture or an input.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	o := options(nil)
 	var err error
 	if o.Lint, err = c.lint(); err != nil {
@@ -47,12 +48,12 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	return c.finish(p, r)
 }
 
-func (c *lintCommand) judge(ctx context.Context, o fixtures.Options) (*fixtures.Report, error) {
+func (c *lintCommand) judge(ctx context.Context, o migrate.Options) (*migrate.Report, error) {
 	if isFixture(c.Source) {
 		if err := c.ownFixture(); err != nil {
 			return nil, err
 		}
-		r, err := fixtures.Lint(ctx, os.DirFS(c.Source), o)
+		r, err := migrate.Lint(ctx, os.DirFS(c.Source), o)
 		return r, inFixture(c.Source, err)
 	}
 	src, mappings, err := c.open(c.mappingFlags)
@@ -60,5 +61,5 @@ func (c *lintCommand) judge(ctx context.Context, o fixtures.Options) (*fixtures.
 		return nil, err
 	}
 	o.Mappings = mappings
-	return fixtures.LintSource(ctx, src, o)
+	return migrate.LintSource(ctx, src, o)
 }

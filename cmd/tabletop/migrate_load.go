@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type loadCommand struct {
@@ -81,7 +81,7 @@ const patience = 2 * time.Second
 
 // waiting says what a person should know of a wait that begins now, once for each
 // write; "" for nothing.
-func (c *loadCommand) waiting(w fixtures.Wait, now time.Time) string {
+func (c *loadCommand) waiting(w migrate.Wait, now time.Time) string {
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
@@ -91,6 +91,7 @@ func (c *loadCommand) waiting(w fixtures.Wait, now time.Time) string {
 
 // Run loads the source.
 func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
+	relaxGC()
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err
@@ -118,13 +119,13 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		o.DeadLetter = letters
 	}
 	done := p.showProgress(&o)
-	o.Waiting = func(w fixtures.Wait) {
+	o.Waiting = func(w migrate.Wait) {
 		if text := c.waiting(w, time.Now()); text != "" {
 			done()
 			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
 		}
 	}
-	prepared, err := fixtures.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
+	prepared, err := migrate.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
 	done()
 	if err != nil {
 		return asInputError(err)

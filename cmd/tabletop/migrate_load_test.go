@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 // The checkpoint of a load knows one place from another.
@@ -69,7 +69,7 @@ func TestLoadCommand_Waiting(t *testing.T) {
 	var told []string
 	spent, all := time.Duration(0), 25500*time.Millisecond
 	for next := 100 * time.Millisecond; spent < all; spent, next = spent+next, 2*next {
-		if text := c.waiting(fixtures.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
+		if text := c.waiting(migrate.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
 			told = append(told, text)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/fixtures/lint"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
 // reportFlags say where a report goes besides the terminal.
@@ -33,7 +33,7 @@ func validateReports(reports []string, formats ...string) error {
 
 // finish prints and writes the report, and says by its error whether all is
 // equal.
-func (f *reportFlags) finish(p *program, r *fixtures.Report) error {
+func (f *reportFlags) finish(p *program, r *migrate.Report) error {
 	p.printReport(r)
 	for _, to := range f.Report {
 		format, file, _ := strings.Cut(to, "=")
@@ -50,14 +50,14 @@ func (f *reportFlags) finish(p *program, r *fixtures.Report) error {
 	return nil
 }
 
-func writeReport(format, file string, r *fixtures.Report) error {
+func writeReport(format, file string, r *migrate.Report) error {
 	w, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	switch format {
 	case "junit":
-		err = fixtures.WriteJUnit(w, r)
+		err = migrate.WriteJUnit(w, r)
 	case "html":
 		err = r.WriteHTML(w)
 	case "text":
@@ -83,7 +83,7 @@ func (f *lintFlags) validateFailOn() error {
 }
 
 // lint is what the flags ask for; nothing is a difference without --fail-on.
-func (f *lintFlags) lint() (o fixtures.LintOptions, err error) {
+func (f *lintFlags) lint() (o migrate.LintOptions, err error) {
 	o.Run = f.FailOn != "" || f.Rules != ""
 	o.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
 	if f.Rules == "" {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type reverseCommand struct {
@@ -51,6 +51,7 @@ func (*reverseCommand) Help() string {
 
 // Run writes the exports.
 func (c *reverseCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	mappings, err := loadMappings(c.Mapping)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {
-	o := fixtures.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
+	o := migrate.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {
@@ -67,7 +68,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	}
 	o.Project, o.Instance = t.project, t.instance
 	if len(mappings) == 0 {
-		if mappings, err = fixtures.StoredMappings(ctx, t.conn, o.Options); err != nil {
+		if mappings, err = migrate.StoredMappings(ctx, t.conn, o.Options); err != nil {
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {
@@ -82,7 +83,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	}
 	for _, m := range mappings {
 		done := p.showProgress(&o.Options)
-		r, err := fixtures.Reverse(ctx, t.conn, m, c.Output, o)
+		r, err := migrate.Reverse(ctx, t.conn, m, c.Output, o)
 		done()
 		if err != nil {
 			return asInputError(err)

@@ -232,7 +232,7 @@ func inMemory(now func() time.Time) engine.Options {
 // fixtureClock is the clock of a fixture that has one, and nil for that of this
 // machine.
 func fixtureClock(fsys fs.FS) (func() time.Time, error) {
-	at, err := fixtures.FixtureClock(fsys)
+	at, err := fixtures.Clock(fsys)
 	if err != nil || at.IsZero() {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // inputs is a folder of every kind of input, whose README says what is there.
-const inputs = "../../fixtures/testdata/inputs"
+const inputs = "../../migrate/testdata/inputs"
 
 // inferredChoice is a choice of infer as it is printed, with its reason.
 var inferredChoice = regexp.MustCompile(`(?m)^  (key|row key|types|families|joiner) +\S.*\n +\(.+\)$`)

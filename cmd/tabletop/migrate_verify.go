@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 type verifyCommand struct {
@@ -33,7 +35,7 @@ type verifyCommand struct {
 }
 
 // updateMode is --update.
-type updateMode struct{ fixtures.UpdateMode }
+type updateMode struct{ migrate.UpdateMode }
 
 // IsBool lets the flag stand without a value.
 func (updateMode) IsBool() bool { return true }
@@ -107,6 +109,7 @@ func (*verifyCommand) Help() string {
 
 // Run verifies the source.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
+	relaxGC()
 	verify, err := c.prepare()
 	if err != nil {
 		return err
@@ -119,9 +122,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	o.Lint.Run = true
 	done := p.showProgress(&o)
-	finish := func(r *fixtures.Report, err error) error {
+	finish := func(r *migrate.Report, err error) error {
 		done()
-		if input, ok := errors.AsType[*fixtures.InputError](err); ok && input.Damage == fixtures.SourceEmpty {
+		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
 			return badInput("%w (--allow-empty lets it pass)", err)
 		}
 		if err != nil {
@@ -151,7 +154,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	return withPrivateStore(c.Source, now, func(s *store) error {
 		o.RunGC, o.Restart = s.runGC, s.restart
 		if c.Update.UpdateMode != "" {
-			changes, err := fixtures.UpdateGoldens(ctx, s.conn(), c.Source, o)
+			changes, err := migrate.UpdateGoldens(ctx, s.conn(), c.Source, o)
 			done()
 			if err != nil {
 				return asInputError(inFixture(c.Source, err))
@@ -167,16 +170,16 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 }
 
 // prepare recognizes the source, and returns what verifies it.
-func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, fixtures.Options) (*fixtures.Report, error), error) {
+func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, migrate.Options) (*migrate.Report, error), error) {
 	if isFixture(c.Source) {
-		run := fixtures.Verify
+		run := migrate.Verify
 		if c.stored() {
-			run = fixtures.VerifyAgainst
+			run = migrate.VerifyAgainst
 		}
 		if err := c.ownFixture(); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
+		return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*migrate.Report, error) {
 			r, err := run(ctx, conn, os.DirFS(c.Source), o)
 			return r, inFixture(c.Source, err)
 		}, nil
@@ -188,17 +191,17 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 	if n := len(src.Tables); n > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
 		return nil, badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
 	}
-	return func(ctx context.Context, conn grpc.ClientConnInterface, o fixtures.Options) (*fixtures.Report, error) {
+	return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*migrate.Report, error) {
 		o.Mappings = mappings
 		if c.stored() {
-			return fixtures.Compare(ctx, conn, src, o)
+			return migrate.Compare(ctx, conn, src, o)
 		}
-		return fixtures.VerifySource(ctx, conn, src, o)
+		return migrate.VerifySource(ctx, conn, src, o)
 	}, nil
 }
 
 // writeMappings writes the mapping of each table of a report.
-func (c *verifyCommand) writeMappings(r *fixtures.Report) error {
+func (c *verifyCommand) writeMappings(r *migrate.Report) error {
 	if c.WriteMapping == "" {
 		return nil
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 // printReport shows a load or a verification on stdout.
-func (p *program) printReport(r *fixtures.Report) {
+func (p *program) printReport(r *migrate.Report) {
 	for line := range strings.Lines(r.Text()) {
 		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
 		case "ok":
@@ -26,7 +26,7 @@ func (p *program) printReport(r *fixtures.Report) {
 }
 
 // printFailures lists the differences that the report holds.
-func (p *program) printFailures(r *fixtures.Report) {
+func (p *program) printFailures(r *migrate.Report) {
 	for _, f := range r.Failures {
 		_, _ = fmt.Fprintf(p.stdout, "  %s\n", f)
 	}
@@ -70,7 +70,7 @@ func (p *program) good(good bool, text string) string {
 
 // showProgress lets o report to a bar on stderr while a person watches it.
 // Call done before anything else is printed.
-func (p *program) showProgress(o *fixtures.Options) (done func()) {
+func (p *program) showProgress(o *migrate.Options) (done func()) {
 	if !p.progress {
 		return func() {}
 	}
@@ -82,7 +82,7 @@ func (p *program) showProgress(o *fixtures.Options) (done func()) {
 			bar = nil
 		}
 	}
-	o.Progress = func(at fixtures.Progress) {
+	o.Progress = func(at migrate.Progress) {
 		now := strings.TrimSpace(at.Phase + " " + at.Table)
 		if bar == nil || now != phase {
 			clearBar()

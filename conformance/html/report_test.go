@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -133,7 +133,7 @@ func open(t *testing.T, path string, flags ...string) (dom, console string) {
 func TestReport_InBrowser(t *testing.T) {
 	browser(t)
 	ctx := context.Background()
-	r, err := fixtures.Verify(ctx, testkit.Start(t).Conn(), hostileFixture(), fixtures.Options{MaxDifferences: 12})
+	r, err := migrate.Verify(ctx, testkit.Start(t).Conn(), hostileFixture(), migrate.Options{MaxDifferences: 12})
 	if err != nil {
 		t.Fatal(err)
 	}

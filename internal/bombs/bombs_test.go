@@ -19,8 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -333,7 +334,7 @@ func TestExports(t *testing.T) {
 				if strings.Contains(name, "CSV") {
 					file = "in.csv"
 				}
-				src, err := fixtures.OpenFS(fstest.MapFS{file: {Data: data}}, file, fixtures.SourceOptions{})
+				src, err := source.OpenFS(fstest.MapFS{file: {Data: data}}, file, source.Options{})
 				if err == nil {
 					for _, err = range src.Tables[0].Entries() {
 						if err != nil {
@@ -341,7 +342,7 @@ func TestExports(t *testing.T) {
 						}
 					}
 				}
-				var input *fixtures.InputError
+				var input *source.Error
 				if !errors.As(err, &input) {
 					t.Errorf("got %v, want an InputError", err)
 				}
@@ -409,11 +410,11 @@ func TestFixtures(t *testing.T) {
 		} {
 			t.Run(name+" "+file, func(t *testing.T) {
 				within(t, 256*mib, func() {
-					_, err := fixtures.Lint(t.Context(), fstest.MapFS{
+					_, err := migrate.Lint(t.Context(), fstest.MapFS{
 						file: {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(`{"Item":{"id":{"S":"a"}}}`)},
 						"mapping.yaml": {Data: []byte("apiVersion: migration/v1\nsource: {key: {hash: {name: id, type: S}}}\ntarget: {table: t, families: {a: {}}}\nrules: [{name: x, row: [\"{id}\"], put: [{attr: \"*\", cell: \"a:{attr}\"}]}]\n")},
-					}, fixtures.Options{})
-					var input *fixtures.InputError
+					}, migrate.Options{})
+					var input *source.Error
 					if !errors.As(err, &input) || !strings.Contains(err.Error(), file) {
 						t.Errorf("got %.300v, want an InputError of %s", err, file)
 					}

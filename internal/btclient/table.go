@@ -133,6 +133,18 @@ func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) erro
 	return nil
 }
 
+// EmptyTable deletes all rows of a table, and keeps its families. See [Client.DropRows].
+func (c *Client) EmptyTable(ctx context.Context, table string) error {
+	path := c.TablePath(table)
+	_, err := c.admin.DropRowRange(metadata.AppendToOutgoingContext(ctx, routingHeader, route("name", path)), &btapb.DropRowRangeRequest{
+		Name: path, Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true},
+	})
+	if err != nil {
+		return fmt.Errorf("emptying table %s: %w", table, err)
+	}
+	return nil
+}
+
 // SampleKeys returns the keys at which the Bigtable cuts a table, ascending, and about
 // how large it is.
 func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {

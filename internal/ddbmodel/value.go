@@ -1,5 +1,5 @@
 // Package ddbmodel is a naive DynamoDB: the reference that tests, and the
-// differential runs of package fixtures, compare the facade with. It holds a
+// differential runs of package migrate, compare the facade with. It holds a
 // list of items for each table, evaluates expressions that are built, not
 // parsed, and prefers being obviously right to being fast. It shares no code
 // with the facade and knows nothing of rows. It is for one goroutine.

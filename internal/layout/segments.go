@@ -72,7 +72,7 @@ func (m *Mapping) ruleNamed(name string) (*rules, *rule) {
 	return l, l.rules[i]
 }
 
-// Lint is what the mapping file says of lint, which package fixtures/lint reads;
+// Lint is what the mapping file says of lint, which package migrate/lint reads;
 // zero for nothing.
 func (s *Spec) Lint() strictyaml.Value { return s.lint }
 

@@ -66,10 +66,12 @@ var layers = []layerRule{
 
 	// The rest.
 	{folder: "cmd", denied: []string{module + "/testkit", "github.com/cockroachdb/pebble"}, why: "a command links no test code"},
+	{folder: "internal/extsort", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "what is sorted are values and cells"},
 	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }
 
-// onlyTestkit lists imports that no package but testkit has outside of tests.
+// onlyTestkit lists imports that no package but testkit, and one of what tests share,
+// has outside of tests.
 var onlyTestkit = []string{
 	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
@@ -90,7 +92,7 @@ func refused(folder, imported string, test bool) (layer, why string) {
 			return "", "use " + current
 		}
 	}
-	if !test && !within(folder, "testkit") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
+	if !test && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
 		return "", "only testkit does"
 	}
 	i := slices.IndexFunc(layers, func(l layerRule) bool { return within(folder, l.folder) })

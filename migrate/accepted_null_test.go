@@ -1,0 +1,129 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+const nullsMapping = `apiVersion: migration/v1
+source: {table: Nulls, key: {hash: {name: id, type: S}}, schema: {s: S, m: {M: S}}}
+target: {table: nulls, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+accept_loss: [{rule: item, what: null, why: "their writer has NULL for what is not there"}]
+timestamps: {default: "2024-01-01T00:00:00Z"}
+rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: omit}]}]
+`
+
+const nullItems = `{"Item":{"id":{"S":"1"},"s":{"NULL":true},"m":{"M":{"k":{"NULL":true}}}}}
+{"Item":{"id":{"S":"2"},"s":{"S":""}}}
+{"Item":{"id":{"S":"3"},"s":{"NULL":true},"m":{"NULL":true}}}
+`
+
+// NULLs that codec omit leaves out are no difference where the mapping accepts
+// that: both doors have the items without them, and the report counts them.
+func TestVerify_AcceptedNulls(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"mapping.yaml":       {Data: []byte(nullsMapping)},
+		"source/items.jsonl": {Data: []byte(nullItems)},
+		"access/1.yaml":      {Data: []byte(`{id: listed, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {items: [{id: {S: "1"}, m: {M: {k: {"NULL": true}}}}, {id: {S: "2"}, s: {S: ""}}, {id: {S: "3"}}]}}`)},
+		"access/2.yaml":      {Data: []byte(`{id: by-key, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {keys: [["1"], ["2"], ["3"]]}}`)},
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	want := []AcceptedLoss{
+		{Rule: "item", What: layout.LossNull, Attribute: "m", Values: 1, Example: `{"id":{"S":"3"}}`, Why: "their writer has NULL for what is not there"},
+		{Rule: "item", What: layout.LossNull, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "their writer has NULL for what is not there"},
+	}
+	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("accepted (-want +got):\n%s", diff)
+	}
+	if text := r.Text(); !strings.Contains(text, "accepted   null: 2 values of attribute s by rule item") {
+		t.Errorf("the report does not tell:\n%s", text)
+	}
+	src, o := open(t, nullItems), Options{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
+	plan, err := MakePlan(t.Context(), src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := plan.Text(); !strings.Contains(text, "item s   lossy               accepted: a NULL is left out") {
+		t.Errorf("the plan does not tell:\n%s", text)
+	}
+}
+
+// Damage to items whose NULLs are left out is found.
+func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
+	t.Parallel()
+	testMutations(t, fstest.MapFS{
+		"fixture.yaml":       {Data: []byte("name: nulls\n")},
+		"mapping.yaml":       {Data: []byte(nullsMapping)},
+		"source/items.jsonl": {Data: []byte(nullItems)},
+	}, Options{})
+}
+
+// A loss that the mapping does not accept stops the run.
+func TestVerify_NullsNotAccepted(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"mapping.yaml":       {Data: []byte(strings.Replace(nullsMapping, "what: null", "what: empty", 1))},
+		"source/items.jsonl": {Data: []byte(nullItems)},
+	}
+	_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	WantDamage(t, err, source.MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
+}
+
+// Copies of the highest version lose what it loses.
+func TestVerify_AcceptedLossesOfCopies(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{
+		"mapping.yaml": {Data: []byte(`apiVersion: migration/v1
+source: {table: Lossy, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {s: S, f: N}}
+target: {table: lossy, families: {v: {gc: {versions: 10}}, _t: {gc: {versions: 10}}}}
+accept_loss: [{what: null, why: "x"}, {what: precision, why: "x"}]
+timestamps: {default: "2024-01-01T00:00:00Z"}
+rules:
+- name: doc
+  when: {SK: "v{n:ver}_{rest}"}
+  row: ["{PK}", "{rest}"]
+  put: [{attr: f, cell: "v:f", codec: f64be, ts: "{n}"}, {attr: "*", cell: "v:+{attr}", codec: omit, ts: "{n}"}]
+  latest: v0
+`)},
+		"source/items.jsonl": {Data: []byte(`{"Item":{"PK":{"S":"p"},"SK":{"S":"v0_1"},"s":{"NULL":true},"f":{"N":"0.12345678901234567890123"}}}
+{"Item":{"PK":{"S":"p"},"SK":{"S":"v1_1"},"s":{"S":"x"},"f":{"N":"0.5"}}}
+{"Item":{"PK":{"S":"p"},"SK":{"S":"v2_1"},"s":{"NULL":true},"f":{"N":"0.12345678901234567890123"}}}
+`)},
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	for _, l := range r.Tables[0].Accepted {
+		if l.Values != 2 || l.Example != `{"PK":{"S":"p"},"SK":{"S":"v0_1"}}` {
+			t.Errorf("accepted %+v, want the copy and the version", l)
+		}
+	}
+	if len(r.Tables[0].Accepted) != 2 {
+		t.Errorf("accepted %+v, want 2 losses", r.Tables[0].Accepted)
+	}
+}
+
+func mustLoad(t *testing.T, text string) *mapping.Mapping {
+	t.Helper()
+	m, err := mapping.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

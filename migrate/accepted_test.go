@@ -1,0 +1,141 @@
+package migrate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+const lossyMapping = `apiVersion: migration/v1
+source: {table: Lossy, key: {hash: {name: id, type: S}}, schema: {s: S, m: {M: S}, f: N, doc: {M: S}}}
+target: {table: lossy, families: {a: {gc: {versions: 1}}, m.m: {gc: {versions: 1}}}}
+fidelity: idiomatic
+accept_loss: [{what: types, why: "text will do"}, {what: empty, why: "nobody looks"}, {what: precision, why: "a plot"}]
+timestamps: {default: "2024-01-01T00:00:00Z"}
+rules: [{name: item, row: ["{id}"], put: [{attr: f, cell: "a:f", codec: f64be}, {attr: doc, cell: "a:doc", codec: json}, {attr: "*", cell: "a:{attr}"}]}]
+`
+
+const lossyItems = `{"Item":{"id":{"S":"1"},"s":{"N":"5"},"m":{"M":{}},"f":{"N":"0.12345678901234567890123"},"doc":{"M":{"t":{"SS":["b","a"]},"u":{"S":"x"}}}}}
+{"Item":{"id":{"S":"2"},"s":{"S":"x"},"m":{"M":{"k":{"S":"v"}}},"f":{"N":"0.5"}}}
+{"Item":{"id":{"S":"3"},"s":{"BOOL":true}}}
+`
+
+// Entries of an index by a number that its table rounds are found again by the next
+// write of the item: none stays behind.
+func TestAcceptedLoss_IndexKey(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
+	files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
+	conn, o := newBigtableServer(t), Options{}
+	_, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	server, err := newServer(t.Context(), conn, o, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := openDoors(b, server, jobs[0], r)
+	table := jobs[0].indexes[0].TargetTable()
+	loaded := tableText(t, conn, table)
+	const long = "0.1234567890123456789012345"
+	put := `"Item":{"id":{"S":"9"},"s":{"S":"x"},"f":{"N":"` + long + `"}}}`
+	for _, steps := range [][][2]string{
+		{{"PutItem", `{"TableName":%q,` + put}},
+		{{"TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":%q,` + put + `}]}`}},
+		{{"PutItem", `{"TableName":%q,` + put}, {"UpdateItem", `{"TableName":%q,"Key":{"id":{"S":"9"}},"UpdateExpression":"SET f = :f","ExpressionAttributeValues":{":f":{"N":"7"}}}`}},
+	} {
+		for _, step := range append(steps, [2]string{"DeleteItem", `{"TableName":%q,"Key":{"id":{"S":"9"}}}`}) {
+			if _, err := d.call(t.Context(), step[0], fmt.Appendf(nil, step[1], jobs[0].report.Name)); err != nil {
+				t.Fatalf("%s: %v", step[0], err)
+			}
+			if text := tableText(t, conn, table); strings.Contains(text, "1234567890123456789012345") {
+				t.Errorf("%s leaves an entry of a number that the table has not:\n%s", step[0], text)
+			}
+		}
+		if got := tableText(t, conn, table); got != loaded {
+			t.Errorf("after %v and a delete the index is\n%s, want\n%s", steps, got, loaded)
+		}
+	}
+}
+
+var lossyFixture = fstest.MapFS{
+	"fixture.yaml":       {Data: []byte("name: lossy\n")},
+	"mapping.yaml":       {Data: []byte(lossyMapping)},
+	"source/items.jsonl": {Data: []byte(lossyItems)},
+}
+
+// What a mapping accepts to lose is no difference: it is counted in the report.
+func TestVerify_AcceptedLosses(t *testing.T) {
+	t.Parallel()
+	r, err := Verify(t.Context(), newBigtableServer(t), lossyFixture, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	for _, name := range []string{"round trip", "scan through the DynamoDB door"} {
+		if c := checkNamed(t, r, name); c.State != CheckOK {
+			t.Errorf("check %+v", c)
+		}
+	}
+	want := []AcceptedLoss{
+		{Rule: "item", What: layout.LossTypes, Attribute: "doc", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
+		{Rule: "item", What: layout.LossPrecision, Attribute: "f", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "a plot"},
+		{Rule: "item", What: layout.LossEmpty, Attribute: "m", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "nobody looks"},
+		{Rule: "item", What: layout.LossTypes, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
+	}
+	if diff := gocmp.Diff(want, r.Tables[0].Accepted); diff != "" {
+		t.Errorf("accepted (-want +got):\n%s", diff)
+	}
+	if text := r.Text(); !strings.Contains(text, "accepted   types: 2 values of attribute s by rule item, e.g. of item {\"id\":{\"S\":\"1\"}}\n               (text will do)") {
+		t.Errorf("the report does not tell:\n%s", text)
+	}
+}
+
+// An acceptance that no item needs is warned of, with its place; one without which
+// the mapping would not compile, or that an item needs, is not.
+func TestVerify_UnmetAcceptances(t *testing.T) {
+	t.Parallel()
+	wantEqualWarnings := func(files fstest.MapFS, want ...string) {
+		t.Helper()
+		r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(r.Warnings, func(w string) bool { return !strings.Contains(w, "accept_loss") })
+		if diff := gocmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s", diff)
+		}
+	}
+	wantEqualWarnings(lossyFixture)
+	files := maps.Clone(lossyFixture)
+	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"Item":{"id":{"S":"2"},"s":{"S":"x"},"m":{"M":{"k":{"S":"v"}}},"f":{"N":"0.5"}}}`)}
+	files["mapping.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(lossyMapping, `why: "a plot"}`, `why: "a plot"}, {what: retention, rule: item, why: "old"}`, 1))}
+	wantEqualWarnings(files,
+		"mapping.yaml:5:15: accept_loss: no item of the source loses what it accepts (what: types, why: text will do)",
+		"mapping.yaml:5:51: accept_loss: no item of the source loses what it accepts (what: empty, why: nobody looks)",
+		"mapping.yaml:5:87: accept_loss: no item of the source loses what it accepts (what: precision, why: a plot)",
+		"mapping.yaml:5:121: accept_loss: no item of the source loses what it accepts (what: retention, rule: item, why: old)",
+	)
+}
+
+// Damage to what was lost in part is damage all the same.
+func TestCompare_AcceptedLossesAndDamage(t *testing.T) {
+	t.Parallel()
+	testMutations(t, lossyFixture, Options{})
+}

@@ -1,0 +1,75 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// An input that says the name of its table, and another than the mapping does, may
+// be the wrong one: every run that takes both says so, and of a name that was made
+// of the file's nothing.
+func TestAdopt_OtherTable(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: migration/v1
+source:
+  table: Videos
+  key: {hash: {name: id, type: S}}
+  schema: {n: N, tags: SS}
+target: {table: videos, families: {a: {}}}
+rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: ddbjson}]}]
+`
+	m, err := mapping.Load("mapping.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const item = `{"id":{"S":"a"},"n":{"N":"1"}}`
+	schema := func(table string) []byte {
+		return []byte(`{"TableName":"` + table + `","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)
+	}
+	const said = "says that its items are of table T, the mapping is for table Videos (mapping.yaml:3:3)"
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		open  string
+		o     source.Options
+		want  string // "": no warning
+	}{
+		"export of the table's ARN": {exporttest.New([]string{`{"Item":` + item + `}`}), "bucket", source.Options{}, "bucket " + said},
+		"batch write":               {fstest.MapFS{"b.json": {Data: []byte(`{"T":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", source.Options{}, "b.json " + said},
+		"batch write of the table":  {fstest.MapFS{"b.json": {Data: []byte(`{"Videos":[{"PutRequest":{"Item":` + item + `}}]}`)}}, "b.json", source.Options{}, ""},
+		"lines":                     {fstest.MapFS{"T.jsonl": {Data: []byte(item)}}, "T.jsonl", source.Options{}, ""},
+		"lines with a description":  {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", source.Options{TableSchema: schema("T")}, "x.jsonl " + said},
+		"lines with its own":        {fstest.MapFS{"x.jsonl": {Data: []byte(item)}}, "x.jsonl", source.Options{TableSchema: schema("Videos")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src, err := source.OpenFS(c.files, c.open, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Options{Mappings: []*mapping.Mapping{m}}
+			verified, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := Load(t.Context(), newBigtableServer(t), src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := MakePlan(t.Context(), src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for run, warnings := range map[string][]string{"verify": verified.Warnings, "load": loaded.Warnings, "plan": plan.Warnings} {
+				found := strings.Join(warnings, "\n")
+				if (c.want == "") != (found == "") || !strings.Contains(found, c.want) {
+					t.Errorf("%s warns %q, want %q", run, found, c.want)
+				}
+			}
+		})
+	}
+}

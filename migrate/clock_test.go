@@ -1,0 +1,63 @@
+package migrate
+
+import (
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+// agingFixture is a fixture of one item, of 2024-05-01, whose cells may be two
+// days old.
+func agingFixture(about string) fstest.MapFS {
+	return fstest.MapFS{
+		"fixture.yaml": {Data: []byte(about)},
+		"mapping.yaml": {Data: []byte(`
+apiVersion: migration/v1
+source: {table: Comments, key: {hash: {name: PK, type: S}}, schema: {Text: S}}
+target: {table: comments, families: {c: {gc: {maxAge: 48h}}}}
+timestamps: {default: "2024-05-01T00:00:00Z"}
+rules: [{name: comment, row: ["{PK}"], put: [{attr: Text, cell: "c:text"}]}]
+`)},
+		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"v1"},"Text":{"S":"x"}}` + "\n")},
+	}
+}
+
+// A fixture with a clock is judged by it, whatever the time is.
+func TestVerify_Clock(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, about string
+		store       time.Time // the clock of the Bigtable and of the options
+		differences int64
+	}{
+		{"young by the clock of the fixture", "clock: 2024-05-02T00:00:00Z", commentsEpoch.AddDate(0, 0, 1), 0},
+		{"old by the clock of the fixture", "clock: 2024-05-04T00:00:00+02:00", commentsEpoch.AddDate(0, 0, 1), 1},
+		{"no clock, young", "name: x", commentsEpoch.AddDate(0, 0, 1), 0},
+		{"no clock, old", "name: x", commentsEpoch.AddDate(1, 0, 0), 1},
+	} {
+		files := agingFixture(c.about)
+		at, err := fixtures.Clock(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.IsZero() {
+			at = c.store
+		}
+		conn, o := newCollected(t, at)
+		o.Now = func() time.Time { return c.store } // the fixture knows better
+		r, err := Verify(t.Context(), conn, files, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Differences != c.differences {
+			t.Errorf("%s: %d differences, want %d:\n%s", c.name, r.Differences, c.differences, r.Text())
+		}
+		for _, f := range r.Failures {
+			if f.Kind != LossNotAccepted {
+				t.Errorf("%s: %s", c.name, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package migrate
+
+import (
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// What a dead letter costs does not grow with those before it. The test is not
+// parallel: bytes are counted in the whole process.
+func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	cost := func(letters int) uint64 {
+		text := `{"id":{"S":"a"}}` + "\n" + strings.Repeat(`{"id":{"S":"b"},"n":{"N":"x"}}`+"\n", letters)
+		src, conn := open(t, text), newBigtableServer(t)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := Load(t.Context(), conn, src, Options{DeadLetter: io.Discard})
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Tables[0].DeadLetters; got != int64(letters) {
+			t.Errorf("%d dead letters, want %d", got, letters)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	const few, times = 2000, 8
+	if one, many := cost(few), cost(times*few); many > times*3/2*one {
+		t.Errorf("%d dead letters allocate %d bytes, %d of them %d: want in proportion", few, one, times*few, many)
+	}
+}
+
+// Without one change nobody knows what the table is: that is no dead letter, which
+// would stand for all of it.
+func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	t1 := exporttest.Time.Add(time.Hour)
+	for _, line := range []string{`{"Keys":{"id"`, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)), exporttest.Change(t1, exporttest.Key("b"), "", `{"id":{"X":"b"}}`)} {
+		fsys := exporttest.Sample()
+		exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, line)
+		src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := newBigtableServer(t)
+		var dead strings.Builder
+		r, err := Load(t.Context(), conn, src, Options{DeadLetter: &dead})
+		if ids := tableIDs(t, conn); err == nil || !strings.Contains(err.Error(), "01-0.json.gz:1: ") || dead.Len() > 0 || len(ids) > 0 {
+			t.Errorf("%s: error %v, dead letters %s, tables %v, report %+v; want the line refused", line, err, dead.String(), ids, r)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Side is one of two things that Diff compares: the items of a source, or the
+// rows of a Bigtable table.
+type Side struct {
+	// Name stands for the side in the report.
+	Name   string
+	Source *source.Source
+	// Conn, Project, Instance and Table are the rows of a side without a Source.
+	Conn              grpc.ClientConnInterface
+	Project, Instance string
+	Table             string
+	// Mapping makes items of rows. Two sides of rows without one are compared row
+	// by row.
+	Mapping *mapping.Mapping
+}
+
+// Diff compares two sides, in bounded memory: items by their keys, or rows by
+// theirs. What the second has not is missing, what it has besides is extra. Of items
+// of one key on one side, which is a difference too, the first is compared. The
+// differences are in the report; an error is an [source.Error] where a side is at
+// fault.
+func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
+	o = o.normalized()
+	r := &Report{
+		Source: first.Name + ", " + second.Name, Format: "diff", diffOf: "item", most: o.MaxDifferences, Compared: true,
+		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+	}
+	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
+		r.diffOf = "row"
+		err := r.check("rows", first.Table, func() (string, error) { return r.diffRows(ctx, first, second, o) })
+		return r, err
+	}
+	pairs, err := tablePairs(first, second)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pairs {
+		err := r.check("items", p[0].name, func() (string, error) { return r.diffSides(ctx, p[0], p[1], o) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// sideTable is one table of a side.
+type sideTable struct {
+	side  Side
+	name  string
+	table *source.Table // of a source
+	key   layout.KeySchema
+}
+
+// tables are the tables of a side.
+func (s Side) tables() ([]sideTable, error) {
+	if s.Source == nil {
+		if s.Mapping == nil {
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: s.Name}, nil, "rows can be compared with items by a mapping only: give it")
+		}
+		return []sideTable{{side: s, name: s.Mapping.SourceTable(), key: (*layout.Mapping)(s.Mapping).Key()}}, nil
+	}
+	var all []sideTable
+	for _, t := range s.Source.Tables {
+		all = append(all, sideTable{s, t.Name, t, t.Key})
+	}
+	return all, nil
+}
+
+// tablePairs pairs the tables of two sides by name; where each has one, these
+// are a pair.
+func tablePairs(first, second Side) ([][2]sideTable, error) {
+	a, err := first.tables()
+	if err != nil {
+		return nil, err
+	}
+	b, err := second.tables()
+	if err != nil {
+		return nil, err
+	}
+	if len(a) == 1 && len(b) == 1 {
+		return [][2]sideTable{{a[0], b[0]}}, nil
+	}
+	var pairs [][2]sideTable
+	for _, x := range a {
+		for _, y := range b {
+			if x.name == y.name {
+				pairs = append(pairs, [2]sideTable{x, y})
+			}
+		}
+	}
+	if len(pairs) != len(a) || len(a) != len(b) {
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: second.Name}, nil, "the two sides have other tables (%d and %d, %d of one name): take one by name", len(a), len(b), len(pairs))
+	}
+	return pairs, nil
+}
+
+// diffSides compares the items of two tables.
+func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Options) (string, error) {
+	key := first.key
+	if key.Hash.Name == "" {
+		key = second.key
+	}
+	if key.Hash.Name == "" {
+		found, err := infer(ctx, first.table, o)
+		if err != nil {
+			return "", err
+		}
+		key = (*layout.Mapping)(found.Mapping).Key()
+		r.Warnings = append(r.Warnings, found.Warnings...)
+	}
+	names := []string{key.Hash.Name}
+	if key.Range.Name != "" {
+		names = append(names, key.Range.Name)
+	}
+	var counts [2]int64
+	var streams [2]func() (expectedPart, error)
+	var twice [2]duplicates
+	for i, t := range []sideTable{first, second} {
+		sort := newRowSort(o.TempDir, o.window)
+		defer sort.Close()
+		for item, err := range t.items(ctx, o) {
+			if err != nil {
+				return "", err
+			}
+			keyed := attr.Item{}
+			for _, name := range names {
+				v, ok := item.Item[name]
+				if !ok {
+					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", name)
+				}
+				keyed[name] = v
+			}
+			text := attr.AppendItemJSON(nil, keyed)
+			if err := sort.Add(expectedPart{n: counts[i], row: text, key: string(text), item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
+				return "", err
+			}
+			counts[i]++
+		}
+		sorted, err := sort.Sorted()
+		if err != nil {
+			return "", err
+		}
+		streams[i] = twice[i].skip(sorted, r.most)
+	}
+	detail := fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "item"), phrase.Counted(counts[1], "item"))
+	r.Items += counts[0]
+	a, errA := streams[0]()
+	b, errB := streams[1]()
+	for {
+		for _, err := range []error{errA, errB} {
+			if err != nil && !errors.Is(err, io.EOF) {
+				return "", err
+			}
+		}
+		f := Failure{Table: first.name, ItemKey: a.key}
+		switch {
+		case errA != nil && errB != nil:
+			for i, t := range []sideTable{first, second} {
+				if err := r.duplicated(ctx, t, twice[i], first.name, o); err != nil {
+					return "", err
+				}
+			}
+			return detail, nil
+		case errA == nil && (errB != nil || bytes.Compare(a.row, b.row) < 0):
+			f.Kind, f.Want = MissingItem, phrase.Clip(string(a.item))
+			r.fail(f)
+			a, errA = streams[0]()
+		case errA != nil || bytes.Compare(a.row, b.row) > 0:
+			f.Kind, f.Got, f.ItemKey = ExtraItem, phrase.Clip(string(b.item)), b.key
+			r.fail(f)
+			b, errB = streams[1]()
+		default:
+			if !bytes.Equal(a.item, b.item) {
+				if err := r.diffTexts(f, a.item, b.item); err != nil {
+					return "", err
+				}
+			}
+			a, errA = streams[0]()
+			b, errB = streams[1]()
+		}
+	}
+}
+
+// duplicates are items that have the key of one before them.
+type duplicates struct {
+	count int64
+	pairs []duplicate // of the first
+}
+
+// duplicate is two items of one key, by their numbers.
+type duplicate struct {
+	key           string
+	first, second int64
+}
+
+// skip passes over the duplicates of sorted items, and notes at most so many pairs.
+func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() (expectedPart, error) {
+	last := expectedPart{}
+	return func() (expectedPart, error) {
+		for {
+			p, err := sorted()
+			if err != nil || last.row == nil || !bytes.Equal(p.row, last.row) {
+				last = p
+				return p, err
+			}
+			if d.count++; len(d.pairs) < most {
+				d.pairs = append(d.pairs, duplicate{p.key, last.n, p.n})
+			}
+		}
+	}
+}
+
+// duplicated tells of the duplicates of a side, with their places, for which the
+// side is read again.
+func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, table string, o Options) error {
+	if d.count == 0 {
+		return nil
+	}
+	places := map[int64]string{}
+	for _, p := range d.pairs {
+		places[p.first], places[p.second] = "", ""
+	}
+	n := int64(0)
+	for item, err := range t.items(ctx, o) {
+		if err != nil {
+			return err
+		}
+		if _, ok := places[n]; ok {
+			places[n] = item.place()
+		}
+		n++
+	}
+	for _, p := range d.pairs {
+		r.fail(Failure{
+			Kind: DuplicateItem, Table: table, ItemKey: p.key,
+			Detail: fmt.Sprintf("%s has items of this key at %s and at %s; the first is compared", t.side.Name, places[p.first], places[p.second]),
+		})
+	}
+	r.Differences += d.count - int64(len(d.pairs))
+	return nil
+}
+
+// diffTexts tells the attributes in which two items differ.
+func (r *Report) diffTexts(at Failure, first, second []byte) error {
+	a, err := attr.UnmarshalItem(first)
+	if err != nil {
+		return err
+	}
+	b, err := attr.UnmarshalItem(second)
+	if err != nil {
+		return err
+	}
+	diffItems(a, b, func(f Failure) {
+		f.Table, f.ItemKey = at.Table, at.ItemKey
+		r.fail(f)
+	})
+	return nil
+}
+
+// sideItem is an item of a side, and where it stands: in a file or a row.
+type sideItem struct {
+	attr.Item
+	at  source.Position
+	row []byte
+}
+
+func (i sideItem) place() string {
+	if i.row == nil {
+		return i.at.String()
+	}
+	return fmt.Sprintf("row %q", i.row)
+}
+
+// items streams the items of a table.
+func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, error] {
+	return func(yield func(sideItem, error) bool) {
+		n := int64(0)
+		progress := func() {
+			if n++; n%256 == 0 {
+				o.Progress(Progress{Table: t.name, Phase: "reading", Items: n, Total: -1})
+			}
+		}
+		if t.table != nil {
+			for e, err := range t.table.Entries() {
+				if err == nil {
+					err = ctx.Err()
+				}
+				if !yield(sideItem{Item: e.Item, at: e.Position}, err) || err != nil {
+					return
+				}
+				progress()
+			}
+			return
+		}
+		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem((*layout.Mapping)(t.side.Mapping)), retention{}) {
+			var found []attr.Item
+			if err == nil {
+				if found, err = t.side.Mapping.Items(row.Row); err != nil {
+					err = source.Damaged(source.MappingRefused, source.Position{File: t.side.Name}, err, "row %q cannot be read by the mapping", row.Key)
+				}
+			}
+			if err != nil {
+				yield(sideItem{}, err)
+				return
+			}
+			for _, item := range found {
+				if !yield(sideItem{Item: item, row: row.Key}, nil) {
+					return
+				}
+				progress()
+			}
+		}
+	}
+}
+
+func (s Side) bigtable(o Options) *bigtable {
+	o.Project, o.Instance = s.Project, s.Instance
+	return newBigtable(s.Conn, o)
+}
+
+// table is the Bigtable table of a side of rows.
+func (s Side) table() string {
+	if s.Table == "" && s.Mapping != nil {
+		return s.Mapping.TargetTable()
+	}
+	return s.Table
+}
+
+// diffRows compares two tables row by row.
+func (r *Report) diffRows(ctx context.Context, first, second Side, o Options) (string, error) {
+	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
+	defer stopA()
+	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))
+	defer stopB()
+	var counts [2]int64
+	a, errA, okA := nextA()
+	b, errB, okB := nextB()
+	for {
+		if err := errors.Join(errA, errB); err != nil {
+			return "", err
+		}
+		var at Failure
+		order := bytes.Compare(a.Key, b.Key)
+		switch {
+		case !okA && !okB:
+			return fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "row"), phrase.Counted(counts[1], "row")), nil
+		case okA && (!okB || order < 0):
+			at = inRow(first.table(), a.Key)
+			at.Kind, at.Want = MissingRow, phrase.Counted(int64(len(a.Cells)), "cell")
+			r.fail(at)
+			counts[0]++
+			r.Rows++
+			a, errA, okA = nextA()
+		case !okA || order > 0:
+			at = inRow(first.table(), b.Key)
+			at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(b.Cells)), "cell")
+			r.fail(at)
+			counts[1]++
+			b, errB, okB = nextB()
+		default:
+			at = inRow(first.table(), a.Key)
+			diffCells(a.Cells, b.Cells, func(d cellDiff) { r.fail(d.in(at)) })
+			counts[0]++
+			counts[1]++
+			r.Rows++
+			a, errA, okA = nextA()
+			b, errB, okB = nextB()
+		}
+	}
+}

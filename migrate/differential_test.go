@@ -1,0 +1,265 @@
+package migrate
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// What the shipped mappings take comes back, from the lens, from rows that the
+// DynamoDB door writes and from rows that the loader writes.
+func TestDifferential_Subjects(t *testing.T) {
+	t.Parallel()
+	for _, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{Differential: 200, Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, r)
+			c := checkNamed(t, r, "differential")
+			if c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+				t.Errorf("nothing was checked: %+v", c)
+			}
+			want := Check{Name: "differential requests", Table: c.Table, State: CheckOK, Detail: "200 requests of seed 1"}
+			if s.Name == "s4-versions" {
+				want.State, want.Detail = CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
+			}
+			if got := checkNamed(t, r, want.Name); got != want {
+				t.Errorf("check %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func checkNamed(t *testing.T, r *Report, name string) Check {
+	t.Helper()
+	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no check %s in %+v", name, r.Checks)
+	}
+	return r.Checks[i]
+}
+
+// dropsZeroBytes is an inverse that loses the zero bytes of texts.
+func dropsZeroBytes(m *layout.Mapping, row layout.Row) ([]attr.Item, error) {
+	items, err := m.Items(row)
+	for _, item := range items {
+		for name, v := range item {
+			if v.Type == attr.S && name != m.Key().Hash.Name && name != m.Key().Range.Name {
+				item[name] = attr.String(strings.ReplaceAll(v.Str, "\x00", ""))
+			}
+		}
+	}
+	return items, err
+}
+
+// A broken lens is found, its counter-example is one item with one short
+// attribute, and the saved fixture finds it again, until the lens is repaired.
+func TestDifferential_BrokenLens(t *testing.T) {
+	t.Parallel()
+	subjects := shippedSubjects(t)
+	dir := t.TempDir()
+	broken := Options{Differential: 200, Seed: 7, Regress: dir, inverse: dropsZeroBytes}
+	r, err := Verify(t.Context(), newBigtableServer(t), subjects[0].Files, broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || c.Differences != 1 || !strings.Contains(c.Detail, "shrunk to 1 item") {
+		t.Errorf("check %+v", c)
+	}
+	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey == "" || r.Failures[0].ItemKey == "" || r.Failures[0].Want != `{"S":"\u0000"}` {
+		t.Fatalf("failures %v", r.Failures)
+	}
+	saved := filepath.Join(dir, "7-200")
+	text, err := os.ReadFile(filepath.Join(saved, "items.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", text)
+	if len(text) > 120 {
+		t.Errorf("not shrunk: %s", text)
+	}
+	for _, again := range []struct {
+		name  string
+		o     Options
+		equal bool
+	}{
+		{"broken", Options{inverse: dropsZeroBytes}, false},
+		{"repaired", Options{}, true},
+	} {
+		r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(saved), again.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Equal() != again.equal {
+			t.Errorf("%s: failures %v", again.name, r.Failures)
+		}
+	}
+}
+
+// Mappings that accept losses are attacked like others: what comes back must be
+// what they say comes back, and of requests too.
+func TestDifferential_AcceptedLosses(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"lossy":         lossyMapping,
+		"with an index": strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1),
+		"nulls":         strings.Replace(lossyMapping, `{what: precision, why: "a plot"}]`, `{what: precision, why: "a plot"}, {what: "null", why: "nothing"}]`, 1),
+		"absent": `apiVersion: migration/v1
+source: {table: Documents, key: {hash: {name: id, type: S}, range: {name: version, type: S}}, schema: {title: S, pages: N}}
+target: {table: documents, families: {d: {gc: {versions: 100}}}}
+fidelity: idiomatic
+accept_loss: [{what: absent, why: "readers know"}, {what: retention, why: "a hundred are enough"}]
+timestamps: {default: "2024-01-01T00:00:00Z"}
+rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr: title, cell: "d:title", ts: "{n}"}, {attr: pages, cell: "d:pages", ts: "{n}"}, {attr: null, cell: "d:there", ts: "{n}"}]}]
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			items := lossyItems
+			if name == "absent" {
+				items = `{"Item":{"id":{"S":"1"},"version":{"S":"v1"}}}`
+			}
+			files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(items)}}
+			r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, r)
+			for _, name := range []string{"differential", "differential requests"} {
+				if c := checkNamed(t, r, name); c.State != CheckOK || strings.Contains(c.Detail, "300 refused") {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+// A fault is one beside accepted losses too.
+func TestDifferential_LossyAndBroken(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3, inverse: dropsZeroBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item") {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The layout of another tool loses what it loses by design: verification counts
+// it, and no more.
+func TestVerify_Compat(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"mapping.yaml": {Data: []byte(`apiVersion: migration/v1
+compat: google-utility
+source: {table: Users, key: {hash: {name: id, type: S}}}
+target: {table: users, families: {cf1: {}}}
+`)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 200, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if c := checkNamed(t, r, "round trip"); c.State != CheckOK {
+		t.Errorf("%+v", c)
+	}
+	if c := checkNamed(t, r, "differential"); c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+		t.Errorf("%+v", c)
+	}
+	for _, name := range []string{"scan through the DynamoDB door", "differential requests"} {
+		if c := checkNamed(t, r, name); c.State != CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(r.Tables[0].Accepted) == 0 {
+		t.Error("no loss is counted")
+	}
+}
+
+// forgetful is a Bigtable that does not take columns away.
+type forgetful struct{ grpc.ClientConnInterface }
+
+func (c forgetful) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	kept := func(all []*btpb.Mutation) []*btpb.Mutation {
+		return slices.DeleteFunc(slices.Clone(all), func(m *btpb.Mutation) bool { return m.GetDeleteFromColumn() != nil })
+	}
+	switch q := args.(type) {
+	case *btpb.MutateRowRequest:
+		q = proto.CloneOf(q)
+		q.Mutations = kept(q.GetMutations())
+		args = q
+	case *btpb.CheckAndMutateRowRequest:
+		q = proto.CloneOf(q)
+		q.TrueMutations, q.FalseMutations = kept(q.GetTrueMutations()), kept(q.GetFalseMutations())
+		args = q
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+// A door whose writes leave something behind is found by the requests alone;
+// what is left of them is one item and one request, which is saved, fails again,
+// and passes once the door is repaired.
+func TestDifferential_BrokenDoor(t *testing.T) {
+	t.Parallel()
+	subjects := shippedSubjects(t)
+	dir := t.TempDir()
+	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, Options{Differential: 200, Seed: 7, Regress: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+		t.Errorf("items alone: %+v", c)
+	}
+	if c := checkNamed(t, r, "differential requests"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item and 1 request") {
+		t.Errorf("requests: %+v", c)
+	}
+	saved := filepath.Join(dir, "7-requests")
+	for _, again := range []struct {
+		name  string
+		conn  grpc.ClientConnInterface
+		equal bool
+	}{
+		{"broken", forgetful{newBigtableServer(t)}, false},
+		{"repaired", newBigtableServer(t), true},
+	} {
+		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := checkNamed(t, r, "differential requests")
+		if r.Equal() != again.equal || (c.State == CheckOK) != again.equal {
+			t.Errorf("%s: %+v, failures %v", again.name, c, r.Failures)
+		}
+	}
+}
+
+// Items that are drawn lie at the time of the source, as its own items do.
+func TestDifferential_ExportTime(t *testing.T) {
+	t.Parallel()
+	src := open(t, `{"id":{"S":"a"},"n":{"N":"1"}}`+"\n"+`{"id":{"S":"b"},"s":{"SS":["x","y"]}}`)
+	src.Tables[0].ExportTime = time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Differential: 20, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+		t.Errorf("%+v", c)
+	}
+}

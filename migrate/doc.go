@@ -1,0 +1,21 @@
+// Package migrate takes DynamoDB data through a mapping into Bigtable rows and
+// proves the result.
+//
+// [Load] writes a source as the mapping says; [VerifySource] also reads everything
+// back and compares it cell by cell and item by item; [Verify] does the same for a
+// fixture directory, with golden rows and access patterns that are run through both
+// doors: as a DynamoDB request and as a native Bigtable read. [Infer] finds a
+// mapping where none is given, [Diff] compares two sides, [Reverse] writes rows as
+// an export.
+//
+// What it promises: a damaged input is refused with an [source.Error] before
+// anything is written; nothing is dropped silently; memory is bounded by the
+// largest item, row and batch, and by a fixed allowance (sources of up to 20 MiB
+// of JSON are decoded once and held), never by the table; the same input gives
+// the same rows, byte for byte. What a family's garbage collection would take
+// from the items is a difference, unless the mapping accepts it.
+//
+// What it does not do: it starts no server (it takes a connection to any
+// Bigtable), it reads no network source, and it does not read Ion: both are
+// refused with a hint.
+package migrate

@@ -1,0 +1,285 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// doors runs access patterns.
+type doors struct {
+	b      *bigtable
+	j      *job
+	client *http.Client
+	report *Report
+	oracle *oracle // nil for none
+}
+
+// openDoors opens both doors on the table of a job.
+func openDoors(b *bigtable, server *facade.Server, j *job, r *Report) *doors {
+	return &doors{b: b, j: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
+}
+
+// restore loads the table afresh.
+func (d *doors) restore(ctx context.Context) error {
+	tables := []string{d.j.report.Target}
+	for _, x := range d.j.indexes {
+		tables = append(tables, x.TargetTable())
+	}
+	for _, id := range tables {
+		err := d.b.EmptyTable(ctx, id)
+		if err != nil {
+			return err
+		}
+	}
+	return d.j.loadAfresh(ctx, d.b)
+}
+
+// refusal is an error answer of the DynamoDB door.
+type refusal struct {
+	status int
+	body   string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.status, phrase.Clip(r.body)) }
+
+// maxAnswerBytes bounds one answer of the DynamoDB door: 16 MB is BatchGetItem's
+// limit, in JSON it may take several times that.
+const maxAnswerBytes = 256 << 20
+
+// dynamoDB sends a request, or each of several, and returns the items of its
+// pages; merged says that those of several requests are put in order.
+func (d *doors) dynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
+	var items []attr.Item
+	for _, one := range q.Requests() {
+		err := d.pages(ctx, one, func(page []attr.Item) error {
+			items = append(items, page...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if merged && len(q.Each) > 0 {
+		index, _ := q.Request["IndexName"].(string)
+		d.merge(items, func(x *layout.Index) bool { return x.Name() == index }, q.Request["ScanIndexForward"] == false)
+	}
+	return items, nil
+}
+
+// pages sends a request and follows its pages, if it sets no Limit. The error
+// is a *refusal where the door answers with an error.
+func (d *doors) pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
+	body := maps.Clone(q.Request)
+	if body == nil {
+		body = map[string]any{}
+	}
+	if _, ok := body["TableName"]; !ok && !strings.HasPrefix(q.Op, "Batch") && !strings.HasPrefix(q.Op, "Transact") {
+		body["TableName"] = d.j.report.Name
+	}
+	for {
+		text, err := json.Marshal(body, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("request of %s: %w", q.Op, err)
+		}
+		answer, err := d.call(ctx, q.Op, text)
+		if err != nil {
+			return err
+		}
+		page, last, err := answerItems(answer)
+		if err != nil {
+			return fmt.Errorf("answer of %s: %w", q.Op, err)
+		}
+		if err := yield(page); err != nil {
+			return err
+		}
+		if _, limited := q.Request["Limit"]; limited || len(last) == 0 {
+			return nil
+		}
+		body["ExclusiveStartKey"] = last
+	}
+}
+
+func (d *doors) call(ctx context.Context, op string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	resp, err := d.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it is in memory
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("answer of %s: %w", op, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, &refusal{resp.StatusCode, string(answer)}
+	}
+	return answer, nil
+}
+
+// answerItems takes the items out of an answer of any read operation.
+func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err error) {
+	var a struct {
+		Item             jsontext.Value
+		Items            []jsontext.Value
+		Responses        jsontext.Value
+		LastEvaluatedKey jsontext.Value
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, nil, err
+	}
+	texts := a.Items
+	if a.Item != nil {
+		texts = append(texts, a.Item)
+	}
+	kind := a.Responses.Kind()
+	if kind == '{' { // BatchGetItem
+		var tables map[string][]jsontext.Value
+		if err := json.Unmarshal(a.Responses, &tables); err != nil {
+			return nil, nil, err
+		}
+		for _, list := range tables {
+			texts = append(texts, list...)
+		}
+	}
+	if kind == '[' { // TransactGetItems
+		var list []struct{ Item jsontext.Value }
+		if err := json.Unmarshal(a.Responses, &list); err != nil {
+			return nil, nil, err
+		}
+		for _, one := range list {
+			if one.Item != nil {
+				texts = append(texts, one.Item)
+			}
+		}
+	}
+	for _, text := range texts {
+		item, err := attr.UnmarshalItem(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		items = append(items, item)
+	}
+	return items, a.LastEvaluatedKey, nil
+}
+
+// compareScan scans the table through the DynamoDB door: the items must be
+// those of the source. Where they are not, each item is asked for by its key.
+func (d *doors) compareScan(ctx context.Context) (string, error) {
+	var got extsort.Bag
+	done := d.j.timed("scanning through the DynamoDB door")
+	err := d.pages(ctx, &fixtures.Request{Op: "Scan", Request: map[string]any{"ConsistentRead": true}}, func(page []attr.Item) error {
+		for _, item := range page {
+			got.AddItem(item)
+		}
+		return nil
+	})
+	done(got.Count)
+	detail := phrase.Counted(got.Count, "item")
+	fail := func(f Failure) {
+		f.Kind, f.Pattern, f.Table = PatternDiffers, "scan", d.j.report.Target
+		d.report.fail(f)
+	}
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		fail(Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
+		return detail, nil
+	case err != nil:
+		return "", err
+	case got == d.j.items:
+		return detail, nil
+	}
+	before := d.report.Differences
+	layout := rowLayout{j: d.j}
+	err = d.j.each(ctx, "comparing", func(p placed) error {
+		key := d.j.keyJSON(p.entry.Item)
+		of := func(f Failure) Failure {
+			at := inRow(d.j.report.Target, p.base.Row)
+			at.Column, at.Want, at.Got, at.Detail = f.Column, f.Want, f.Got, f.Detail
+			return layout.owned(at, owner{p.base.Rule, key})
+		}
+		text := fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true,"Key":%s}`, d.j.report.Name, key)
+		answer, err := d.call(ctx, "GetItem", []byte(text))
+		var refused *refusal
+		if errors.As(err, &refused) {
+			fail(of(Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB door is refused"}))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		items, _, err := answerItems(answer)
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			fail(of(Failure{Want: phrase.Clip(itemText(p.back))}))
+			return nil
+		}
+		diffItems(p.back, items[0], func(f Failure) { fail(of(f)) })
+		return nil
+	})
+	if err == nil && d.report.Differences == before {
+		fail(Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
+	}
+	return detail, err
+}
+
+// unserved says why the DynamoDB door cannot have the job's table; "" if it can.
+func (j *job) unserved() string {
+	if !source.TableName().MatchString(j.report.Name) {
+		return fmt.Sprintf("%q cannot name a DynamoDB table", j.report.Name)
+	}
+	return unserved(j.mapping)
+}
+
+// unserved says why the DynamoDB door cannot have a table of that mapping, "" if it
+// can.
+func unserved(m *layout.Mapping) string {
+	if spec := m.Spec(); spec != nil && spec.Compat != "" {
+		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB door does not serve it"
+	}
+	return ""
+}
+
+// newServer is the DynamoDB door over the tables of all jobs.
+func newServer(ctx context.Context, conn grpc.ClientConnInterface, o Options, jobs []*job) (*facade.Server, error) {
+	fo := facade.Options{
+		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now, Rand: o.Rand, Logger: o.Logger,
+		NoAuth: true, // no client signs here
+	}
+	for _, j := range jobs {
+		if j.unserved() == "" {
+			fo.Mappings = append(fo.Mappings, (*mapping.Mapping)(j.mapping))
+		}
+	}
+	server, err := facade.New(ctx, fo)
+	if err != nil {
+		return nil, fmt.Errorf("opening the DynamoDB door: %w", err)
+	}
+	return server, nil
+}

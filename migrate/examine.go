@@ -1,0 +1,511 @@
+package migrate
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// placed is one item with its layout.
+type placed struct {
+	n     int64 // of the item in its table, from 0
+	entry source.Entry
+	base  layout.Placed
+	index []layout.Placed // one for each of job.indexes; Row is nil where the item is not in it
+	// back is the item as it comes back: without the losses that the mapping
+	// accepts.
+	back   attr.Item
+	losses []layout.Loss
+}
+
+// each calls yield with the layout of every item that can be loaded, in the
+// order of the source.
+func (j *job) each(ctx context.Context, phase string, yield func(p placed) error) error {
+	return j.eachWanted(ctx, phase, nil, yield)
+}
+
+// eachWanted is each for the items that wanted takes by their number.
+func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64) bool, yield func(p placed) error) error {
+	total := j.source.Declared
+	if j.report.Items > 0 {
+		total = j.report.Items
+	}
+	done := j.timed(phase)
+	// The items to leave out, by their numbers: those of before this pass that are to
+	// come, and those that were met or refused in it. Both only lose their first or
+	// gain a last one.
+	refused, left := j.refused, []int64(nil)
+	n := int64(-1)
+	p := placed{n: -1, index: make([]layout.Placed, len(j.indexes))}
+	var failed error
+	j.source.All(func(e source.Entry, err error) bool {
+		n++
+		if len(refused) > 0 && refused[0] == n {
+			refused, left = refused[1:], append(left, n)
+			return true
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && wanted != nil && !wanted(n) {
+			return true
+		}
+		if err == nil {
+			err = j.place(e, &p)
+		}
+		if err == nil {
+			p.n = n
+			err = yield(p)
+		}
+		item, refused := errors.AsType[*itemRefused](err)
+		if err != nil && !refused && p.n != n {
+			item, refused = &itemRefused{err: err}, true
+		}
+		if refused {
+			if err = j.refuse(e, item); err == nil {
+				left = append(left, n)
+			}
+		}
+		if failed = err; err != nil {
+			return false
+		}
+		if n%256 == 255 {
+			j.options.Progress(Progress{Table: j.source.Name, Phase: phase, Items: n + 1, Total: total})
+		}
+		return true
+	})
+	j.refused = append(left, refused...)
+	if failed != nil {
+		return failed
+	}
+	n++
+	j.options.Progress(Progress{Table: j.source.Name, Phase: phase, Items: n, Total: n})
+	done(n)
+	return nil
+}
+
+// itemRefused is the error of a pass about the one item at hand.
+type itemRefused struct {
+	err   error
+	at    Failure // its place and values, where it can be a failure
+	other string  // key of the item that it meets, "" for none
+}
+
+func (e *itemRefused) Error() string { return e.err.Error() }
+
+// place lays out one item.
+func (j *job) place(e source.Entry, p *placed) (err error) {
+	p.n = -1
+	if p.base, err = j.mapping.Place(e.Item, j.micros); err != nil {
+		return rowLayout{j: j}.refuses(e, err, "the mapping cannot hold the item")
+	}
+	p.back, p.losses = j.mapping.Returned(e.Item, p.base)
+	for i, x := range j.indexes {
+		// What the table loses its indexes never had: the DynamoDB door makes their
+		// rows of those of the table.
+		entry, ok, err := x.Place(p.back, j.micros)
+		if err != nil {
+			return rowLayout{j, x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
+		}
+		if !ok {
+			entry = layout.Placed{}
+		}
+		p.index[i] = entry
+	}
+	p.entry = e
+	return nil
+}
+
+// refuses is the error of an item that has no place in a table.
+func (l rowLayout) refuses(e source.Entry, err error, format string, args ...any) *itemRefused {
+	return &itemRefused{err: source.Refused(e.Position, err, format, args...), at: l.unplaced(e, err)}
+}
+
+// refuse makes a dead letter of an item, or a failure, if there are any: the error is
+// then nil.
+func (j *job) refuse(e source.Entry, item *itemRefused) error {
+	switch {
+	case j.letters != nil && source.OfItem(item.err):
+		return j.letters.add(j, e, item.err)
+	case j.failures != nil && itemKind(item.err) != "":
+		j.failItem(e, item.err, item.at, item.other)
+		return nil
+	}
+	return item.err
+}
+
+// tally is what a pass over the source finds that the tables must hold.
+type tally struct {
+	n          int64 // items
+	rows       int64
+	cells      extsort.Bag
+	items      extsort.Bag
+	index      map[string]extsort.Bag
+	expired    int64 // items that the DynamoDB door deletes by now
+	exceptions int64
+	sidecar    []SidecarCells
+	rules      []RuleRows
+	entries    []RuleRows // of the indexes
+	accepted   []AcceptedLoss
+}
+
+// RuleRows is what a rule of the mapping, or one of its indexes, was found to
+// take, with the row key of the first item as an example.
+type RuleRows struct {
+	Rule  string `json:"rule,omitempty"`
+	Index string `json:"index,omitempty"`
+	Items int64  `json:"items"`
+	// Item is the key of the first item, Row that of its row, as text and in hex;
+	// "" where Items is 0.
+	Item   string `json:"item,omitempty"`
+	Row    string `json:"row,omitempty"`
+	RowHex string `json:"rowHex,omitempty"`
+}
+
+func (r *RuleRows) add(j *job, item attr.Item, row []byte) {
+	if r.Items++; r.Items == 1 {
+		r.Item, r.Row, r.RowHex = j.keyJSON(item), phrase.Column(string(row)), hex.EncodeToString(row)
+	}
+}
+
+// examine reads all of the table's source, lays it out, and makes sure that
+// no two items meet. What it finds is what the tables must hold.
+//
+// Where the mapping leaves the joiner open, all keys decide on it: that changes
+// no row (see layout.JoinerProof).
+func (j *job) examine(ctx context.Context) (warnings []string, err error) {
+	var proof *layout.JoinerProof
+	for again := true; again; {
+		proof = j.mapping.ProveJoiner()
+		if again, err = j.count(ctx, proof); err != nil {
+			return nil, err
+		}
+	}
+	if j.report.Items == 0 {
+		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.source.Name))
+	}
+	warnings = append(warnings, j.unmet(layout.LossTypes, layout.LossEmpty, layout.LossPrecision, layout.LossNull)...)
+	if j.expired > 0 {
+		warnings = append(warnings, fmt.Sprintf("table %s: %s expired by source.ttl, %s: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)",
+			j.source.Name, phrase.Counted(j.expired, "item"), j.mapping.TTL().Attribute))
+	}
+	if j.options.warn {
+		lost, err := j.surplusWarnings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		warnings = append(warnings, lost...)
+	}
+	if proof == nil {
+		return warnings, nil
+	}
+	j.report.Choices = append(j.report.Choices, joinerChoice(proof, j.report.Items))
+	j.mapping, err = j.mapping.Proven(proof.Joiner())
+	return warnings, err
+}
+
+// count makes the tally. again says that items had to be taken out since.
+func (j *job) count(ctx context.Context, proof *layout.JoinerProof) (again bool, err error) {
+	t := tally{index: map[string]extsort.Bag{}, accepted: []AcceptedLoss{}, sidecar: []SidecarCells{}, rules: []RuleRows{}, entries: []RuleRows{}}
+	if spec := j.mapping.Spec(); spec != nil {
+		for _, r := range spec.Rules {
+			t.rules = append(t.rules, RuleRows{Rule: r.Name})
+		}
+	}
+	for _, x := range j.indexes {
+		t.index[x.TargetTable()] = extsort.Bag{}
+		t.entries = append(t.entries, RuleRows{Index: x.Name()})
+	}
+	rows := extsort.NewSet(j.options.TempDir)
+	defer rows.Close()
+	versions := j.mapping.ProveVersions()
+	err = j.each(ctx, "checking", func(p placed) error {
+		if versions != nil {
+			if err := versions.Add(p.entry.Item); err != nil {
+				return rowLayout{j: j}.refuses(p.entry, err, "the mapping cannot hold the item")
+			}
+		}
+		if proof != nil {
+			if err := proof.Add(p.entry.Item); err != nil {
+				return rowLayout{j: j}.refuses(p.entry, err, "the mapping cannot hold the item")
+			}
+		}
+		t.add(j, p)
+		return rows.Add(extsort.HashOf(p.base.Row))
+	})
+	if err != nil {
+		return false, err
+	}
+	if versions != nil {
+		if err := versions.Finish(); err != nil {
+			return false, source.Refused(source.Position{}, err, "the mapping cannot hold the items")
+		}
+	}
+	var shared []extsort.Hash
+	if t.rows, shared, _, err = rows.Finish(1, 1); err != nil {
+		return false, err
+	}
+	// Items that have their rows for themselves cannot meet.
+	if len(shared) > 0 {
+		if again, err = j.meetings(ctx); again || err != nil {
+			return again, err
+		}
+	}
+	if again, err = j.entriesMeet(ctx); again || err != nil {
+		return again, err
+	}
+	j.cells, j.items, j.index = t.cells, t.items, t.index
+	j.report.Items, j.report.Rows, j.report.Cells = t.n, t.rows, t.cells.Count
+	j.report.Exceptions, j.report.Sidecar, j.report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
+	j.report.Accepted = t.accepted
+	j.expired = t.expired
+	return false, nil
+}
+
+// expiredItem reports whether the DynamoDB door deletes an item for its time to
+// live, which DynamoDB itself may have left for days.
+func (j *job) expiredItem(item attr.Item) bool {
+	ttl := j.mapping.TTL()
+	if ttl == nil || ttl.Mode != layout.TTLAttribute || j.options.Now == nil {
+		return false
+	}
+	at, err := strconv.ParseInt(item[ttl.Attribute].Str, 10, 64)
+	now := j.options.Now()
+	return err == nil && item[ttl.Attribute].Type == attr.N && at <= now.Unix() && at >= now.AddDate(-5, 0, 0).Unix()
+}
+
+func (t *tally) add(j *job, p placed) {
+	t.n++
+	if j.expiredItem(p.entry.Item) {
+		t.expired++
+	}
+	t.items.AddItem(p.back)
+	for _, l := range p.losses {
+		t.accept(j, p, l)
+	}
+	for _, c := range p.base.Cells {
+		t.cells.AddCell(p.base.Row, c)
+	}
+	i := slices.IndexFunc(t.rules, func(r RuleRows) bool { return r.Rule == p.base.Rule })
+	if i < 0 { // a layout without rules
+		i = len(t.rules)
+		t.rules = append(t.rules, RuleRows{Rule: p.base.Rule})
+	}
+	t.rules[i].add(j, p.entry.Item, p.base.Row)
+	for i, x := range j.indexes {
+		if p.index[i].Row != nil {
+			t.entries[i].add(j, p.entry.Item, p.index[i].Row)
+		}
+		sum := t.index[x.TargetTable()]
+		for _, c := range p.index[i].Cells {
+			sum.AddCell(p.index[i].Row, c)
+		}
+		t.index[x.TargetTable()] = sum
+	}
+	if p.base.Exceptions > 0 {
+		t.exceptions += int64(p.base.Exceptions)
+		t.addSidecar(j, p)
+	}
+}
+
+// accept counts a loss that the mapping accepts.
+func (t *tally) accept(j *job, p placed, l layout.Loss) {
+	i := slices.IndexFunc(t.accepted, func(a AcceptedLoss) bool {
+		return a.Rule == p.base.Rule && a.What == l.What && a.Attribute == l.Attribute
+	})
+	if i < 0 {
+		i = len(t.accepted)
+		t.accepted = append(t.accepted, AcceptedLoss{
+			Rule: p.base.Rule, What: l.What, Attribute: l.Attribute, Example: j.keyJSON(p.entry.Item), Why: j.why(p.base.Rule, l.What),
+		})
+	}
+	t.accepted[i].Values++
+}
+
+// addSidecar counts the sidecar cells of an item by what they say.
+func (t *tally) addSidecar(j *job, p placed) {
+	for _, c := range p.base.Cells {
+		if c.Family != layout.FamilyTypes {
+			continue
+		}
+		kind := layout.SidecarKindOf(c)
+		i := slices.IndexFunc(t.sidecar, func(s SidecarCells) bool { return s.Kind == kind })
+		if i < 0 {
+			i = len(t.sidecar)
+			t.sidecar = append(t.sidecar, SidecarCells{
+				Kind: kind, What: kind.String(), Item: j.keyJSON(p.entry.Item), Column: c.Family + ":" + phrase.Column(string(c.Qualifier)),
+			})
+		}
+		t.sidecar[i].Cells++
+	}
+}
+
+// maxMeetings is how many keys and cells that are there twice one pass looks out
+// for.
+const maxMeetings = 100_000
+
+// meetings finds items of one key, and items on one cell. All but the first item of
+// each are refused, and again is true; where that is an error, it is the first in
+// the order of the source (one of the first, where there are more than maxMeetings).
+func (j *job) meetings(ctx context.Context) (again bool, err error) {
+	keys, cells := extsort.NewSet(j.options.TempDir), extsort.NewSet(j.options.TempDir)
+	defer keys.Close()
+	defer cells.Close()
+	err = j.each(ctx, "checking", func(p placed) error {
+		for _, c := range p.base.Cells {
+			if err := cells.Add(extsort.CellHash(p.base.Row, c)); err != nil {
+				return err
+			}
+		}
+		return keys.Add(j.keyHash(p.entry.Item))
+	})
+	if err != nil {
+		return false, err
+	}
+	_, sameKey, _, err := keys.Finish(maxMeetings, 1)
+	if err != nil {
+		return false, err
+	}
+	_, sameCell, _, err := cells.Finish(maxMeetings, 1)
+	if err != nil || len(sameKey)+len(sameCell) == 0 {
+		return false, err
+	}
+	if len(sameKey) > 0 {
+		sameCell = nil // items of one key share their cells
+	}
+	first := newMeeting(sameKey, sameCell)
+	err = j.each(ctx, "checking", func(p placed) error {
+		if len(sameKey) > 0 {
+			return first.meet(j.meets(p, j.keyHash(p.entry.Item), ""), source.KeyDuplicate, "the item has the same key as the item at %s: %s")
+		}
+		onCell := func(c layout.Cell) met {
+			m := j.meets(p, extsort.CellHash(p.base.Row, c), cellText(c))
+			m.at = rowLayout{j: j}.owned(inRow(j.report.Target, p.base.Row), owner{p.base.Rule, m.key})
+			m.at.Column = c.Family + ":" + phrase.Column(string(c.Qualifier))
+			return m
+		}
+		for _, c := range p.base.Cells { // first all, then none: an item that is taken out holds no cell
+			if first.there(extsort.CellHash(p.base.Row, c)) {
+				return first.meet(onCell(c), source.CellCollision, "the mapping lays out the item on a cell of the item at %s: %s")
+			}
+		}
+		for _, c := range p.base.Cells {
+			if !first.awaited(extsort.CellHash(p.base.Row, c)) {
+				continue
+			}
+			if err := first.meet(onCell(c), source.CellCollision, "the mapping lays out the item twice on one cell, at %s: %s"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return true, err
+}
+
+// entriesMeet finds items on one row of an index whose mapping says that there
+// are none such.
+func (j *job) entriesMeet(ctx context.Context) (again bool, err error) {
+	for i, x := range j.indexes {
+		if x.Distinct() {
+			continue
+		}
+		if again, err = j.entriesOnRow(ctx, i); again || err != nil {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
+func (j *job) entriesOnRow(ctx context.Context, index int) (again bool, err error) {
+	rows := extsort.NewSet(j.options.TempDir)
+	defer rows.Close()
+	each := func(yield func(p placed, row extsort.Hash) error) error {
+		return j.each(ctx, "checking", func(p placed) error {
+			if p.index[index].Row == nil {
+				return nil
+			}
+			return yield(p, extsort.HashOf(p.index[index].Row))
+		})
+	}
+	if err := each(func(_ placed, row extsort.Hash) error { return rows.Add(row) }); err != nil {
+		return false, err
+	}
+	_, same, _, err := rows.Finish(maxMeetings, 1)
+	if err != nil || len(same) == 0 {
+		return false, err
+	}
+	first := newMeeting(same)
+	x := j.indexes[index]
+	return true, each(func(p placed, row extsort.Hash) error {
+		if !first.awaited(row) {
+			return nil
+		}
+		m := j.meets(p, row, "the row of "+phrase.Clip(j.keyJSON(p.entry.Item)))
+		m.at = rowLayout{j, x}.owned(inRow(x.TargetTable(), p.index[index].Row), owner{p.base.Rule, m.key})
+		return first.meet(m, source.CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
+	})
+}
+
+// meeting is who was first at each key, cell or row that several items have.
+type meeting map[extsort.Hash]met
+
+// met is an item at such a place.
+type met struct {
+	place    extsort.Hash
+	position source.Position // in the source; none where nobody was there yet
+	key      string          // of the item
+	text     string          // of what it has there
+	at       Failure         // its place
+}
+
+func newMeeting(places ...[]extsort.Hash) meeting {
+	first := meeting{}
+	for _, h := range slices.Concat(places...) {
+		first[h] = met{}
+	}
+	return first
+}
+
+// awaited reports whether several items have the place.
+func (m meeting) awaited(place extsort.Hash) bool {
+	_, ok := m[place]
+	return ok
+}
+
+// there reports whether an item was at the place.
+func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
+
+// meets is an item at a place, of which text says what it has there.
+func (j *job) meets(p placed, place extsort.Hash, text string) met {
+	return met{place: place, position: p.entry.Position, key: j.keyJSON(p.entry.Item), text: text}
+}
+
+// meet refuses an item at a place where another one was before.
+func (m meeting) meet(item met, d source.Damage, format string) error {
+	first, ok := m[item.place]
+	switch {
+	case !ok:
+		return nil
+	case first.position == source.Position{}:
+		item.at = Failure{} // only who comes later needs it
+		m[item.place] = item
+		return nil
+	}
+	err := source.Damaged(d, item.position, nil, format, first.position, item.key)
+	item.at.Want, item.at.Got, item.at.Detail = first.text, item.text, err.Detail
+	return &itemRefused{err, item.at, first.key}
+}
+
+func (j *job) keyHash(item attr.Item) extsort.Hash {
+	key := j.mapping.Key()
+	return extsort.HashOf([]byte(item[key.Hash.Name].Str), []byte(item[key.Range.Name].Str))
+}

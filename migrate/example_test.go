@@ -1,0 +1,53 @@
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// A source is loaded through an inferred mapping and read back through both
+// doors. Any Bigtable will do; here it is one in memory.
+func ExampleVerifySource() {
+	db, err := engine.Open(engine.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	server, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+
+	export := fstest.MapFS{"users.json": {Data: []byte(`
+{"Item":{"PK":{"S":"user#1"},"SK":{"S":"profile"},"name":{"S":"Ada"},"langs":{"SS":["en","fr"]}}}
+{"Item":{"PK":{"S":"user#1"},"SK":{"S":"order#7"},"total":{"N":"12.50"}}}
+`)}}
+	source, err := source.OpenFS(export, "users.json", source.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := migrate.VerifySource(context.Background(), server.Conn(), source, migrate.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, choice := range report.Tables[0].Choices {
+		fmt.Println(choice.What+":", choice.Chosen)
+	}
+	fmt.Printf("%d items, %d rows, %d differences\n", report.Items, report.Rows, report.Differences)
+	// Output:
+	// key: PK (S), SK (S)
+	// row key: {PK:s} {SK:s}
+	// types: 3 attributes
+	// families: a s.langs
+	// timestamp: 2010-01-01T00:00:00.000Z
+	// joiner: escaped('#')
+	// 2 items, 2 rows, 0 differences
+}

@@ -1,0 +1,109 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+const familiesCheck = "families"
+
+// compareFamilies compares the families of the tables of a job with those that
+// its mapping declares, and returns by which garbage collection is to be judged:
+// that of the table of the items or, where nobody can tell it, that of the
+// mapping. Families that the mapping does not declare are told of, and no
+// difference: their cells are.
+func (r *Report) compareFamilies(ctx context.Context, b *bigtable, j *job) ([]layout.Family, error) {
+	judged, err := r.compareFamiliesOf(ctx, b, rowLayout{j: j}, j.report.Target, j.mapping.Families())
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range j.indexes {
+		if _, err := r.compareFamiliesOf(ctx, b, rowLayout{j, x}, x.TargetTable(), x.Families()); err != nil {
+			return nil, err
+		}
+	}
+	return judged, nil
+}
+
+func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayout, table string, declared []layout.Family) ([]layout.Family, error) {
+	families, err := b.Families(ctx, table)
+	switch code := status.Code(err); {
+	case err == nil:
+	case code == codes.NotFound: // the comparison of its rows tells of it
+		r.skip(familiesCheck, table, "the table is not there")
+		return declared, nil
+	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // who may read rows need not be allowed to see families
+		r.skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
+		return declared, nil
+	default:
+		return nil, err
+	}
+	judged := slices.Clone(declared)
+	var unjudged []string
+	err = r.check(familiesCheck, table, func() (string, error) {
+		for i, want := range declared {
+			f := tl.owned(Failure{Kind: FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + gcText(want.GC)}, owner{})
+			if tl.index == nil {
+				f.Mapping = tl.j.mapping.FamilyPosition(want.Name)
+			}
+			have, ok := families[want.Name]
+			if !ok && want.Name == layout.FamilyTypes && !tl.exceptions() {
+				continue // it is declared for exceptions, and none have to be written
+			}
+			if !ok {
+				f.Got = "no such family"
+				r.fail(f)
+				continue
+			}
+			got, plain := btclient.GCOf(have)
+			if plain && got == want.GC {
+				continue
+			}
+			judged[i].GC, f.Got = got, "gc "+gcText(got)
+			if !plain {
+				unjudged = append(unjudged, want.Name)
+				f.Got = fmt.Sprintf("gc {%v}", have)
+			}
+			r.fail(f)
+		}
+		return familiesText(families, declared), nil
+	})
+	if tl.index == nil && len(unjudged) > 0 {
+		r.skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
+	}
+	return judged, err
+}
+
+// exceptions reports whether items of the source have cells in the family of
+// exceptions.
+func (l rowLayout) exceptions() bool { return l.index != nil || l.j.report.Exceptions > 0 }
+
+// familiesText says how many families were compared, and which others there are.
+func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
+	known := []string{layout.FamilyState, layout.FamilyTombstone} // the books of the DynamoDB door
+	for _, f := range declared {
+		known = append(known, f.Name)
+	}
+	var others []string
+	for name := range families {
+		if !slices.Contains(known, name) {
+			others = append(others, name)
+		}
+	}
+	text := fmt.Sprintf("%d declared", len(declared))
+	if len(others) > 0 {
+		slices.Sort(others)
+		text += phrase.Clip("; not declared: " + strings.Join(others, ", "))
+	}
+	return text
+}

@@ -1,0 +1,210 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// setRule makes a rule that of a family which is there; a nil one takes the
+// family away.
+func setRule(t *testing.T, conn grpc.ClientConnInterface, table, family string, rule *btapb.GcRule) {
+	t.Helper()
+	mod := &btapb.ModifyColumnFamiliesRequest_Modification{Id: family, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Update{Update: &btapb.ColumnFamily{GcRule: rule}}}
+	if rule == nil {
+		mod.Mod = &btapb.ModifyColumnFamiliesRequest_Modification_Drop{Drop: true}
+	}
+	_, err := btapb.NewBigtableTableAdminClient(conn).ModifyColumnFamilies(t.Context(), &btapb.ModifyColumnFamiliesRequest{
+		Name: "projects/tabletop/instances/tabletop/tables/" + table, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{mod},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Another loader may make families whose garbage collection takes what the mapping
+// keeps: the families differ, and the cells that would go are told.
+func TestCompare_Families(t *testing.T) {
+	t.Parallel()
+	versions := func(n int) *btapb.GcRule { return btclient.GCRule(layout.GC{Versions: n}) }
+	both := func(rules ...*btapb.GcRule) *btapb.GcRule {
+		return &btapb.GcRule{Rule: &btapb.GcRule_Intersection_{Intersection: &btapb.GcRule_Intersection{Rules: rules}}}
+	}
+	for _, c := range []struct {
+		name string
+		rule *btapb.GcRule
+		got  string // "" for no difference
+		lost int
+		skip string
+	}{
+		{"same", versions(4), "", 0, ""},
+		{"another form of the same", both(versions(4)), "", 0, ""},
+		{"fewer versions", versions(1), "gc versions: 1", 3, ""},
+		{"age besides", btclient.GCRule(layout.GC{Versions: 4, MaxAge: 50 * time.Hour}), "gc versions: 4, maxAge: 50h", 3, ""},
+		{"none", &btapb.GcRule{}, "gc none", 0, ""},
+		{"intersection", both(versions(1), btclient.GCRule(layout.GC{MaxAge: time.Hour})), "gc {intersection:", 0, "what the rule of c takes is not judged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			src, m := comments(t, "versions: 4", "")
+			conn, o := newCollected(t, commentsEpoch.Add(12*time.Hour))
+			o.Mappings = []*mapping.Mapping{m}
+			if _, err := Load(t.Context(), conn, src, o); err != nil {
+				t.Fatal(err)
+			}
+			setRule(t, conn, "comments", "c", c.rule)
+			r, err := Compare(t.Context(), conn, src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost := 0
+			for _, f := range r.Failures {
+				switch {
+				case f.Kind == LossNotAccepted:
+					lost++
+				case f.Kind == FamilyDiffers:
+					if f.Table != "comments" || f.Column != "c" || f.Want != "gc versions: 4" || !strings.HasPrefix(f.Got, c.got) || f.Mapping != "m.yaml:4" {
+						t.Errorf("failure %+v", f)
+					}
+				default:
+					t.Errorf("failure %s", f)
+				}
+			}
+			if differs := strings.Contains(kinds(r), "FamilyDiffers"); differs != (c.got != "") || lost != c.lost {
+				t.Errorf("%d items lost, want %d\n%s", lost, c.lost, r.Text())
+			}
+			if !strings.Contains(r.Text(), c.skip) {
+				t.Errorf("%q is not in\n%s", c.skip, r.Text())
+			}
+		})
+	}
+}
+
+// The families of index tables are compared too; one that is not there differs,
+// one more does not.
+func TestCompare_IndexFamilies(t *testing.T) {
+	t.Parallel()
+	src, o := subject(t, "s5-order-entry")
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, src, o); err != nil {
+		t.Fatal(err)
+	}
+	m := (*layout.Mapping)(o.Mappings[0])
+	x := m.Indexes()[0]
+	family := x.Families()[0].Name
+	setRule(t, conn, x.TargetTable(), family, btclient.GCRule(layout.GC{Versions: 7}))
+	if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
+		t.Fatal(err)
+	}
+	setRule(t, conn, m.TargetTable(), "a", nil)
+	r, err := Compare(t.Context(), conn, src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range r.Failures {
+		if f.Kind == FamilyDiffers {
+			got = append(got, f.Table+" "+f.Column+" "+f.Got)
+			if f.Want != "gc versions: 1" || f.Mapping == "" {
+				t.Errorf("failure %+v", f)
+			}
+		}
+	}
+	if want := []string{m.TargetTable() + " a no such family", x.TargetTable() + " " + family + " gc versions: 7"}; !slices.Equal(got, want) {
+		t.Errorf("families differ %q, want %q\n%s", got, want, r.Text())
+	}
+	if c := checkNamed(t, r, familiesCheck); !strings.Contains(c.Detail, "not declared: more") {
+		t.Errorf("check %+v", c)
+	}
+}
+
+// A loader that has no exceptions to write need not make their family; where there
+// are some, the family is missed.
+func TestCompare_ExceptionsFamily(t *testing.T) {
+	t.Parallel()
+	for _, item := range []struct {
+		attributes string
+		want       string
+	}{{`"n":{"N":"1"}`, ""}, {`"n":{"S":"one"}`, "FamilyDiffers TypeDiffers"}} {
+		files := patternFixture()
+		files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},` + item.attributes + `}`)}
+		conn := newBigtableServer(t)
+		_, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		setRule(t, conn, "letters", layout.FamilyTypes, nil)
+		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range r.Failures {
+			got = append(got, string(f.Kind))
+		}
+		if strings.Join(got, " ") != item.want {
+			t.Errorf("%s: failures %v, want %s\n%s", item.attributes, got, item.want, r.Text())
+		}
+	}
+}
+
+// noAdmin is a Bigtable whose tables only rows may be read of.
+type noAdmin struct{ grpc.ClientConnInterface }
+
+func (c noAdmin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if strings.Contains(method, "/google.bigtable.admin.") {
+		return status.Error(codes.PermissionDenied, "bigtable.tables.get is denied")
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+func TestCompare_FamiliesNotAllowed(t *testing.T) {
+	t.Parallel()
+	src, m := comments(t, "versions: 4", "")
+	conn, o := newCollected(t, commentsEpoch)
+	o.Mappings = []*mapping.Mapping{m}
+	if _, err := Load(t.Context(), conn, src, o); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Compare(t.Context(), noAdmin{conn}, src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if c := checkNamed(t, r, familiesCheck); c.State != CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
+		t.Errorf("check %+v", c)
+	}
+}
+
+func TestGCOf(t *testing.T) {
+	t.Parallel()
+	age := func(d time.Duration) *btapb.GcRule {
+		return &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(d)}}
+	}
+	union := func(rules ...*btapb.GcRule) *btapb.GcRule {
+		return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
+	}
+	got, ok := btclient.GCOf(union(age(3*time.Hour), union(btclient.GCRule(layout.GC{Versions: 2}), age(time.Hour)), btclient.GCRule(layout.GC{Versions: 5})))
+	if want := (layout.GC{Versions: 2, MaxAge: time.Hour}); !ok || got != want {
+		t.Errorf("got %v, %t, want %v", got, ok, want)
+	}
+	if got, ok := btclient.GCOf(age(0)); ok {
+		t.Errorf("an age of 0 is %v", got)
+	}
+}

@@ -1,0 +1,81 @@
+package migrate
+
+import (
+	"context"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// A file of a name that no part of a fixture takes would be passed over: it is
+// refused, by all that read a fixture.
+func TestFixture_NamesNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, want string }{
+		{"acess/1.yaml", "acess: no part of the fixture takes this name; taken here are fixture.yaml, mapping.yaml, mapping.lock.json, lint.yaml, requests.jsonl, source/, access/, expect/, trace/, and README*"},
+		{"maping.yaml", "maping.yaml: no part of the fixture takes this name"},
+		{"expect/row.golden", "expect/row.golden: no part of the fixture takes this name; taken here are rows.golden, rows.sha256, schema.golden, fidelity.golden.json, lint.golden.json, *.items.golden, and README*"},
+		{"expect/old/rows.golden", "expect/old: no part of the fixture takes this name"},
+		{"trace/a.json", "trace/a.json: no part of the fixture takes this name; taken here are *.jsonl, and README*"},
+		{"access/p.json", "access/p.json: no part of the fixture takes this name; taken here are *.yaml, *.yml, and README*"},
+		{"access/more/p.yaml", "access/more: no part of the fixture takes this name"},
+		{"access/more.yaml/p.yaml", "access/more.yaml: no part of the fixture takes this name"},
+	} {
+		files := patternFixture()
+		files[c.file] = &fstest.MapFile{}
+		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		WantDamage(t, err, source.FixtureInvalid, c.want)
+		_, err = Lint(t.Context(), files, Options{})
+		WantDamage(t, err, source.FixtureInvalid, c.want)
+		_, _, err = OpenFixture(files, source.Options{})
+		WantDamage(t, err, source.FixtureInvalid, c.want)
+	}
+}
+
+// What a fixture names, what is data, and what documents, is taken.
+func TestFixture_NamesTaken(t *testing.T) {
+	t.Parallel()
+	files := patternFixture()
+	for _, name := range []string{
+		".gitignore", "README", "README.txt", "notes.md", ".git/config", "access/README.md", "access/.keep", "expect/notes.md", "trace/.keep", "trace/a.jsonl",
+		"expect/p.items.golden", "source/notes.txt", "source/raw/1.csv", "data/other.txt", "data/items.jsonl",
+	} {
+		files[name] = &fstest.MapFile{}
+	}
+	files["data/items.jsonl"] = files["source/items.jsonl"]
+	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("source: data/items.jsonl\n")}
+	if _, _, err := OpenFixture(files, source.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A fixture of which nothing is compared does not pass.
+func TestVerify_NothingCompared(t *testing.T) {
+	t.Parallel()
+	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
+	off := "golden: false, round_trip: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false"
+	for _, c := range []struct {
+		checks string
+		failOn lint.Level
+		want   string
+	}{
+		{off + ", lint: false", lint.Off, "fixture.yaml: nothing was compared, so nothing is verified; turn on a check (checks). Skipped: golden files (fixture.yaml turns it off (checks)), round trip"},
+		{off, lint.Off, "fixture.yaml: nothing was compared"},
+		{off, lint.Error, ""},
+	} {
+		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {" + c.checks + "}\n")}
+		for _, verify := range []func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error){Verify, VerifyAgainst} {
+			_, err := verify(t.Context(), newBigtableServer(t), files, Options{Lint: LintOptions{FailOn: c.failOn}})
+			if c.want != "" {
+				WantDamage(t, err, source.FixtureInvalid, c.want)
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

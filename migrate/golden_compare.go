@@ -1,0 +1,263 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// goldenAt is the place of a failure in a row of a table that a golden file has.
+func goldenAt(t fixtures.GoldenTable, key []byte) Failure {
+	f := inRow(t.ID, key)
+	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
+	return f
+}
+
+// compareGolden compares tables with a golden file, text by text. The jobs say
+// whose rows these are.
+func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtures.GoldenTable, jobs ...*job) (string, error) {
+	rows := 0
+	for i, t := range tables {
+		if i == 0 && len(t.Rows) == 0 && len(tables) > 1 {
+			continue // the file begins with a table line
+		}
+		layout := layoutOf(t.ID, jobs...)
+		digester, before := fixtures.NewRowDigester(), r.Differences
+		for row, err := range b.readAll(ctx, t.ID, nil) {
+			if status.Code(err) == codes.NotFound { // it has no rows
+				if len(t.Rows) == 0 {
+					r.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
+				}
+				break
+			}
+			if err != nil {
+				return "", err
+			}
+			rows++
+			text := fixtures.AppendRow(nil, row)
+			digester.Add(text)
+			r.compareGoldenRow(layout, t, row, text)
+			delete(t.Rows, string(row.Key))
+		}
+		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
+			want := t.Rows[key]
+			f := goldenAt(t, want.Key)
+			f.Kind, f.Want = MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
+			r.fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
+		}
+		if got := digester.Digest(); t.All != nil && *t.All != got && r.Differences == before && len(r.failed.items) == 0 { // else the rows, or the items, say more
+			r.fail(Failure{
+				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
+				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",
+			})
+		}
+	}
+	return phrase.Counted(int64(rows), "row"), nil
+}
+
+// compareGoldenRow compares a row that is there.
+func (r *Report) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.Row, rowText []byte) {
+	at := goldenAt(t, row.Key)
+	want, found := t.Rows[string(row.Key)]
+	if !found && t.All != nil {
+		return
+	}
+	if !found {
+		at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(row.Cells)), "cell")
+		r.fail(tl.owned(at, tl.owners(row).first))
+		return
+	}
+	// The row as its text says it, so that the text itself is under test.
+	got := layout.Row{Key: row.Key}
+	for i, line := range strings.Split(strings.TrimSuffix(string(rowText), "\n"), "\n") {
+		if i == 0 {
+			continue
+		}
+		c, err := fixtures.ParseGoldenCell(line)
+		if err != nil {
+			at.Kind, at.Got = GoldenDiffers, line
+			r.fail(tl.owned(at, tl.owners(row).first))
+			continue
+		}
+		got.Cells = append(got.Cells, c)
+	}
+	var wanted *goldenOwners
+	text := func(c layout.Cell) string { return fmt.Sprintf("@%d = %s", c.Timestamp, c.Value) }
+	diffCellsAs(want.Cells, got.Cells, text, func(int) bool { return false }, func(c cellDiff) {
+		if wanted == nil {
+			wanted = newGoldenOwners(tl, want, row)
+		}
+		f := tl.owned(c.in(at), wanted.of(c))
+		if f.Kind == ValueDiffers && wanted.onlyTypesDiffer(tl, f.Rule, c) {
+			f.Kind = TypeDiffers
+		}
+		if c.changed() {
+			f.Decoded = tl.decoded(wanted.want, layout.Row{Key: row.Key, Cells: fixtures.GoldenBytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
+		}
+		r.fail(f)
+	})
+}
+
+// goldenOwners are the owners of a row's cells, as its golden text and as what is
+// there tell.
+type goldenOwners struct {
+	want               layout.Row
+	expected, original rowOwners
+}
+
+func newGoldenOwners(layout rowLayout, want, got layout.Row) *goldenOwners {
+	want = fixtures.GoldenBytes(want)
+	return &goldenOwners{want, layout.owners(want), layout.owners(got)}
+}
+
+// of is the owner of a cell that differs.
+func (o *goldenOwners) of(c cellDiff) owner {
+	first, second := o.expected, o.original
+	var cell layout.Cell
+	if c.want >= 0 {
+		cell = o.want.Cells[c.want]
+	} else {
+		cell, first, second = fixtures.GoldenBytes(layout.Row{Cells: []layout.Cell{c.got}}).Cells[0], second, first
+	}
+	if of, ok := first.exact(cell); ok {
+		return of
+	}
+	if of := second.nearest(cell); of != (owner{}) {
+		return of
+	}
+	return first.nearest(cell)
+}
+
+// onlyTypesDiffer is that of the bytes of a cell that differs.
+func (o *goldenOwners) onlyTypesDiffer(layout rowLayout, rule string, c cellDiff) bool {
+	cell := o.want.Cells[c.want]
+	element := layout.j != nil && layout.index == nil && layout.j.mapping.ListElement(rule, o.want.Cells, cell)
+	return onlyTypesDiffer(cell.Value, fixtures.GoldenValue(string(c.got.Value)), element)
+}
+
+// schemaGolden is the text of the tables that the jobs make.
+func schemaGolden(jobs []*job) []byte {
+	var b bytes.Buffer
+	for _, j := range jobs {
+		for _, t := range bigtablePlans(j.mapping) {
+			fmt.Fprintf(&b, "table %s\n", t.ID)
+			for _, f := range t.Families {
+				fmt.Fprintf(&b, "  family %s gc %s\n", f.Name, f.GC)
+			}
+		}
+		for _, v := range j.mapping.Views() {
+			fmt.Fprintf(&b, "view %s\n  %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n  "))
+		}
+	}
+	return b.Bytes()
+}
+
+// fidelityGolden is the text of what becomes of each attribute.
+func fidelityGolden(jobs []*job) ([]byte, error) {
+	all := []Fidelity{}
+	for _, j := range jobs {
+		all = append(all, fidelityOf(j.mapping)...)
+	}
+	text, err := json.Marshal(all, jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("writing the fidelity table: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// compareGoldens compares what is there with the golden files that the fixture
+// has.
+func (r *Report) compareGoldens(ctx context.Context, b *bigtable, fsys fs.FS, f *fixture, jobs []*job) error {
+	if err := r.compareLock(fsys, f, jobs[0]); err != nil {
+		return err
+	}
+	if f.Golden != nil {
+		tables, err := goldenTablesOf(f, jobs[0])
+		if err != nil {
+			return err
+		}
+		err = r.check("golden rows", jobs[0].report.Target, func() (string, error) { return r.compareGolden(ctx, b, tables, jobs...) })
+		if err != nil {
+			return err
+		}
+	}
+	fidelity, err := fidelityGolden(jobs)
+	if err != nil {
+		return err
+	}
+	for _, g := range []struct {
+		name, file string
+		got        []byte
+	}{{"golden schema", fixtures.SchemaGoldenFile, schemaGolden(jobs)}, {"golden fidelity", fixtures.FidelityGoldenFile, fidelity}} {
+		want, err := readOptionalFile(fsys, g.file)
+		if err != nil {
+			return err
+		}
+		if want == nil {
+			continue
+		}
+		err = r.check(g.name, "", func() (string, error) {
+			removed, added := lineDiff(want, g.got)
+			for _, line := range removed {
+				r.fail(Failure{Kind: GoldenDiffers, Want: line, File: g.file})
+			}
+			for _, line := range added {
+				r.fail(Failure{Kind: GoldenDiffers, Got: line, File: g.file})
+			}
+			return phrase.Counted(int64(bytes.Count(want, []byte{'\n'})), "line") + " of what the mapping makes", nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineDiff lists the lines of one text that the other has not, both ways, each
+// as often as it is missing.
+func lineDiff(a, b []byte) (onlyA, onlyB []string) {
+	count := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		count[strings.TrimRight(line, "\r\n")]++
+	}
+	for line := range strings.Lines(string(a)) {
+		line = strings.TrimRight(line, "\r\n")
+		if count[line]--; count[line] < 0 {
+			onlyA = append(onlyA, line)
+		}
+	}
+	count = map[string]int{}
+	for line := range strings.Lines(string(a)) {
+		count[strings.TrimRight(line, "\r\n")]++
+	}
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimRight(line, "\r\n")
+		if count[line]--; count[line] < 0 {
+			onlyB = append(onlyB, line)
+		}
+	}
+	if onlyA == nil && onlyB == nil && !bytes.Equal(a, b) {
+		return []string{"the same lines in another order"}, nil
+	}
+	return onlyA, onlyB
+}
+
+// goldenTablesOf are the golden rows of a fixture, the first those of the first job.
+func goldenTablesOf(f *fixture, first *job) ([]fixtures.GoldenTable, error) {
+	tables, err := f.GoldenTables(first.report.Target)
+	return tables, ofFixtures(err)
+}

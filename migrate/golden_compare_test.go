@@ -1,0 +1,159 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// The golden file of large values tells one byte.
+func TestVerifyAgainst_LargeValues(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	src, o := subject(t, "s8-paging")
+	if _, err := Load(t.Context(), conn, src, o); err != nil {
+		t.Fatal(err)
+	}
+	body := ""
+	b := newBigtable(conn, Options{})
+	for row, err := range b.readAll(t.Context(), "archive", nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(row.Key) == "b1#000003" {
+			body = string(row.Cells[0].Value)
+		}
+	}
+	const at = 1715685260608000
+	change(t, conn, "archive", "b1#000003", setCell("d", "body", at, body[:len(body)-1]+"!"))
+	text, err := fs.ReadFile(shippedFiles, "subjects/s8-paging/"+fixtures.GoldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "archive", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{most: 10}
+	if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
+		t.Errorf("failures %v, want one short %s", r.Failures, ValueDiffers)
+	}
+}
+
+// Many rows stand as their hash and a sample, which tells where a sampled row
+// differs; a difference in another row is one of the table.
+func TestGoldenSample(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, file := range patternFixture() {
+		writeTo(t, dir, name, string(file.Data))
+	}
+	var items strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&items, `{"pk":{"S":"k%04d"},"sk":{"S":"1"},"n":{"N":"%[1]d"}}`+"\n", i)
+	}
+	writeTo(t, dir, "source/items.jsonl", items.String())
+	writeTo(t, dir, fixtures.GoldenSampleFile, "")
+	for _, want := range []bool{true, false} {
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed := slices.ContainsFunc(changes, func(c GoldenChange) bool { return c.File == fixtures.GoldenSampleFile }); changed != want || !want && len(changes) > 0 {
+			t.Errorf("changes %v", changes)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, fixtures.GoldenSampleFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Count(string(text), "\nk")
+	if !strings.Contains(string(text), "\ntable letters 1000 rows sha256 ") || rows < goldenSampleRows || rows > 2*goldenSampleRows || !strings.Contains(string(text), "k0000#1 [") || strings.Contains(string(text), "k0001#1") {
+		t.Errorf("%d rows in\n%s", rows, text)
+	}
+	for _, c := range []struct{ key, want string }{
+		{"", ""},
+		{"k0000#1", `ValueDiffers table letters rule letter item {"pk":{"S":"k0000"},"sk":{"S":"1"}} row "k0000#1" hex 6b303030302331 column a:n: want @1262304000000000 = "0", got @1262304000000000 = "7"; of items: n: want {"N":"0"}, got {"N":"7"} (expect/rows.sha256:4, mapping.yaml:5)`},
+		{"k0001#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
+		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
+	} {
+		conn := newBigtableServer(t)
+		f, r, jobs, b, err := prepareFixture(t.Context(), conn, os.DirFS(dir), &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if c.key != "" {
+			change(t, conn, "letters", c.key, setCell("a", "n", 1262304000000000, "7"))
+		}
+		r.Fixture = ""
+		if err := r.compareGoldens(t.Context(), b, os.DirFS(dir), f, jobs); err != nil {
+			t.Fatal(err)
+		}
+		if c.want == "" {
+			wantEqual(t, r)
+		} else if len(r.Failures) != 1 || !strings.HasPrefix(r.Failures[0].String(), c.want) {
+			t.Errorf("%s: want one failure %s\n%s", c.key, c.want, r.Text())
+		}
+	}
+	writeTo(t, dir, fixtures.GoldenFile, "")
+	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
+	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
+		_, err := fixtures.ParseGolden(file, "a", []byte(text))
+		WantDamage(t, ofFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
+	}
+}
+
+// A table that a golden file names without rows has none.
+func TestCompareGolden_EmptyTable(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	src, o := subject(t, "s5-order-entry")
+	if _, err := Load(t.Context(), conn, src, o); err != nil {
+		t.Fatal(err)
+	}
+	b := newBigtable(conn, Options{})
+	golden := func(text string) []Failure {
+		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "orders", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{most: 1000}
+		if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+			t.Fatal(err)
+		}
+		return r.Failures
+	}
+	rows := golden("table orders__GSI1\n")
+	for _, f := range rows {
+		if f.Kind != ExtraRow || f.Table != "orders__GSI1" {
+			t.Errorf("%s", f)
+		}
+	}
+	if len(rows) == 0 {
+		t.Error("a table with rows passes for an empty one")
+	}
+	err := b.EmptyTable(t.Context(), "orders__GSI1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := golden("table orders__GSI1\n"); len(rows) > 0 {
+		t.Errorf("an empty table: %v", rows)
+	}
+	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != GoldenDiffers || rows[0].Table != "orders__GSI9" {
+		t.Errorf("a table that is not there: %v", rows)
+	}
+}

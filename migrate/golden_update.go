@@ -1,0 +1,308 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// UpdateMode is whether golden files are written, as a flag: -update, and
+// -update=force where CI is true. The zero value does not write.
+type UpdateMode string
+
+// The modes of an update that is asked for.
+const (
+	UpdateUnlessCI UpdateMode = "yes"
+	UpdateForced   UpdateMode = "force"
+)
+
+// IsBoolFlag lets the flag stand without a value.
+func (UpdateMode) IsBoolFlag() bool { return true }
+
+// String returns the mode.
+func (m *UpdateMode) String() string { return string(*m) }
+
+// Set reads the value of the flag: true, false or force.
+func (m *UpdateMode) Set(value string) error {
+	switch value {
+	case "true":
+		*m = UpdateUnlessCI
+	case "false":
+		*m = ""
+	case string(UpdateForced):
+		*m = UpdateForced
+	default:
+		return fmt.Errorf("%q is not force", value)
+	}
+	return nil
+}
+
+// Check refuses an update that is not forced where ci, the environment's CI, is
+// true. flag is how the user calls it: "--update".
+func (m UpdateMode) Check(flag, ci string) error {
+	if m == UpdateUnlessCI && ci == "true" {
+		return fmt.Errorf("%s is refused where CI=true, since a golden file that follows the code proves nothing; %s=force does it", flag, flag)
+	}
+	return nil
+}
+
+// GoldenChange is a golden file that was written.
+type GoldenChange struct {
+	File           string // in the fixture directory
+	Created        bool
+	Removed, Added []string // lines
+}
+
+// String returns one line: "expect/rows.golden: 2 lines removed, 3 added".
+func (c GoldenChange) String() string {
+	if c.Created {
+		return fmt.Sprintf("%s: created, %s", c.File, phrase.Counted(int64(len(c.Added)), "line"))
+	}
+	return fmt.Sprintf("%s: %s removed, %d added", c.File, phrase.Counted(int64(len(c.Removed)), "line"), len(c.Added))
+}
+
+// UpdateGoldens loads a fixture directory and writes its golden files as they
+// would have to be: rows (more than 10,000, or where the fixture has it so, as a
+// hash and a sample of them), schema, fidelity, the lock of the mapping, the golden
+// items of access patterns, and the findings of lint where the fixture has a golden
+// file for them. A file
+// that agrees with what is there stays as it is, with its comments. Updating
+// again changes nothing. Each file is replaced at once.
+func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o Options) ([]GoldenChange, error) {
+	fsys := os.DirFS(dir)
+	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if err := j.loadAfresh(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	u := &goldenUpdate{dir: dir, fsys: fsys}
+	if err := u.rows(ctx, b, r, f, jobs); err != nil {
+		return nil, err
+	}
+	fidelity, err := fidelityGolden(jobs)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, schemaGolden(jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
+		return nil, err
+	}
+	lock, err := lockText(f, jobs[0])
+	if err != nil {
+		return nil, err
+	}
+	if lock != nil {
+		if err := u.write(layout.LockFile, lock); err != nil {
+			return nil, err
+		}
+	}
+	if err := u.items(ctx, conn, b, r, f, jobs); err != nil {
+		return nil, err
+	}
+	if _, err := fs.Stat(fsys, fixtures.LintGoldenFile); err == nil {
+		found, err := Lint(ctx, fsys, o)
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		if err := WriteLintGolden(&text, found.Lint); err != nil {
+			return nil, err
+		}
+		if err := u.write(fixtures.LintGoldenFile, text.Bytes()); err != nil {
+			return nil, err
+		}
+	}
+	return u.changes, nil
+}
+
+type goldenUpdate struct {
+	dir     string
+	fsys    fs.FS
+	changes []GoldenChange
+}
+
+// write replaces a file that differs.
+func (u *goldenUpdate) write(name string, text []byte) error {
+	was, err := readOptionalFile(u.fsys, name)
+	if err != nil || was != nil && bytes.Equal(was, text) {
+		return err
+	}
+	file := filepath.Join(u.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	if err := writeWhole(file, text); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	if err := os.Chmod(file, 0o644); err != nil { // a file of a repository, not a secret
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	c := GoldenChange{File: name, Created: was == nil}
+	c.Removed, c.Added = lineDiff(was, text)
+	u.changes = append(u.changes, c)
+	return nil
+}
+
+// rows writes the golden rows, unless they agree.
+func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+	if f.Golden != nil {
+		tables, err := goldenTablesOf(f, jobs[0])
+		if err == nil {
+			before := r.Differences
+			if _, err := r.compareGolden(ctx, b, tables, jobs...); err != nil {
+				return err
+			}
+			if r.Differences == before {
+				return nil
+			}
+		}
+	}
+	rows := int64(0)
+	for _, j := range jobs {
+		rows += j.report.Rows + j.report.IndexRows
+	}
+	if f.GoldenFile == fixtures.GoldenSampleFile || f.Golden == nil && rows > maxGoldenRows {
+		text, err := u.sampled(ctx, b, jobs)
+		if err != nil {
+			return err
+		}
+		return u.write(fixtures.GoldenSampleFile, text)
+	}
+	var text []byte
+	first := true
+	for _, j := range jobs {
+		for _, id := range j.targets() {
+			rows := []byte{}
+			for row, err := range b.readAll(ctx, id, nil) {
+				if err != nil {
+					return err
+				}
+				rows = fixtures.AppendRow(rows, row)
+			}
+			if !first {
+				text = fmt.Appendf(text, "\ntable %s\n", id)
+			}
+			text, first = append(text, rows...), false
+		}
+	}
+	return u.write(fixtures.GoldenFile, text)
+}
+
+// items writes the golden items of access patterns: what the DynamoDB door
+// answers, or the native read of a pattern without that.
+func (u *goldenUpdate) items(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
+		return nil
+	}
+	server, err := newServer(ctx, conn, jobs[0].options, jobs)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
+	d := openDoors(b, server, jobs[0], r)
+	for _, p := range f.Patterns {
+		if !p.IsGolden() {
+			continue
+		}
+		items, err := d.golden(ctx, p)
+		if err != nil {
+			return fmt.Errorf("access pattern %s: %w", p.ID, err)
+		}
+		var text []byte
+		for _, item := range items {
+			text = append(attr.AppendItemJSON(text, item), '\n')
+		}
+		if err := u.write(p.ItemsGolden(), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// golden is the answer that a pattern's golden items are: that of the DynamoDB
+// door, after its write if the pattern writes.
+func (d *doors) golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
+	merged := p.Expect.Order == "merged"
+	switch {
+	case p.Writes():
+		if _, err := d.dynamoDB(ctx, p.DynamoDB, false); err != nil {
+			return nil, err
+		}
+		if items, err = d.dynamoDB(ctx, p.DynamoDB.Then, merged); err != nil {
+			return nil, err
+		}
+		return items, d.restore(ctx)
+	case p.DynamoDB != nil:
+		return d.dynamoDB(ctx, p.DynamoDB, merged)
+	}
+	items, unreadable, err := d.native(ctx, p, &PatternReport{})
+	if err == nil && len(unreadable) > 0 {
+		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
+	}
+	return items, err
+}
+
+const (
+	maxGoldenRows    = 10_000 // more are hashed in golden files that are written
+	goldenSampleRows = 50     // at least so many of a table are shown, if it has them
+)
+
+// sampled is the text of goldenSampleFile.
+func (u *goldenUpdate) sampled(ctx context.Context, b *bigtable, jobs []*job) ([]byte, error) {
+	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
+	for _, j := range jobs {
+		for _, id := range j.targets() {
+			all, sample := fixtures.NewRowDigester(), &rowSample{}
+			for row, err := range b.readAll(ctx, id, nil) {
+				if err != nil {
+					return nil, err
+				}
+				one := fixtures.AppendRow(nil, row)
+				all.Add(one)
+				sample.add(one)
+			}
+			text = fmt.Appendf(text, "\ntable %s %s\n", id, all.Digest())
+			for _, one := range sample.kept {
+				text = append(text, one...)
+			}
+		}
+	}
+	return text, nil
+}
+
+// rowSample keeps every nth text of a sequence, between goldenSampleRows and
+// twice as many; the same of the same sequence.
+type rowSample struct {
+	n, step int
+	kept    [][]byte
+}
+
+func (s *rowSample) add(text []byte) {
+	if s.step = max(s.step, 1); s.n%s.step == 0 {
+		s.kept = append(s.kept, text)
+	}
+	s.n++
+	if len(s.kept) <= 2*goldenSampleRows {
+		return
+	}
+	for i := range (len(s.kept) + 1) / 2 {
+		s.kept[i] = s.kept[2*i]
+	}
+	s.kept, s.step = s.kept[:(len(s.kept)+1)/2], 2*s.step
+}

@@ -1,0 +1,430 @@
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+func inferred(t *testing.T, text string, o source.Options) (*Inferred, error) {
+	t.Helper()
+	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(text)}}, "in.json", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Infer(t.Context(), src.Tables[0], Options{})
+}
+
+func TestInfer_Key(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, key, want string }{
+		{"declared", `{"a":{"S":"1"},"b":{"N":"1"}}`, "b,a", "b (N), a (S)"},
+		{"PK and SK", `{"x":{"S":"1"},"PK":{"S":"1"},"SK":{"N":"1"}}`, "", "PK (S), SK (N)"},
+		{"in any case", `{"x":{"S":"1"},"sk":{"S":"1"},"Pk":{"S":"1"}}`, "", "Pk (S), sk (S)"},
+		{"SK not in every item", `{"PK":{"S":"1"},"SK":{"S":"1"}}` + "\n" + `{"PK":{"S":"2"}}`, "", "PK (S)"},
+		{"first unique", `{"kind":{"S":"x"},"id":{"N":"1"},"b":{"B":"AA=="}}` + "\n" + `{"b":{"B":"AQ=="},"kind":{"S":"x"},"id":{"N":"2"}}`, "", "id (N)"},
+		{"of one type", `{"a":{"S":"1"},"b":{"B":"AA=="}}` + "\n" + `{"a":{"N":"2"},"b":{"B":"AQ=="}}`, "", "b (B)"},
+		{"not empty", `{"a":{"S":""},"b":{"S":"x"}}`, "", "b (S)"},
+		{"behind the first candidates", `{"a":{"S":"x"},"b":{"S":"x"},"c":{"S":"x"},"d":{"S":"x"},"e":{"S":"1"}}` + "\n" +
+			`{"a":{"S":"x"},"b":{"S":"x"},"c":{"S":"x"},"d":{"S":"x"},"e":{"S":"2"}}`, "", "e (S)"},
+		{"not an odd type", `{"a":{"BOOL":true},"l":{"L":[]},"b":{"S":"x"}}`, "", "b (S)"},
+	} {
+		in, err := inferred(t, c.text, source.Options{Key: c.key})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := source.KeyText((*layout.Mapping)(in.Mapping).Key()); got != c.want {
+			t.Errorf("%s: key %s, want %s", c.name, got, c.want)
+		}
+		if len(in.Choices) < 4 || in.Choices[0].What != "key" || in.Choices[0].Why == "" {
+			t.Errorf("%s: choices %v", c.name, in.Choices)
+		}
+		// A key that nobody declared is a guess, and is warned of.
+		var want []string
+		if c.key == "" {
+			want = []string{"table in_: the key " + c.want + " is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are"}
+		}
+		if diff := cmp.Diff(want, in.Warnings); diff != "" {
+			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
+		}
+	}
+	_, err := inferred(t, `{"a":{"S":"1"}}`+"\n"+`{"a":{"N":"1"}}`, source.Options{Key: "a"})
+	var input *source.Error
+	if !errors.As(err, &input) || input.Damage != source.KeyTypeMismatch {
+		t.Errorf("key of two types: error %v, want %s", err, source.KeyTypeMismatch)
+	}
+}
+
+// Names are a guess that the data can refute: two items of the same values under
+// PK and SK are named, by infer as by those who infer on the way.
+func TestInfer_KeyNotUnique(t *testing.T) {
+	t.Parallel()
+	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"b"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" +
+		`{"PK":{"S":"a"},"SK":{"S":"c"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
+	const want = "in.json:4: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])"
+	_, err := inferred(t, items, source.Options{})
+	WantDamage(t, err, source.KeyUnknown, want)
+	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(items)}}, "in.json", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = MakePlan(t.Context(), src, Options{})
+	WantDamage(t, err, source.KeyUnknown, want)
+
+	in, err := inferred(t, strings.Replace(items, `"SK":{"S":"b"},"n":{"N":"2"}`, `"SK":{"S":"d"},"n":{"N":"2"}`, 1), source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := in.Choices[0]; c.Why != "a guess: the input declares no key; each of the 4 items has attributes of these names, with values of its own" {
+		t.Errorf("the choice is %+v", c)
+	}
+}
+
+func TestInfer_Joiner(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"PK":{"S":"a"},"SK":{"S":"b#c"}}`:  "plain('#')",
+		`{"PK":{"S":"a#b"},"SK":{"S":"c"}}`:  "escaped('#')",
+		`{"PK":{"S":"a b"},"SK":{"S":"c"}}`:  "escaped('#')",
+		`{"PK":{"N":"-12"},"SK":{"S":"c#"}}`: "plain('#')",
+	} {
+		in, err := inferred(t, text, source.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := (*layout.Mapping)(in.Mapping).Spec().Target.Joiner; got != want {
+			t.Errorf("%s: joiner %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestInfer_KeyNames infers keys whose names are hard to say in a template.
+func TestInfer_KeyNames(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"user id": `{"N":"7"}`, "é-1": `{"B":"AA=="}`, "a:b": `{"N":"7"}`, "{x}": `{"S":"x"}`,
+	} {
+		text := fmt.Sprintf(`{%q:%s,"v":{"S":"x"}}`, name, value)
+		in, err := inferred(t, text, source.Options{Key: name})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := (*layout.Mapping)(in.Mapping).Key().Hash.Name; got != name {
+			t.Errorf("%s: key %q, want %q", text, got, name)
+		}
+	}
+}
+
+// TestInfer_ManyAttributes infers from items with more attributes than are
+// told one by one: the same each time.
+func TestInfer_ManyAttributes(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for item := range 2 {
+		fmt.Fprintf(&b, `{"id":{"N":"%d"}`, item)
+		for i := range 3000 {
+			fmt.Fprintf(&b, `,"a%d":{"N":"%d"}`, (i*7919)%3000, item)
+		}
+		b.WriteString(`,"m":{"M":{"k":{"S":"x"}}}}` + "\n")
+	}
+	var before string
+	for range 3 {
+		in, err := inferred(t, b.String(), source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := in.Mapping.Spec().YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before != "" && string(text) != before {
+			t.Fatal("two runs over the same data chose different mappings")
+		}
+		before = string(text)
+	}
+}
+
+func TestInfer_TypesAndFamilies(t *testing.T) {
+	t.Parallel()
+	in, err := inferred(t, `{"id":{"S":"1"},"v":{"N":"1"},"m":{"M":{"a":{"S":"x"},"b":{"S":"y"},"n":{"N":"1"}}},"a b":{"SS":["x"]},"l":{"L":[]}}
+{"id":{"S":"2"},"v":{"N":"2"},"m":{"M":{"a":{"S":"x"},"n":{"N":"1"}}}}
+{"id":{"S":"3"},"v":{"S":"3"}}`, source.Options{Table: "My-Table"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := (*layout.Mapping)(in.Mapping).Spec()
+	var types []string
+	for _, name := range []string{"v", "m", "a b", "l"} {
+		types = append(types, spec.Source.Schema[name].Type.String())
+	}
+	if diff := cmp.Diff([]string{"N", "M", "SS", "L"}, types); diff != "" {
+		t.Error(diff)
+	}
+	if m := spec.Source.Schema["m"]; m.Elem.Type != attr.S || len(m.Keys) != 1 || m.Keys["n"].Type != attr.N {
+		t.Errorf("schema of the map: %+v", m)
+	}
+	var families []string
+	for _, f := range spec.Target.Families {
+		families = append(families, fmt.Sprintf("%s %d", f.Name, f.GC.Versions))
+	}
+	if diff := cmp.Diff([]string{"a 0", "s.a.20b 1", "m.m 1", "_t 1"}, families); diff != "" {
+		t.Error(diff)
+	}
+	if got := bigtableName("My Table", 50); got != "My.20Table" {
+		t.Errorf("a name for My Table: %q", got)
+	}
+	if got := in.Mapping.TargetTable(); got != "My-Table" {
+		t.Errorf("target table %q", got)
+	}
+}
+
+// Attributes of several types are told with their shares and places; values that
+// are so few that they may be errors are warned of, and kept.
+func TestInfer_MixedTypes(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 1001 {
+		price, more := fmt.Sprintf(`{"N":"%d"}`, i), ""
+		switch {
+		case i == 7:
+			price = `{"S":"free"}`
+		case i%19 == 3:
+			more = `,"kind":{"NULL":true}`
+		}
+		if more == "" {
+			more = `,"kind":{"S":"x"}`
+		}
+		if i < 3 {
+			more += fmt.Sprintf(`,"m":{"M":{"k":%s}}`, [...]string{`{"BOOL":true}`, `{"S":"y"}`, `{"S":"y"}`}[i])
+		}
+		fmt.Fprintf(&b, `{"id":{"N":"%d"},"price":%s%s}`+"\n", i, price, more)
+	}
+	in, err := inferred(t, b.String(), source.Options{Key: "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range in.Choices {
+		if c.What == "type" {
+			got = append(got, c.Chosen+" ("+c.Why+")")
+		}
+	}
+	want := []string{
+		"kind: S (mixed: the type of no more than 948 of 1001 values; the others: NULL 53, first at in.json:4)",
+		"m.k: S (mixed: the type of no more than 2 of 3 values; the others: BOOL 1, first at in.json:1)",
+		"price: N (the type of 1000 of 1001 values; the others: S 1, first at in.json:8)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("choices (-want +got):\n%s", diff)
+	}
+	want = []string{"table in_: price is of type S in 1 of 1001 values, first at in.json:8, and may be an error there: it is kept as it is"}
+	if diff := cmp.Diff(want, in.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	// Of very many, the first are told.
+	b.Reset()
+	b.WriteString(`{"id":{"N":"1"}`)
+	for i := range 30 {
+		fmt.Fprintf(&b, `,"a%02d":{"L":[]}`, i)
+	}
+	text := b.String() + "}\n" + strings.ReplaceAll(strings.Replace(b.String(), `"1"`, `"2"`, 1), `{"L":[]}`, `{"S":""}`) + "}"
+	if in, err = inferred(t, text, source.Options{Key: "id"}); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.IndexFunc(in.Choices, func(c Choice) bool { return c.Chosen == "10 more" }); i < 0 || in.Choices[i-1].Chosen != "a19: S" {
+		t.Errorf("choices %+v", in.Choices)
+	}
+}
+
+func TestInfer_FamilyBudget(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString(`{"id":{"S":"1"}`)
+	for i := range maxFamilies + 5 {
+		fmt.Fprintf(&b, `,"set%03d":{"NS":["1","2"]}`, i)
+	}
+	b.WriteString("}")
+	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(b.String())}}, "in", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if len(r.Tables[0].Choices) == 0 || r.Exceptions != 0 || !strings.Contains(r.Text(), "5 more are JSON in one cell") {
+		t.Errorf("report:\n%s", r.Text())
+	}
+}
+
+func TestHashSet_Spills(t *testing.T) {
+	t.Parallel()
+	s := extsort.NewSet(t.TempDir())
+	s.Most = 7
+	defer s.Close()
+	for i := range 100 {
+		if err := s.Add(extsort.HashOf(fmt.Append(nil, i%90))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	distinct, twice, beyond, err := s.Finish(3, 1)
+	if err != nil || distinct != 90 || len(twice) != 3 || beyond != 10 {
+		t.Errorf("%d distinct, %d repeated shown, %d beyond, error %v; want 90, 3, 10", distinct, len(twice), beyond, err)
+	}
+}
+
+// Parts of rows come back sorted, whole, and those of a row in the order of items.
+func TestRowSort_Spills(t *testing.T) {
+	t.Parallel()
+	s := newRowSort(t.TempDir(), 300)
+	defer s.Close()
+	for i := range int64(60) {
+		p := expectedPart{rule: "r", item: []byte("{}"), key: "k", n: i, row: fmt.Appendf(nil, "%02d", i*7%20), cell: []layout.Cell{{Family: "f", Qualifier: []byte{byte(i)}, Timestamp: -i, Value: bytes.Repeat([]byte("v"), int(i)*9)}}}
+		if err := s.Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, err := s.Sorted()
+	if err != nil || len(s.Runs) < 10 {
+		t.Fatalf("%d runs, error %v; want many", len(s.Runs), err)
+	}
+	var got []string
+	for p, err := next(); ; p, err = next() {
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := p.n; p.rule+p.key+string(p.item) != "rk{}" || len(p.cell) != 1 || p.cell[0].Timestamp != -i || len(p.cell[0].Value) != int(i)*9 || p.cell[0].Qualifier[0] != byte(i) {
+			t.Errorf("part %d came back as %+v", i, p)
+		}
+		got = append(got, fmt.Sprintf("%s %02d", p.row, p.n))
+	}
+	if len(got) != 60 || !slices.IsSorted(got) {
+		t.Errorf("%d parts, in the order %q", len(got), got)
+	}
+}
+
+func TestBag(t *testing.T) {
+	t.Parallel()
+	var a, b, c extsort.Bag
+	for _, s := range []string{"x", "y", "y"} {
+		a.Add(extsort.HashOf([]byte(s)))
+	}
+	for _, s := range []string{"y", "x", "y"} {
+		b.Add(extsort.HashOf([]byte(s)))
+	}
+	for _, s := range []string{"y", "x", "x"} {
+		c.Add(extsort.HashOf([]byte(s)))
+	}
+	if a != b || a == c {
+		t.Errorf("a == b is %v, a == c is %v; want true, false", a == b, a == c)
+	}
+}
+
+// inputPath is a path below testdata/inputs, whose README says what is there.
+func inputPath(name string) string {
+	return filepath.Join("testdata", "inputs", filepath.FromSlash(name))
+}
+
+// inputsDir is the folder of the inputs of TestInfer_Inputs.
+var inputsDir = flag.String("inputs", inputPath(""), "infer and verify the inputs in this `DIR` instead, exports of your own")
+
+// inputsIn are the paths below dir that are inputs.
+func inputsIn(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == source.ExportFolder:
+			found = append(found, path.Dir(name))
+			return fs.SkipDir
+		case d.IsDir(), d.Name() == "README.md":
+			return nil
+		}
+		found = append(found, name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Errorf("there are no inputs in %s", dir)
+	}
+	return found
+}
+
+// What is inferred for each of the inputs loses nothing that the mapping would
+// have to accept, says why it is as it is, and is a mapping file with which the
+// input round-trips.
+func TestInfer_Inputs(t *testing.T) {
+	t.Parallel()
+	for _, name := range inputsIn(t, *inputsDir) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src, err := source.Open(filepath.Join(*inputsDir, filepath.FromSlash(name)), source.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var o Options
+			for _, table := range src.Tables {
+				in, err := Infer(t.Context(), table, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range in.Mapping.Fidelity() {
+					if f.Class == layout.Lossy {
+						t.Errorf("table %s: %s", table.Name, f)
+					}
+				}
+				if len((*layout.Mapping)(in.Mapping).Spec().AcceptLoss) > 0 {
+					t.Errorf("table %s: the mapping accepts %v", table.Name, (*layout.Mapping)(in.Mapping).Spec().AcceptLoss)
+				}
+				for _, c := range in.Choices {
+					if c.What == "" || c.Chosen == "" || c.Why == "" {
+						t.Errorf("table %s: a choice without a reason: %+v", table.Name, c)
+					}
+				}
+				text, err := in.Mapping.Spec().YAML()
+				if err != nil {
+					t.Fatal(err)
+				}
+				m, err := mapping.Load("inferred.yaml", text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Mappings = append(o.Mappings, m)
+			}
+			r, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, r)
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// badItems are items that a mapping cannot lay out beside those of its source, by
+// the kind of the failure that they are.
+func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
+	t.Helper()
+	bad, cells := map[Kind]attr.Item{}, map[extsort.Hash]string{}
+	var items []attr.Item
+	for e, err := range j.source.Entries() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed, err := j.mapping.Place(e.Item, j.micros)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range placed.Cells {
+			cells[extsort.CellHash(placed.Row, c)] = j.keyJSON(e.Item)
+		}
+		items = append(items, e.Item)
+	}
+	try := func(item attr.Item) {
+		placed, err := j.mapping.Place(item, j.micros)
+		kind := Kind("")
+		if err != nil {
+			kind = itemKind(source.Refused(source.Position{}, err, ""))
+		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
+			other, taken := cells[extsort.CellHash(placed.Row, c)]
+			return taken && other != j.keyJSON(item)
+		}) {
+			kind = KeyCollision
+		}
+		if _, ok := bad[kind]; kind != "" && !ok {
+			bad[kind] = item
+		}
+	}
+	key := j.mapping.Key()
+	for _, item := range items {
+		if inferred { // other attributes would change what is inferred
+			item = attr.Item{key.Hash.Name: item[key.Hash.Name]}
+		}
+		for _, tail := range []string{"?", strings.Repeat("0a", 5000), strings.Repeat("0a", 20_000)} {
+			for _, names := range [][]string{{key.Hash.Name}, {key.Range.Name}, {key.Hash.Name, key.Range.Name}} {
+				changed := maps.Clone(item)
+				for _, name := range names {
+					if v := item[name]; v.Type == attr.S {
+						changed[name] = attr.String(v.Str + tail)
+					}
+				}
+				if j.keyJSON(changed) != j.keyJSON(item) {
+					try(changed)
+				}
+			}
+		}
+		// The counters of S2, which can be in an item of their own or in that of all.
+		if key.Range.Type == attr.S {
+			all := maps.Clone(item)
+			all[key.Range.Name], all["ViewCount"] = attr.String("VideoStats"), attr.Int(7)
+			delete(all, "Count")
+			if !slices.ContainsFunc(items, func(o attr.Item) bool { return j.keyJSON(o) == j.keyJSON(all) }) {
+				try(all)
+			}
+		}
+	}
+	return bad
+}
+
+// withItem is a fixture with one more item, before all others or after them.
+func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
+	t.Helper()
+	out := fstest.MapFS{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		out[name] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := append(attr.AppendItemJSON(nil, item), '\n')
+	name := "source/items.jsonl"
+	packed := out[name] == nil
+	if packed {
+		name += ".gz"
+	}
+	if packed || bytes.HasPrefix(out[name].Data, []byte(`{"Item"`)) {
+		line = fmt.Appendf(nil, "{\"Item\":%s}\n", bytes.TrimSpace(line))
+	}
+	if packed {
+		line = exporttest.Pack(line)
+	} else {
+		out[name].Data = append(slices.Clone(out[name].Data), '\n')
+	}
+	if first {
+		out[name].Data = slices.Concat(line, out[name].Data)
+	} else {
+		out[name].Data = slices.Concat(out[name].Data, line)
+	}
+	return out
+}
+
+// An item that the mapping cannot lay out is one failure of exactly the right kind,
+// which says all of where and what, wherever it stands among the items of each
+// shipped fixture; all else is verified without it, and so are the rows of another
+// loader.
+func TestVerify_ItemFailures(t *testing.T) {
+	t.Parallel()
+	// Every key of the others is taken.
+	ruled := []string{"s2-video", "s2b-one-family", "s3-adjacency", "s4-time-versions", "s4-versions", "s6-anti-raw-bytes", "s6-row-keys"}
+	for _, s := range append(shippedSubjects(t), fixtures.Subject{Name: "all types", Files: allTypes}) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			o := Options{}
+			conn := newBigtableServer(t)
+			_, _, jobs, b, err := prepareFixture(t.Context(), conn, s.Files, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := jobs[0].loadAfresh(t.Context(), b); err != nil { // what another loader made of the good items
+				t.Fatal(err)
+			}
+			before, err := VerifyAgainst(t.Context(), conn, s.Files, Options{}) // S6 has findings of the rows besides
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := badItems(t, jobs[0], s.Name == "all types")
+			want := []Kind{LimitExceeded}
+			if slices.Contains(ruled, s.Name) {
+				want = append(want, Unmatched)
+			}
+			if strings.HasPrefix(s.Name, "s2") {
+				want = append(want, KeyCollision)
+			}
+			slices.Sort(want)
+			if kinds := slices.Sorted(maps.Keys(bad)); !slices.Equal(kinds, want) {
+				t.Errorf("items of the kinds %v were found, want %v", kinds, want)
+			}
+			for kind, item := range bad {
+				for _, first := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
+						t.Parallel()
+						files := withItem(t, s.Files, item, first)
+						r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						wantItemFailure(t, r, 0, kind, jobs[0])
+						r, err = VerifyAgainst(t.Context(), conn, files, Options{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						wantItemFailure(t, r, before.Differences, kind, jobs[0])
+						src, m, err := OpenFixture(files, source.Options{})
+						if err != nil {
+							t.Fatal(err)
+						}
+						o := Options{}
+						if m != nil {
+							o.Mappings = []*mapping.Mapping{m}
+						}
+						empty := newBigtableServer(t)
+						if _, err = Load(t.Context(), empty, src, o); itemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
+							t.Errorf("a load answers %v, and leaves tables %v", err, tableIDs(t, empty))
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// However many items fail, all are counted and the first are listed; each report
+// shows them as what the check of the input found.
+func TestVerify_ManyItemFailures(t *testing.T) {
+	t.Parallel()
+	files := patternFixture()
+	files["mapping.yaml"].Data = bytes.Replace(files["mapping.yaml"].Data, []byte("name: letter,"), []byte("name: letter, when: {sk: '{n:pad(1)}'},"), 1)
+	for i := range 30 {
+		files["source/items.jsonl"].Data = fmt.Appendf(files["source/items.jsonl"].Data, `{"pk":{"S":"c"},"sk":{"S":"other%d"}}`+"\n", i)
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{MaxDifferences: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Items != 3 || r.Rows != 3 || r.Differences != 30 || len(r.Failures) != 5 || r.Tables[0].LeftOut != 30 {
+		t.Errorf("%d items, %d rows, %d differences, %d listed\n%s", r.Items, r.Rows, r.Differences, len(r.Failures), r.Text())
+	}
+	const want = `Unmatched fixture letters table letters item {"pk":{"S":"c"},"sk":{"S":"other0"}}: want a rule that takes the item, got no rule takes the key: E-UNMATCHED (source/items.jsonl:4, mapping.yaml:5)`
+	if got := r.Failures[0].String(); got != want {
+		t.Errorf("failure\n%s, want\n%s", got, want)
+	}
+	var junit, html strings.Builder
+	if err := errors.Join(WriteJUnit(&junit, r), r.WriteHTML(&html)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`failures="1"`, `<testcase name="input" classname="check">`, "@@ Unmatched table letters item", "… and 25 differences more"} {
+		if !strings.Contains(junit.String(), text) {
+			t.Errorf("%q is not in\n%s", text, junit.String())
+		}
+	}
+	if !strings.Contains(html.String(), "30 items left out") || !strings.Contains(html.String(), "Unmatched") {
+		t.Errorf("the page does not show them:\n%s", html.String())
+	}
+}
+
+// wantItemFailure checks that a report has one failure of an item, first, and as many
+// others as there are without it.
+func wantItemFailure(t *testing.T, r *Report, others int64, kind Kind, j *job) {
+	t.Helper()
+	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.report.Items {
+		t.Errorf("want one %s, and %d items:\n%s", kind, j.report.Items, r.Text())
+		return
+	}
+	f := r.Failures[0]
+	for _, part := range []struct {
+		name          string
+		needed, there bool
+	}{
+		{"fixture", true, f.Fixture == r.Fixture && f.Fixture != ""},
+		{"check", true, f.Check == "input"},
+		{"table", true, f.Table == j.report.Target},
+		{"item", true, f.ItemKey != ""},
+		{"line of the source", true, strings.Contains(f.File, "source/items.jsonl")},
+		{"line of the mapping", j.options.Mappings != nil, f.Mapping != ""},
+		{"what is expected", true, f.Want != ""},
+		{"what is there", true, f.Got != ""},
+		{"rule", kind != Unmatched, f.Rule != ""},
+		{"row", kind == KeyCollision, f.RowKey != "" && f.RowHex != ""},
+		{"column", kind == KeyCollision, f.Column != ""},
+	} {
+		if part.needed && !part.there {
+			t.Errorf("the failure does not say its %s: %+v", part.name, f)
+		}
+	}
+}

@@ -1,0 +1,556 @@
+package migrate
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// LintOptions say how the rules of package lint are applied.
+type LintOptions struct {
+	// Config goes before what a fixture and the mapping files say. Default: none.
+	Config *lint.Config
+	// FailOn makes findings of this level, and of worse ones, differences
+	// (LintError). Default: none is.
+	FailOn lint.Level
+	// Run makes VerifySource, Compare and Load lint what they read; Verify and
+	// VerifyAgainst always do. Compare and VerifyAgainst also lint the stored rows.
+	Run bool
+}
+
+// lintCheck is the name of the check that the rules are in a report.
+const lintCheck = "lint"
+
+// Lint applies the rules to a fixture directory, the root of fsys: to its
+// mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
+// A mapping file that does not compile is judged as far as it can be read.
+//
+// An error is an [source.Error] where the fixture is at fault; findings are in
+// Report.Lint. They are differences where Options.Lint.FailOn says so, or where
+// expect/lint.golden.json expects others.
+func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
+	f, err := readFixture(fsys, source.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if !f.At.IsZero() {
+		o.Now = func() time.Time { return f.At }
+	}
+	o = o.normalized()
+	r := newLintReport(f.source, o)
+	r.Fixture, r.Title = f.Name, f.Title
+	var jobs []*job
+	if f.Refused == nil {
+		if f.Mapping != nil {
+			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
+		}
+		if jobs, err = lintJobs(ctx, f.source, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.lintFixture(ctx, fsys, f, jobs, nil, o); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// LintSource applies the rules to a source with its mappings. A table without
+// one gets an inferred mapping. Errors are those of [Lint].
+func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, error) {
+	o = o.normalized()
+	r := newLintReport(src, o)
+	jobs, err := lintJobs(ctx, src, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		r.Warnings = append(r.Warnings, j.warnings...)
+	}
+	if err := r.lint(ctx, nil, nil, jobs, nil, o); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// newLintReport is the report of a run that only lints.
+func newLintReport(src *source.Source, o Options) *Report {
+	return &Report{
+		Source: src.Path, Format: src.Format, most: o.MaxDifferences, onlyLint: true,
+		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+	}
+}
+
+func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
+	var jobs []*job
+	for _, t := range src.Tables {
+		j, err := newJob(ctx, src, t, o)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// lintFixture lints a fixture: its configuration, patterns, golden rows and
+// trace too.
+func (r *Report) lintFixture(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+	config, err := lintConfig(fsys, f.Lint)
+	if err != nil {
+		return err
+	}
+	o.Lint.Config = config.Over(o.Lint.Config)
+	if err := r.lint(ctx, fsys, f, jobs, stored, o); err != nil {
+		return err
+	}
+	return r.compareLintGolden(fsys)
+}
+
+// lintConfig reads what a fixture says of lint besides its mapping file: own, which
+// is the key `lint` of fixture.yaml, and lint.yaml over it.
+func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
+	text, err := readOptionalFile(fsys, fixtures.LintFile)
+	if err != nil {
+		return nil, err
+	}
+	config, err := lint.ReadConfig(own)
+	var over *lint.Config
+	if err == nil {
+		over, err = lint.ParseConfig(fixtures.LintFile, text)
+	}
+	if err != nil {
+		return nil, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
+	}
+	return config.Over(over), nil
+}
+
+// lint applies the rules. f and fsys are nil where there is no fixture; without
+// jobs, the fixture's mapping does not compile. stored holds rows that another
+// loader wrote, which are judged in place of those that the mapping lays out and
+// of golden rows; it is nil where there are none.
+func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+	pass := lint.New(o.Lint.Config)
+	r.failOn = o.Lint.FailOn
+	rows := int64(0) // stored
+	if len(jobs) == 0 {
+		for i, t := range f.source.Tables {
+			table, err := lintTable(t, f.Spec, nil, t.ExportTime, o)
+			if err != nil {
+				return err
+			}
+			table.TTL = ttlAttribute(f.Schema, f.Spec)
+			if i == 0 {
+				table.Patterns = lintPatterns(f.Patterns)
+			}
+			p := pass.Table(table)
+			for e, err := range t.Entries() {
+				if err != nil {
+					return err
+				}
+				p.Item(e.Item, nil)
+				r.Items++
+			}
+		}
+		pass.Stop(f.Refused.Error())
+	}
+	for i, j := range jobs {
+		var spec *layout.Spec
+		if spec = j.mapping.Spec(); spec == nil {
+			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.source.Name)
+		}
+		table, err := lintTable(j.source, spec, j.mapping, time.UnixMicro(j.micros), o)
+		if err != nil {
+			return err
+		}
+		table.TTL = ttlAttribute(nil, spec)
+		if f != nil {
+			table.TTL = ttlAttribute(f.Schema, spec)
+			if i == 0 {
+				table.Patterns = lintPatterns(f.Patterns)
+			}
+		}
+		table.Stored = stored != nil
+		p := pass.Table(table)
+		if err := j.lintItems(ctx, p); err != nil {
+			return err
+		}
+		if table.Stored {
+			n, err := j.lintStored(ctx, p, stored)
+			if err != nil {
+				return err
+			}
+			rows += n
+		}
+		if r.onlyLint {
+			j.report.Items = j.lintedItems
+			j.describe()
+			r.Items += j.lintedItems
+			r.Tables = append(r.Tables, j.report)
+		}
+		if f == nil {
+			continue
+		}
+		if !table.Stored {
+			if err := lintGoldenRows(f, j, i, p); err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			if err := lintTrace(fsys, p); err != nil {
+				return err
+			}
+		}
+	}
+	r.Lint = pass.Finish()
+	for _, a := range r.Lint.Unmet {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
+	}
+	if len(jobs) == 0 && r.Lint.Errors == 0 {
+		return ofFixtures(f.Refused) // no rule says what is wrong
+	}
+	noted := r.noted()
+	err := r.check(lintCheck, "", func() (string, error) {
+		for _, found := range r.Lint.Findings {
+			if !r.counts(found) {
+				continue
+			}
+			r.fail(Failure{
+				Kind: LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
+				Want: found.Expected, Got: found.Message, Detail: found.Fix, Mapping: found.Position(),
+			})
+		}
+		detail := lintSummary(r.Lint)
+		if stored != nil {
+			detail += ", over " + phrase.Counted(rows, "stored row")
+		}
+		if noted != "" {
+			detail += "; " + noted
+		}
+		return detail, nil
+	})
+	if err != nil || noted == "" {
+		return err
+	}
+	if c := &r.Checks[len(r.Checks)-1]; c.State == CheckOK {
+		c.State = CheckNoted
+	}
+	return nil
+}
+
+// lintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
+func lintSummary(l *lint.Result) string {
+	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
+	if len(l.Accepted) > 0 {
+		text += ", " + phrase.Counted(int64(len(l.Accepted)), "finding") + " accepted"
+	}
+	return text
+}
+
+// lintItems hands the items of a table with their layout to the rules. What
+// the mapping refuses is a finding where a rule speaks of it.
+func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
+	j.lintedItems = 0
+	done := j.timed("linting")
+	for e, err := range j.source.Entries() {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if j.failed(e.Item) { // the comparison has told of it
+			continue
+		}
+		placed, err := (*mapping.Mapping)(j.mapping).Place(e.Item, j.micros)
+		switch {
+		case err == nil:
+			p.Item(e.Item, &placed)
+		case p.Refused(e.Item, err):
+			p.Item(e.Item, nil)
+		case j.letters != nil:
+			continue // a dead letter
+		default:
+			return source.Refused(e.Position, err, "the mapping cannot hold the item")
+		}
+		if j.lintedItems++; j.lintedItems%256 == 0 {
+			j.options.Progress(Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
+		}
+	}
+	j.options.Progress(Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.lintedItems})
+	done(j.lintedItems)
+	return nil
+}
+
+// lintStored hands the rows of the job's Bigtable table to the rules, one after
+// the other.
+func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (rows int64, err error) {
+	for row, err := range b.readAll(ctx, j.report.Target, nil) {
+		if status.Code(err) == codes.NotFound { // the comparison tells of it
+			return 0, nil
+		}
+		if err != nil {
+			return rows, err
+		}
+		p.Row(row)
+		if rows++; rows%256 == 0 {
+			j.options.Progress(Progress{Table: j.source.Name, Phase: "linting stored rows", Items: rows, Total: j.report.Rows})
+		}
+	}
+	return rows, nil
+}
+
+// lintTable is a table as the rules see it. Ages are judged by Options.Now or,
+// so that the same input gives the same findings, by the time of the data.
+func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
+	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(layout.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
+	if spec != nil && spec.Source.Table != "" {
+		table.Name = spec.Source.Table
+	}
+	if o.Now != nil {
+		table.Now = o.Now()
+	}
+	if spec != nil {
+		config, err := lint.ReadConfig(spec.Lint())
+		if err != nil {
+			return table, source.Damaged(source.FixtureInvalid, source.Position{}, err, "the lint configuration cannot be used")
+		}
+		table.Config = config
+		table.Key = spec.Source.Key
+		for _, x := range spec.Source.GSIs {
+			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
+		}
+	}
+	for _, x := range t.Indexes {
+		if !slices.ContainsFunc(table.Indexes, func(known lint.Index) bool { return known.Name == x.Name }) {
+			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Local})
+		}
+	}
+	return table, nil
+}
+
+// ttlAttribute is the time-to-live attribute that a mapping file or a table
+// description names, the latter as DescribeTimeToLive answers or
+// UpdateTimeToLive asks; "" for none.
+func ttlAttribute(schema []byte, spec *layout.Spec) string {
+	if spec != nil && spec.Source.TTL != nil {
+		return spec.Source.TTL.Attribute
+	}
+	type ttl struct {
+		AttributeName    string
+		TimeToLiveStatus string
+		Enabled          *bool
+	}
+	var doc struct{ TimeToLiveDescription, TimeToLiveSpecification ttl }
+	if len(schema) == 0 || json.Unmarshal(schema, &doc) != nil {
+		return ""
+	}
+	for _, t := range []ttl{doc.TimeToLiveDescription, doc.TimeToLiveSpecification} {
+		if t.AttributeName != "" && t.TimeToLiveStatus != "DISABLED" && (t.Enabled == nil || *t.Enabled) {
+			return t.AttributeName
+		}
+	}
+	return ""
+}
+
+// lintPatterns are access patterns as the rules see them.
+func lintPatterns(patterns []fixtures.Pattern) []lint.Pattern {
+	var out []lint.Pattern
+	for _, p := range patterns {
+		q := lint.Pattern{ID: p.ID, File: p.File, Items: -1, Ordered: p.Expect.Order == "" || p.Expect.Order == "by-key", Strong: p.Consistency == "strong"}
+		switch {
+		case p.Expect.Count != nil:
+			q.Items = *p.Expect.Count
+		case p.Expect.Keys != nil || p.Expect.Items != nil:
+			q.Items = len(p.Expect.Keys) + len(p.Expect.Items)
+		}
+		if d := p.DynamoDB; d != nil {
+			q.Op = d.Op
+			// A body that is no JSON fails when the pattern is run.
+			q.Body, _ = json.Marshal(d.Requests()[0].Request, json.Deterministic(true))
+		}
+		if n := p.Bigtable; n != nil {
+			q.FullScan, q.Read = n.FullScan, lintRead(n.Read)
+			if n.Write != nil {
+				for column := range n.Write.Increment {
+					q.Increments = append(q.Increments, column)
+				}
+			}
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+func lintRead(n *fixtures.NativeRead) *lint.NativeRead {
+	r := &lint.NativeRead{
+		Table: n.Table, Keys: n.Keys, Reversed: n.Reversed, Limit: n.Limit, Family: n.Filter.Family,
+		Times: n.Filter.TimestampStart != 0 || n.Filter.TimestampEnd != 0, Newest: n.Filter.CellsPerColumn > 0,
+	}
+	_, spans, _ := n.Spans() // it was checked when the pattern was read
+	for _, one := range spans {
+		r.Ranges = append(r.Ranges, [2]string{string(one.Start), string(one.End)})
+	}
+	return r
+}
+
+// lintGoldenRows hands the golden rows of a table to the rules.
+func lintGoldenRows(f *fixture, j *job, i int, p *lint.TablePass) error {
+	if f.GoldenFile != fixtures.GoldenFile { // a sample says nothing of the rest
+		return nil
+	}
+	tables, err := goldenTablesOf(f, j)
+	if err != nil {
+		return err
+	}
+	for n, t := range tables {
+		if n == 0 && i > 0 || t.ID != j.report.Target {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
+			p.Row(fixtures.GoldenBytes(t.Rows[key]))
+		}
+	}
+	return nil
+}
+
+// tracedRequest is a line of a trace.
+type tracedRequest struct {
+	At      time.Time      `json:"at"`
+	Op      string         `json:"op"`
+	Request jsontext.Value `json:"request"`
+	Count   float64        `json:"count"` // of such requests; 0 stands for one
+	Bytes   int            `json:"bytes"` // of the item, where the request has none
+}
+
+// lintTrace hands the requests of a fixture's trace to the rules, file by file
+// in order of name.
+func lintTrace(fsys fs.FS, p *lint.TablePass) error {
+	var last time.Time
+	entries, err := fs.ReadDir(fsys, fixtures.TraceDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.TraceDir}, err, "the folder cannot be read")
+	}
+	for _, e := range entries {
+		if name := path.Join(fixtures.TraceDir, e.Name()); !e.IsDir() && path.Ext(name) == ".jsonl" {
+			if last, err = lintTraceFile(fsys, name, last, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lintTraceFile returns the time of the last request; last is that of the file
+// before.
+func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (time.Time, error) {
+	file, err := fsys.Open(name)
+	if err != nil {
+		return last, source.Damaged(source.FixtureInvalid, source.Position{File: name}, err, "the trace cannot be read")
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	scan := bufio.NewScanner(file)
+	scan.Buffer(nil, source.MaxItemBytes)
+	for line := 1; scan.Scan(); line++ {
+		text := scan.Bytes()
+		if strings.TrimSpace(string(text)) == "" {
+			continue
+		}
+		at := source.Position{File: name, Line: line}
+		var q tracedRequest
+		if err := json.Unmarshal(text, &q, json.RejectUnknownMembers(true)); err != nil {
+			return last, source.Damaged(source.FixtureInvalid, at, err, `this is no request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
+		}
+		if q.At.IsZero() || q.Op == "" || q.Count < 0 {
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")
+		}
+		if q.At.Before(last) {
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is of %s, before the one ahead of it (%s); a trace is in order of time, file by file", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
+		}
+		last = q.At
+		if err := p.Request(lint.Request{At: q.At, Op: q.Op, Body: q.Request, Count: q.Count, Bytes: q.Bytes}); err != nil {
+			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be understood")
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return last, source.Damaged(source.FixtureInvalid, source.Position{File: name}, err, "the trace cannot be read")
+	}
+	return last, nil
+}
+
+// goldenFinding is what lint.golden.json expects of a finding.
+type goldenFinding struct {
+	Rule    string     `json:"rule"`
+	Level   lint.Level `json:"level"`
+	Where   string     `json:"where"`
+	Message string     `json:"message"`
+}
+
+// WriteLintGolden writes what expect/lint.golden.json holds where these
+// findings are the expected ones.
+func WriteLintGolden(w io.Writer, l *lint.Result) error {
+	findings := make([]goldenFinding, len(l.Findings))
+	for i, f := range l.Findings {
+		findings[i] = goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
+	}
+	if err := json.MarshalWrite(w, findings, jsontext.WithIndent("  ")); err != nil {
+		return fmt.Errorf("writing the golden findings: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// compareLintGolden compares the findings with expect/lint.golden.json, if the
+// fixture has it.
+func (r *Report) compareLintGolden(fsys fs.FS) error {
+	text, err := readOptionalFile(fsys, fixtures.LintGoldenFile)
+	if err != nil || text == nil {
+		return err
+	}
+	var want []goldenFinding
+	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
+		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
+	}
+	return r.check("golden findings", "", func() (string, error) {
+		detail := phrase.Counted(int64(len(want)), "finding")
+		for _, f := range r.Lint.Findings {
+			got := goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
+			if i := slices.Index(want, got); i >= 0 {
+				want = slices.Delete(want, i, i+1)
+				continue
+			}
+			r.fail(Failure{Kind: GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
+		}
+		for _, missing := range want {
+			r.fail(Failure{Kind: GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
+		}
+		return detail, nil
+	})
+}
+
+func (g goldenFinding) String() string {
+	return fmt.Sprintf("%s %s: %s: %s", g.Level, g.Rule, g.Where, g.Message)
+}

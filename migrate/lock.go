@@ -1,0 +1,44 @@
+package migrate
+
+import (
+	"fmt"
+	"io/fs"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// lockText is the lock file of a fixture that has a mapping of its own, or nil.
+func lockText(f *fixture, j *job) ([]byte, error) {
+	if f.Mapping == nil {
+		return nil, nil
+	}
+	lock, err := j.mapping.Lock()
+	if err != nil {
+		return nil, fmt.Errorf("locking the mapping of table %s: %w", j.report.Name, err)
+	}
+	return lock.JSON()
+}
+
+// compareLock compares the mapping of a fixture with its lock file, if it has
+// one: what was loaded by a mapping of another lock lies in other rows.
+func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
+	text, err := readOptionalFile(fsys, layout.LockFile)
+	if err != nil || text == nil || f.Mapping == nil {
+		return err
+	}
+	was, err := layout.ParseLock(text)
+	if err != nil {
+		return source.Damaged(source.FixtureInvalid, source.Position{File: layout.LockFile}, err, "the lock cannot be understood")
+	}
+	now, err := j.mapping.Lock()
+	if err != nil {
+		return fmt.Errorf("locking the mapping of table %s: %w", j.report.Name, err)
+	}
+	return r.check("mapping lock", j.report.Target, func() (string, error) {
+		for _, change := range was.Changes(now) {
+			r.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
+		}
+		return "hash " + now.Hash[:12], nil
+	})
+}

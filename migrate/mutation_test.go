@@ -1,0 +1,370 @@
+package migrate
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// mutant is one injected damage to one row, and what must be said of it.
+type mutant struct {
+	damage damage
+	name   string
+	table  string
+	row    []byte
+	cells  []layout.Cell // what the row holds then
+	kind   Kind          // of the failure
+	golden Kind          // of that of the golden rows
+}
+
+// damage is what is done to a row.
+type damage string
+
+// The damages of the mutation test.
+const (
+	dropRow       damage = "drop a row"
+	dropCell      damage = "drop a cell"
+	changeValue   damage = "change a value"
+	moveTimestamp damage = "move a timestamp"
+	swapElements  damage = "swap list elements or versions"
+	flipType      damage = "flip a type"
+	addRow        damage = "add a row"
+	addCell       damage = "add a cell"
+	dropIndexRow  damage = "drop an index row"
+)
+
+// mutants are all damages to the rows of a table, one each.
+func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
+	kind := func(k Kind) Kind {
+		if index {
+			return IndexStale
+		}
+		return k
+	}
+	var out []mutant
+	for _, row := range rows {
+		add := func(d damage, k Kind, cells []layout.Cell, format string, args ...any) {
+			out = append(out, mutant{d, fmt.Sprintf(format, args...), table, row.Key, cells, kind(k), k})
+		}
+		if index {
+			add(dropIndexRow, MissingRow, nil, "drop index row %q", row.Key)
+		} else {
+			add(dropRow, MissingRow, nil, "drop row %q", row.Key)
+		}
+		for i, c := range row.Cells {
+			what := fmt.Sprintf("%s:%q @%d of row %q", c.Family, c.Qualifier, c.Timestamp, row.Key)
+			k := func(k Kind) Kind {
+				if c.Family == layout.FamilyTypes {
+					return TypeDiffers
+				}
+				return k
+			}
+			changed := func(change func(c *layout.Cell)) []layout.Cell {
+				cells := slices.Clone(row.Cells)
+				change(&cells[i])
+				return cells
+			}
+			if len(row.Cells) == 1 { // a row without cells is none
+				add(dropCell, MissingRow, nil, "drop the only cell %s", what)
+			} else {
+				add(dropCell, k(MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
+			}
+			add(changeValue, k(ValueDiffers), changed(func(c *layout.Cell) { c.Value = append(slices.Clone(c.Value), 'x') }), "change the value of %s", what)
+			if later := c.Timestamp + 1000; !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
+				return o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && o.Timestamp == later
+			}) {
+				add(moveTimestamp, TimestampDiffers, changed(func(c *layout.Cell) { c.Timestamp = later }), "move the timestamp of %s", what)
+			}
+			if i > 0 {
+				o := row.Cells[i-1]
+				if o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && string(o.Value) != string(c.Value) {
+					cells := slices.Clone(row.Cells)
+					cells[i].Value, cells[i-1].Value = o.Value, c.Value
+					add(swapElements, OrderDiffers, cells, "swap %s with the version before", what)
+				}
+			}
+			if flipped := bytes.Replace(c.Value, []byte(`{"N":`), []byte(`{"S":`), 1); c.Family != layout.FamilyTypes && !bytes.Equal(flipped, c.Value) {
+				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
+			}
+			// The place of the first element can be the time of all cells.
+			if n := c.Timestamp/1000 - layout.ListEpochMillis; n > 0 && n < 100 && c.Value[0] == 'N' {
+				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
+			}
+			if c.Family != layout.FamilyTypes && sidecar {
+				mark := layout.Cell{Family: layout.FamilyTypes, Qualifier: fmt.Appendf(nil, "c/%s:%s", c.Family, c.Qualifier), Timestamp: c.Timestamp, Value: []byte("B")}
+				if !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
+					return o.Family == mark.Family && string(o.Qualifier) == string(mark.Qualifier)
+				}) {
+					add(flipType, TypeDiffers, append(slices.Clone(row.Cells), mark), "flip the type of %s", what)
+				}
+			}
+		}
+	}
+	if len(rows) > 0 {
+		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(ExtraRow), ExtraRow})
+		own := slices.IndexFunc(rows[0].Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyTypes })
+		cells := append(slices.Clone(rows[0].Cells), layout.Cell{Family: rows[0].Cells[own].Family, Qualifier: []byte("\x7fnew"), Timestamp: 1000, Value: []byte("x")})
+		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(ExtraCell), ExtraCell})
+	}
+	return out
+}
+
+// putRow replaces a row.
+func putRow(t *testing.T, conn grpc.ClientConnInterface, table string, key []byte, cells []layout.Cell) {
+	t.Helper()
+	mutations := []*btpb.Mutation{deleteRow()}
+	for _, c := range cells {
+		mutations = append(mutations, setCell(c.Family, string(c.Qualifier), c.Timestamp, string(c.Value)))
+	}
+	change(t, conn, table, string(key), mutations...)
+}
+
+// allTypes is a fixture without a mapping, of items of all types.
+var allTypes = fstest.MapFS{
+	"fixture.yaml":      {Data: []byte("name: all-types\n")},
+	"source/table.json": {Data: []byte(`{"TableName":"Types","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)},
+	"source/items.jsonl": {Data: []byte(`{"id":{"S":"a"},"n":{"N":"1"},"l":{"L":[{"S":"x"},{"N":"1"}]},"s":{"SS":["p","q"]},"m":{"M":{"k":{"S":"v"},"e":{"NULL":true}}},"d":{"M":{}}}
+{"id":{"S":"b"},"n":{"S":"1"},"l":{"L":[{"S":"y"},{"S":"y"},{"L":[]}]},"s":{"SS":["p"]},"m":{"M":{}},"b":{"B":"AP8="}}`)},
+}
+
+// Each damage to the rows of each shipped fixture is found, by one failure of
+// exactly the right kind, which says all of where and what; and so by the golden
+// rows.
+func TestCompare_Mutations(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	everywhere := map[damage]bool{}
+	run := func(t *testing.T, files fs.FS) {
+		t.Helper()
+		found := testMutations(t, files, Options{})
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(everywhere, found)
+	}
+	t.Cleanup(func() { // after all subtests
+		for _, d := range []damage{dropRow, dropCell, changeValue, moveTimestamp, swapElements, flipType, addRow, addCell, dropIndexRow} {
+			if !everywhere[d] {
+				t.Errorf("nothing was there to %s", d)
+			}
+		}
+	})
+	t.Run("all types", func(t *testing.T) {
+		t.Parallel()
+		run(t, allTypes)
+	})
+	for _, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			run(t, s.Files)
+		})
+	}
+}
+
+// testMutations returns which damages there were.
+func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
+	t.Helper()
+	conn := newBigtableServer(t)
+	f, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexes, sidecars := map[string]bool{}, map[string]bool{}
+	rows := map[string][]layout.Row{}
+	for _, j := range jobs {
+		if err := j.loadAfresh(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		indexes[j.report.Target] = false
+		sidecars[j.report.Target] = slices.ContainsFunc(j.mapping.Families(), func(f layout.Family) bool { return f.Name == layout.FamilyTypes })
+		for _, x := range j.indexes {
+			indexes[x.TargetTable()] = true
+		}
+	}
+	compare := func() *Report {
+		t.Helper()
+		r := &Report{Fixture: f.Name, most: 10}
+		if err := r.compare(t.Context(), b, jobs, false); err != nil {
+			t.Fatal(err)
+		}
+		r.Failures = slices.DeleteFunc(r.Failures, func(f Failure) bool { return f.Kind == LossNotAccepted }) // of the cells as they are now
+		return r
+	}
+	compareGolden := func() *Report {
+		t.Helper()
+		r := &Report{Fixture: f.Name, most: 10}
+		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, jobs[0].report.Target, f.Golden)
+		if err == nil {
+			err = r.check("golden rows", "", func() (string, error) { return r.compareGolden(t.Context(), b, tables, jobs...) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	found := map[damage]bool{}
+	for table, index := range indexes {
+		for row, err := range b.readAll(t.Context(), table, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows[table] = append(rows[table], row)
+		}
+		for _, m := range mutants(table, rows[table], index, sidecars[table]) {
+			putRow(t, conn, table, m.row, m.cells)
+			judge := func(r *Report, kind Kind) {
+				t.Helper()
+				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
+					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
+				} else if lacks := m.lacking(r.Failures[0], layoutOf(table, jobs...)); lacks != "" {
+					t.Errorf("table %s: %s: the failure does not say its %s: %+v", table, m.name, lacks, r.Failures[0])
+				}
+			}
+			judge(compare(), m.kind)
+			if f.Golden != nil {
+				judge(compareGolden(), m.golden)
+			}
+			var back []layout.Cell
+			for _, row := range rows[table] {
+				if string(row.Key) == string(m.row) {
+					back = row.Cells
+				}
+			}
+			putRow(t, conn, table, m.row, back)
+			found[m.damage] = true
+		}
+	}
+	if r := compare(); len(r.Failures) > 0 {
+		t.Errorf("the rows are not as they were:\n%s", r.Text())
+	}
+	wanted := []damage{dropRow, dropCell, changeValue, moveTimestamp, addRow, addCell}
+	if len(jobs[0].indexes) > 0 {
+		wanted = append(wanted, dropIndexRow)
+	}
+	if sidecars[jobs[0].report.Target] {
+		wanted = append(wanted, flipType)
+	}
+	for _, d := range wanted {
+		if !found[d] {
+			t.Errorf("no mutant to %s", d)
+		}
+	}
+	return found
+}
+
+// lacking names what a failure of the mutant has to say and does not, "" for
+// nothing.
+func (m mutant) lacking(f Failure, tl rowLayout) string {
+	told := true // the row is of an item
+	if m.damage == addRow {
+		items, err := tl.items(layout.Row{Key: m.row, Cells: m.cells})
+		told = err == nil && len(items) > 0
+	}
+	ofCell := m.golden != MissingRow && m.golden != ExtraRow
+	both := ofCell && m.golden != MissingCell && m.golden != ExtraCell && m.damage != dropCell && m.damage != flipType
+	for _, part := range []struct {
+		name   string
+		needed bool
+		there  bool
+	}{
+		{"fixture", true, f.Fixture != ""},
+		{"check", true, f.Check != ""},
+		{"table", true, f.Table == m.table},
+		{"row key", true, f.RowKey != "" && f.RowHex == fmt.Sprintf("%x", m.row)},
+		{"rule", told && tl.j.mapping.Spec().Rules != nil, f.Rule != ""},
+		{"item key", told, f.ItemKey != ""},
+		{"line of the mapping", told && tl.j.mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
+		{"column", ofCell, f.Column != ""},
+		{"value", true, cmp.Or(f.Want, f.Got) != ""},
+		{"expected value", both, f.Want != ""},
+		{"value that is there", both, f.Got != ""},
+	} {
+		if part.needed && !part.there {
+			return part.name
+		}
+	}
+	return ""
+}
+
+// A store that collects garbage eagerly loses what a second load writes again: the
+// failure says which cell of which item.
+func TestVerify_NotIdempotent(t *testing.T) {
+	t.Parallel()
+	db, err := engine.Open(engine.Options{EagerGC: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(server.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	r, err := Verify(t.Context(), server.Conn(), fstest.MapFS{
+		"fixture.yaml": {Data: []byte("name: versions\nchecks: {round_trip: false, scan: false, lint: false}\n")},
+		"mapping.yaml": {Data: []byte(`
+apiVersion: migration/v1
+source: {table: Notes, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Text: S}}
+target: {table: notes, families: {c: {gc: {versions: 1}}}}
+rules: [{name: note, when: {SK: "Note#{t:revms(13)}"}, row: ["{PK:s}"], put: [{attr: Text, cell: "c:text", ts: "{t}"}]}]
+`)},
+		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"a"},"SK":{"S":"Note#8305627999999"},"Text":{"S":"new"}}
+{"PK":{"S":"a"},"SK":{"S":"Note#8305628000000"},"Text":{"S":"old"}}
+`)},
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `NotIdempotent fixture versions table notes rule note item {"PK":{"S":"a"},"SK":{"S":"Note#8305628000000"}} row "a" hex 61 column c:text: want @`
+	if len(r.Failures) != 1 || !strings.HasPrefix(r.Failures[0].String(), want) || r.Failures[0].Check != "second load" || r.Failures[0].Mapping != "mapping.yaml:5" {
+		t.Errorf("want %s\n%s", want, r.Text())
+	}
+}
+
+// What a check finds with a request stands in its case of JUnit, and is no
+// pattern's.
+func TestWriteJUnit_Scan(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	files := patternFixture()
+	f, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))
+	if err := r.throughDynamoDB(t.Context(), conn, b, jobs, f.Patterns, f.Checks); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := WriteJUnit(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	const want = `@@ PatternDiffers pattern scan table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n at mapping.yaml:5 @@
+-{"N":"2"}
++{"N":"7"}
+`
+	if !strings.Contains(out.String(), want) || len(r.FailuresOfPattern("scan")) > 0 {
+		t.Errorf("want %s in\n%s", want, out.String())
+	}
+}

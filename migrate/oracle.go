@@ -1,0 +1,213 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// oracle is what DynamoDB itself would answer: a DynamoDB door on the items of a
+// table without their mapping, in an instance of its own, which is emptied when it
+// is closed.
+type oracle struct {
+	*doors
+	server *facade.Server
+	b      *bigtable // of its own
+}
+
+const (
+	// oracleInstance ends the name of the oracle's instance.
+	oracleInstance = "-oracle"
+	// maxOracleItems is how many items are put into it, one by one.
+	maxOracleItems = 10_000
+)
+
+// openOracle fills an oracle with the items of a job; why says why there can be
+// none.
+func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, j *job) (o *oracle, why string, err error) {
+	switch {
+	case !source.TableName().MatchString(j.report.Name):
+		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.report.Name), nil
+	case j.report.Items > maxOracleItems:
+		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.report.Items, "item"), maxOracleItems), nil
+	}
+	instance := j.options.Instance + oracleInstance
+	own := j.options
+	own.Instance = instance
+	o = &oracle{b: newBigtable(conn, own)}
+	switch tables, err := o.b.Tables(ctx); {
+	case err != nil:
+		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
+	case len(tables) > 0:
+		return nil, "", fmt.Errorf("instance %s, in which the oracle works, holds tables that are not its own (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
+	}
+	o.server, err = facade.New(ctx, facade.Options{
+		Conn: conn, Project: j.options.Project, Instance: instance, Now: j.options.Now, Rand: j.options.Rand, Logger: j.options.Logger,
+		NoAuth: true, // no client signs here
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("opening the oracle: %w", err)
+	}
+	o.doors = &doors{j: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r}
+	err = o.fill(ctx)
+	var refused *refusal
+	if errors.As(err, &refused) { // not items of DynamoDB, such as those of a hand-written source
+		return nil, "DynamoDB would not have these items: " + refused.Error(), o.close(ctx)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, o.close(ctx))
+	}
+	return o, "", nil
+}
+
+// close deletes what the oracle holds.
+func (o *oracle) close(ctx context.Context) error {
+	return errors.Join(o.server.Close(), o.empty(context.WithoutCancel(ctx)))
+}
+
+// empty deletes all tables of the instance.
+func (o *oracle) empty(ctx context.Context) error {
+	tables, err := o.b.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range tables {
+		if err := o.b.DropTable(ctx, id); err != nil {
+			return fmt.Errorf("emptying the oracle: %w", err)
+		}
+	}
+	return nil
+}
+
+// fill makes the table and puts in the items, without the losses that the mapping
+// accepts: no door can have these.
+func (o *oracle) fill(ctx context.Context) error {
+	body, err := json.Marshal(createTable(o.j.mapping, o.j.report.Name), json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("describing table %s: %w", o.j.report.Name, err)
+	}
+	if _, err := o.call(ctx, "CreateTable", body); err != nil {
+		return err
+	}
+	return o.j.each(ctx, "asking", func(p placed) error {
+		_, err := o.call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, o.j.report.Name, attr.AppendItemJSON(nil, p.back)))
+		return err
+	})
+}
+
+// refill makes the table anew.
+func (o *oracle) refill(ctx context.Context) error {
+	if _, err := o.call(ctx, "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, o.j.report.Name)); err != nil {
+		return err
+	}
+	return o.fill(ctx)
+}
+
+// createTable is the request that makes the DynamoDB table of a mapping, with its
+// indexes.
+func createTable(m *layout.Mapping, name string) map[string]any {
+	types := map[string]attr.Type{}
+	schema := func(k layout.KeySchema) (keys []map[string]string) {
+		for i, a := range []layout.KeyAttr{k.Hash, k.Range} {
+			if a.Name != "" {
+				types[a.Name] = cmp.Or(types[a.Name], a.Type)
+				keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})
+			}
+		}
+		return keys
+	}
+	table := map[string]any{"TableName": name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(m.Key())}
+	if spec := m.Spec(); spec != nil {
+		var global, local []any
+		for _, g := range spec.Source.GSIs {
+			index := map[string]any{"IndexName": g.Name, "KeySchema": schema(g.Key)}
+			switch {
+			case len(g.Include) > 0:
+				index["Projection"] = map[string]any{"ProjectionType": "INCLUDE", "NonKeyAttributes": g.Include}
+			case g.Projection == layout.ProjectKeysOnly:
+				index["Projection"] = map[string]any{"ProjectionType": "KEYS_ONLY"}
+			default:
+				index["Projection"] = map[string]any{"ProjectionType": "ALL"}
+			}
+			if g.Key.Hash.Name == m.Key().Hash.Name && m.Key().Range.Name != "" && g.Key.Range.Name != "" {
+				local = append(local, index)
+			} else {
+				global = append(global, index)
+			}
+			for _, k := range []layout.KeyAttr{g.Key.Hash, g.Key.Range} {
+				if k.Name != "" {
+					types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
+				}
+			}
+		}
+		if global != nil {
+			table["GlobalSecondaryIndexes"] = global
+		}
+		if local != nil {
+			table["LocalSecondaryIndexes"] = local
+		}
+	}
+	var definitions []map[string]string
+	for name, t := range types {
+		definitions = append(definitions, map[string]string{"AttributeName": name, "AttributeType": t.String()})
+	}
+	table["AttributeDefinitions"] = definitions
+	return table
+}
+
+// ask compares the oracle's answer with what a pattern expects. The order of a
+// scan says nothing: the oracle's partitions come in another.
+func (o *oracle) ask(ctx context.Context, r *patternRun, read *fixtures.Request, after string) error {
+	scan := read.Op == "Scan"
+	if _, limited := read.Request["Limit"]; scan && (limited || !r.known) {
+		return nil
+	}
+	items, err := o.dynamoDB(ctx, read, r.p.Expect.Order == "merged")
+	wrong := refusedAnswer(err)
+	switch {
+	case wrong != nil:
+	case err != nil:
+		return err
+	case scan:
+		p := r.p
+		p.Expect.Order = "any"
+		wrong = r.differs(p, r.want, slices.DeleteFunc(items, r.j.failed))
+	default:
+		wrong = r.compare(items)
+	}
+	if wrong != nil {
+		r.fail("oracle"+after, r.j.report.Target, wrong)
+	}
+	return nil
+}
+
+// asks asks what the DynamoDB part of a pattern asks.
+func (o *oracle) asks(ctx context.Context, r *patternRun) error {
+	if !r.p.Writes() {
+		return o.ask(ctx, r, r.p.DynamoDB, "")
+	}
+	_, err := o.dynamoDB(ctx, r.p.DynamoDB, false)
+	if wrong := refusedAnswer(err); wrong != nil {
+		r.fail("oracle's write", r.j.report.Target, wrong)
+	} else if err != nil {
+		return err
+	}
+	if err := o.ask(ctx, r, r.p.DynamoDB.Then, " after its write"); err != nil {
+		return err
+	}
+	return o.refill(ctx)
+}

@@ -1,0 +1,108 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Every shipped pattern is asked of the items without their mapping, too, and
+// nothing is left of them.
+func TestVerify_OracleOfSubjects(t *testing.T) {
+	t.Parallel()
+	for _, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			conn := newBigtableServer(t)
+			r, err := Verify(t.Context(), conn, s.Files, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, r)
+			if i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == "oracle" }); i >= 0 {
+				t.Errorf("%+v", r.Checks[i])
+			}
+			left, err := newBigtable(conn, Options{Instance: defaultName + oracleInstance}).Tables(t.Context())
+			if err != nil || len(left) > 0 {
+				t.Errorf("tables %v, error %v; want none", left, err)
+			}
+		})
+	}
+}
+
+// What is expected, and is not what DynamoDB answers, is a difference of the
+// oracle too: of a read, of a scan in any order, and of what a write leaves.
+func TestVerify_Oracle(t *testing.T) {
+	t.Parallel()
+	const scan = "id: p\ndynamodb: {op: Scan}\n"
+	for _, c := range []struct{ name, Pattern, want string }{
+		{"as expected", "id: p\n" + queryA + "expect: {keys: [[a, '1'], [a, '2']]}", ""},
+		{"other items", "id: p\n" + queryA + "expect: {keys: [[a, '1'], [b, '1']]}", "oracle: item 2 of 2 is another"},
+		{"a scan", scan + "expect: {keys: [[a, '1'], [a, '2'], [b, '1']]}", ""},
+		{"a scan of less", scan + "expect: {keys: [[a, '1'], [b, '1']]}", "oracle: item 2 of 3 is another"},
+		{"a refusal", "id: p\ndynamodb: {op: Query, request: {KeyConditionExpression: 'pk > :p'}}\nexpect: {count: 1}", "oracle: the request is refused"},
+		{"a write", writeA + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: [[a, '1']]}", "oracle after its write: item 1 of 1 is another"},
+		{"a refused write", strings.Replace(writeA, "DeleteItem", "PutItem", 1) + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}", "oracle's write: the request is refused, oracle after its write: item 1 of 2 is another"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			// The pattern after it finds the items as they were.
+			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, f := range r.Failures {
+				if strings.HasPrefix(f.Detail, "oracle") {
+					found = append(found, f.Detail)
+				}
+				if f.Pattern == "q" {
+					t.Errorf("the pattern after it: %s", f)
+				}
+			}
+			if got := strings.Join(found, ", "); got != c.want {
+				t.Errorf("the oracle says %q, want %q\n%s", got, c.want, r.Text())
+			}
+		})
+	}
+}
+
+// Tables that somebody else has where the oracle works are left alone.
+func TestVerify_OracleOfAnother(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	b := newBigtable(conn, Options{Instance: defaultName + oracleInstance})
+	if _, err := b.ensureTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Verify(t.Context(), conn, patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), Options{})
+	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle, in which the oracle works, holds tables that are not its own (mine)") {
+		t.Errorf("error %v, want that the table is there", err)
+	}
+	if left, err := b.Tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {
+		t.Errorf("tables %v, error %v; want the one that was there", left, err)
+	}
+}
+
+// Items that DynamoDB would not have, or very many, are not asked of it.
+func TestVerify_NoOracle(t *testing.T) {
+	t.Parallel()
+	files := patternFixture("id: q\n" + queryA + "expect: {keys: [[a, '1'], [a, '2']]}")
+	var lines strings.Builder
+	for i := range maxOracleItems {
+		fmt.Fprintf(&lines, `{"pk":{"S":"k"},"sk":{"S":"%d"}}`+"\n", i)
+	}
+	files["source/items.jsonl"] = &fstest.MapFile{Data: append(files["source/items.jsonl"].Data, lines.String()...)}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if c := checkNamed(t, r, "oracle"); c.State != CheckSkipped || !strings.Contains(c.Detail, "10003 items are more than 10000") {
+		t.Errorf("check %+v", c)
+	}
+}

@@ -1,0 +1,522 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// patternFixture is a fixture of three items and the given access patterns.
+func patternFixture(patterns ...string) fstest.MapFS {
+	files := fstest.MapFS{
+		"fixture.yaml": {Data: []byte("title: Letters\nname: letters\n")},
+		"mapping.yaml": {Data: []byte(`
+apiVersion: migration/v1
+source: {table: Letters, key: {hash: {name: pk, type: S}, range: {name: sk, type: S}}, schema: {n: N, tags: SS}}
+target: {table: letters, joiner: "plain('#')", families: {a: {gc: {versions: 1}}, s.tags: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules: [{name: letter, row: ["{pk:s}", "{sk:s}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`)},
+		"source/items.jsonl": {Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},"n":{"N":"1.0"},"tags":{"SS":["x","y"]}}` + "\n" +
+			`{"pk":{"S":"a"},"sk":{"S":"2"},"n":{"N":"2"}}` + "\n" + `{"pk":{"S":"b"},"sk":{"S":"1"},"n":{"N":"3"}}` + "\n")},
+	}
+	for i, p := range patterns {
+		files[fmt.Sprintf("access/%d.yaml", i+1)] = &fstest.MapFile{Data: []byte(p)}
+	}
+	return files
+}
+
+const queryA = `dynamodb: {op: Query, request: {KeyConditionExpression: "pk = :p", ExpressionAttributeValues: {":p": {S: a}}}}` + "\n"
+
+func TestVerify_Patterns(t *testing.T) {
+	t.Parallel()
+	const itemA1, itemA2 = `{pk: {S: a}, sk: {S: "1"}, n: {N: "1"}, tags: {SS: [y, x]}}`, `{pk: {S: a}, sk: {S: "2"}, n: {N: "2.00"}}`
+	for _, c := range []struct {
+		name, Pattern string
+		want          string // a failure, "" for none
+	}{
+		{"sets unordered, numbers by value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, ` + itemA2 + `]}
+equal: {as: items, sets: unordered, numbers: by-value, via: inverse-mapping}
+bigtable: {read: {prefix: "a#"}, max_ranges: 1}`, ""},
+		{"another value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, {pk: {S: a}, sk: {S: "2"}, n: {N: "3"}}]}`, `PatternDiffers fixture letters pattern p table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n: want {"N":"3"}, got {"N":"2"}: DynamoDB door: item 2 of 2 has another n (access/1.yaml, mapping.yaml:5)`},
+		{"an attribute ignored", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, {pk: {S: a}, sk: {S: "2"}, n: {N: "3"}}]}
+equal: {ignore: [n]}`, ""},
+		{"keys alone", "id: p\n" + queryA + `expect: {items: [{pk: {S: a}, sk: {S: "1"}}, {pk: {S: a}, sk: {S: "2"}}]}
+equal: {as: keys}`, ""},
+		{"the count alone", "id: p\n" + queryA + `expect: {items: [{}, {}]}
+equal: {as: count}`, ""},
+		{"another count", "id: p\n" + queryA + `expect: {items: [{}]}
+equal: {as: count}`, "want 1 item, got 2 items: DynamoDB door: another number of items"},
+		{"ranges, in hex too", `{id: p, bigtable: {read: {ranges: [{prefix: "hex:6123"}, {start: "b", end: "c"}]}, max_ranges: 2}, expect: {keys: [[a, "1"], [a, "2"], [b, "1"]]}}`, ""},
+		{"too many ranges", `{id: p, bigtable: {read: {keys: ["a#1"], ranges: [{prefix: "b"}]}, max_ranges: 1}, expect: {keys: [[a, "1"], [b, "1"]]}}`, "PatternFullScan fixture letters pattern p table letters: want at most 1, got 2 ranges: the native read needs 2 ranges, at most 1 are declared (access/1.yaml)"},
+		{"golden items that are not there", "id: p\n" + queryA + "expect: {items: golden}", "expect/1.items.golden is missing"},
+		{"both doors agree", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}`, ""},
+		{"both doors agree on a count", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
+expect: {count: 2, order: by-key}`, ""},
+		{"doors that disagree", "id: p\n" + queryA + `bigtable: {read: {keys: ["a#1"]}}
+expect: {}`, `item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}, got nothing: native read: 1 item, want 2; item 2 is missing (access/1.yaml, mapping.yaml:5)`},
+		{"another count than both doors'", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
+expect: {count: 3}`, "want 3 items, got 2 items: native read: another number of items"},
+		{"an order that differs", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#", reversed: true}}`, "native read: item 1 of 2 is"},
+		{"nothing, listed", "id: p\n" + queryA + "expect: {items: []}", "DynamoDB door: 2 items, want 0"},
+		{"eventual", "id: p\n" + queryA + `expect: {count: 2, keys: [[a, "1"], [a, "2"]]}
+consistency: eventual(500ms)`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.want == "" {
+				wantEqual(t, r)
+			} else if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return strings.Contains(f.String(), c.want) }) {
+				t.Errorf("failures %v, want %q", r.Failures, c.want)
+			}
+		})
+	}
+}
+
+// writeA deletes item a 1, and reads the others of a.
+const writeA = `id: p
+dynamodb: {op: DeleteItem, request: {Key: {pk: {S: a}, sk: {S: "1"}}}, then: {op: Query, request: {KeyConditionExpression: "pk = :p", ExpressionAttributeValues: {":p": {S: a}}}}}
+`
+
+// The key of a native write may be given in hex, as that of a read.
+func TestVerify_PatternWritesHex(t *testing.T) {
+	t.Parallel()
+	for _, write := range []string{`{key: "hex:612331", delete: true}`, `{prefix: "hex:612331", delete: true}`} {
+		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, r)
+	}
+}
+
+func TestVerify_InvalidPatterns(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		queryA:                                   "it has no id",
+		"id: p\n" + queryA:                       "it has one door and expects nothing: give expect.items",
+		"id: p\n" + queryA + "equal: {as: rows}": `access/1.yaml:3:13: the access pattern cannot be understood: equal.as: "rows"; expected items, keys, count`,
+		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3:15: the access pattern cannot be understood: equal.sets: "ordered"; expected unordered`,
+		"id: p\n" + queryA + "equal: {numbers: by-text}":                                                        `equal.numbers: "by-text"; expected by-value`,
+		"id: p\n" + queryA + "consistency: eventual(soon)":                                                      `consistency: "eventual(soon)"; expected strong, eventual or eventual(500ms)`,
+		"id: p\n" + queryA + "consistency: sometimes":                                                           `access/1.yaml:3:14: the access pattern cannot be understood: consistency: "sometimes"; expected strong, eventual or eventual(500ms)`,
+		"id: p\n" + queryA + "expect: {items: silver}":                                                          `expect.items is "silver", want golden or a list of items`,
+		"id: p\nbigtable: {read: {prefix: 'hex:6'}}":                                                            `the key "hex:6" is not hex`,
+		writeA + "bigtable: {write: {key: 'hex:6', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":    `the key "hex:6" is not hex`,
+		writeA + "bigtable: {write: {prefix: 'hex:x', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}": `the key "hex:x" is not hex`,
+		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
+		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
+	} {
+		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), Options{})
+		WantDamage(t, err, source.FixtureInvalid, want)
+	}
+}
+
+// Two patterns of one id could not be told apart in a report.
+func TestVerify_SameID(t *testing.T) {
+	t.Parallel()
+	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), Options{})
+	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
+}
+
+// A read whose filter drops nearly all that its range reads is warned of.
+func TestVerify_PatternCost(t *testing.T) {
+	t.Parallel()
+	files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#", filter: {column: "m"}}, max_ranges: 1}, expect: {keys: []}}`)
+	var lines strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&lines, `{"pk":{"S":"a"},"sk":{"S":"%02d"},"n":{"N":"1"}}`+"\n", i)
+	}
+	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(lines.String())}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	want := "pattern p: the native read scans 30 rows and returns 0: its filter drops what a range should leave out"
+	if !slices.Contains(r.Warnings, want) {
+		t.Errorf("warnings %q, want %q", r.Warnings, want)
+	}
+	if p := r.Patterns[0]; p.Ranges != 1 || p.RowsScanned != 30 || p.RowsReturned != 0 {
+		t.Errorf("%d ranges, %d rows scanned, %d returned; want 1, 30, 0", p.Ranges, p.RowsScanned, p.RowsReturned)
+	}
+}
+
+// An eventual answer is waited for, as long as the pattern says.
+func TestDoors_Eventually(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		lag   time.Duration
+		right int // the answer that is right
+		why   string
+		waits []time.Duration
+	}{
+		{0, 1, "", nil},
+		{0, 2, "wrong 1", nil},
+		{50 * time.Millisecond, 3, "", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}},
+		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
+	} {
+		var waits []time.Duration
+		d := &doors{j: &job{options: Options{Sleep: func(_ context.Context, d time.Duration) error {
+			waits = append(waits, d)
+			return nil
+		}}}}
+		asked := 0
+		wrong, err := d.eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*mismatch, error) {
+			if asked++; asked >= c.right {
+				return nil, nil
+			}
+			return &mismatch{detail: fmt.Sprintf("wrong %d", asked)}, nil
+		})
+		why := ""
+		if wrong != nil {
+			why = wrong.detail
+		}
+		if err != nil || why != c.why || !slices.Equal(waits, c.waits) {
+			t.Errorf("lag %v: %q, error %v, waits %v; want %q, %v", c.lag, why, err, waits, c.why, c.waits)
+		}
+	}
+}
+
+// A row that cannot be read is one failure, however often it is asked for, and a
+// read that the server refuses is a difference.
+func TestVerifyAgainst_RefusedReads(t *testing.T) {
+	t.Parallel()
+	files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#"}}, expect: {keys: [[a, "1"], [a, "2"]]}, consistency: eventual(60ms)}`,
+		`{id: q, bigtable: {read: {prefix: "a#", filter: {family: "("}}}, expect: {count: 0}}`)
+	conn := newBigtableServer(t)
+	loadFixture(t, conn, files)
+	change(t, conn, "letters", "a#1", setCell("a", "n", 1262304000000000, "no number"))
+	waits := 0
+	r, err := VerifyAgainst(t.Context(), conn, files, Options{Sleep: func(context.Context, time.Duration) error {
+		waits++
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits != 3 {
+		t.Errorf("%d waits, want 3", waits)
+	}
+	var found []string
+	for _, f := range r.Failures {
+		if f.Pattern == "" {
+			continue
+		}
+		found = append(found, string(f.Kind))
+		if f.Check != "pattern "+f.Pattern || f.File == "" || f.Want == "" || f.Got == "" || f.Pattern == "p" && (f.Rule == "" || f.ItemKey == "" || f.RowHex == "" || f.Mapping == "") {
+			t.Errorf("the failure does not say all of what and where: %+v", f)
+		}
+	}
+	if got := strings.Join(found, " "); got != "RowUnreadable PatternDiffers PatternDiffers" {
+		t.Errorf("failures %q, want RowUnreadable PatternDiffers PatternDiffers\n%s", got, r.Text())
+	}
+	for i, id := range []string{"p", "q"} {
+		if n := len(r.FailuresOfPattern(id)); n != 2-i || r.Patterns[i].Differences != int64(n) {
+			t.Errorf("pattern %s: %d failures of %d", id, n, r.Patterns[i].Differences)
+		}
+	}
+}
+
+// loadFixture loads the data of a fixture, as another loader would.
+func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
+	t.Helper()
+	f, err := openFixture(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), conn, f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// VerifyAgainst judges what another loader wrote, and writes nothing.
+func TestVerifyAgainst(t *testing.T) {
+	t.Parallel()
+	files := patternFixture("id: p\n" + queryA + `expect: {keys: [[a, "1"], [a, "2"]]}
+bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
+	conn := newBigtableServer(t)
+	loadFixture(t, conn, files)
+	before := tableText(t, conn, "letters")
+	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if after := tableText(t, conn, "letters"); after != before || len(tableIDs(t, conn)) != 2 { // with layout.SchemaTable
+		t.Errorf("tables %v, rows\n%s\nwant them as they were:\n%s", tableIDs(t, conn), after, before)
+	}
+	if len(r.Patterns) != 1 || !slices.Equal(r.Patterns[0].Doors, []string{"bigtable"}) {
+		t.Errorf("patterns %+v, want one, by its native read", r.Patterns)
+	}
+	change(t, conn, "letters", "a#2", deleteCell("a", "n", 1262304000000000))
+	if r, err = VerifyAgainst(t.Context(), conn, files, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(r); got != "MissingRow PatternDiffers" {
+		t.Errorf("failures %q, want MissingRow PatternDiffers\n%s", got, r.Text())
+	}
+	if f := r.Failures[0]; f.Mapping != "mapping.yaml:5" || f.Rule != "letter" {
+		t.Errorf("the failure points at rule %q, %q; want letter, mapping.yaml:5", f.Rule, f.Mapping)
+	}
+}
+
+// A loader that knows nothing of indexes leaves out their tables: these are
+// differences of the indexes, and of the patterns that read them.
+func TestVerifyAgainst_NoIndexTable(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Sub(shippedFiles, "subjects/s5-order-entry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, o := subject(t, "s5-order-entry")
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, src, o); err != nil {
+		t.Fatal(err)
+	}
+	b := newBigtable(conn, Options{})
+	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[Kind]int{}
+	for _, f := range r.Failures {
+		if f.Table == "orders__GSI2" || f.Pattern == "P5" { // which is over the shards
+			found[f.Kind]++
+		}
+	}
+	if want := map[Kind]int{MissingRow: 6, IndexStale: 1, PatternDiffers: 1}; !maps.Equal(found, want) || r.Differences != 8 {
+		t.Errorf("%d differences, %v; want 8, %v\n%s", r.Differences, found, want, r.Text())
+	}
+}
+
+// The table of the items may not be there at all: that is a difference, and so is
+// what golden rows and patterns miss.
+func TestVerifyAgainst_NoTable(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Sub(shippedFiles, "subjects/s1-catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := newBigtableServer(t)
+	for _, want := range []string{"projects/tabletop/instances/tabletop has no tables", "projects/tabletop/instances/tabletop has other"} {
+		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[Kind]int{}
+		for _, f := range r.Failures {
+			found[f.Kind]++
+			if f.Kind == MissingTable && (f.Detail != want || f.Table != "products" || f.Want != "5 items, 15 cells") {
+				t.Errorf("%s, want %q", f, want)
+			}
+		}
+		if want := map[Kind]int{MissingTable: 1, MissingRow: 5, PatternDiffers: 5}; !maps.Equal(found, want) {
+			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
+		}
+		if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), "other", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What another loader may do differently is in the fixture.
+func TestVerifyAgainst_Tolerances(t *testing.T) {
+	t.Parallel()
+	const at = 1262304000000000
+	for _, c := range []struct{ tolerances, want string }{
+		{"", "MissingRow ExtraCell ValueDiffers TimestampDiffers"},
+		{"extra_columns: ['a:loaded']", "ValueDiffers TimestampDiffers"},
+		{"extra_columns: ['a:loaded'], lenient_sets: true", "TimestampDiffers"},
+		{"extra_columns: ['a:loaded'], lenient_sets: true, timestamps: order-only", ""},
+	} {
+		t.Run(c.tolerances, func(t *testing.T) {
+			t.Parallel()
+			files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#"}}, expect: {keys: [[a, "1"], [a, "2"]]}}`)
+			conn := newBigtableServer(t)
+			loadFixture(t, conn, files)
+			change(t, conn, "letters", "a#1", setCell("s.tags", "x", at, ""))
+			change(t, conn, "letters", "a#2", deleteCell("a", "n", at), setCell("a", "n", at+1000, "2"))
+			change(t, conn, "letters", "b#1", setCell("a", "loaded", at, "now"))
+			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + c.tolerances + "}\n")}
+			r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.tolerances == "" {
+				if len(r.Failures) != 3 {
+					t.Errorf("without tolerances:\n%s", r.Text())
+				}
+			} else if got := kinds(r); got != c.want {
+				t.Errorf("failures %q, want %q\n%s", got, c.want, r.Text())
+			}
+		})
+	}
+	for text, want := range map[string]string{
+		"timestamps: soon":      `fixture.yaml:1:26: the file cannot be understood: tolerances.timestamps: "soon"; expected exact, order-only, ignore`,
+		"extra_columns: [meta]": `fixture.yaml: the tolerances cannot be used: extra_columns has "meta", want FAMILY:QUALIFIER or FAMILY:*`,
+	} {
+		files := patternFixture()
+		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
+		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, Options{})
+		WantDamage(t, err, source.FixtureInvalid, want)
+	}
+}
+
+// A fixture says which checks run; the others are skipped, and say so.
+func TestVerify_Checks(t *testing.T) {
+	t.Parallel()
+	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
+	files["expect/rows.golden"] = &fstest.MapFile{Data: []byte("# none\n")} // differs
+	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false, lint: false}\n")}
+	conn := newBigtableServer(t)
+	run := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error)) *Report {
+		t.Helper()
+		r, err := verify(t.Context(), conn, files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, r)
+		off := []string{"golden files", "second load", "scan through the DynamoDB door", "access patterns", "garbage collection", "restart", "lint"}
+		for _, c := range r.Checks {
+			if turned := c.State == CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
+				t.Errorf("check %+v", c)
+			}
+		}
+		if len(r.Patterns) > 0 || r.Lint != nil {
+			t.Errorf("patterns %v, lint %v: want none", r.Patterns, r.Lint)
+		}
+		return r
+	}
+	if n := len(run(Verify).Checks); n != 12 {
+		t.Errorf("%d checks, want 12", n)
+	}
+	if n := len(run(VerifyAgainst).Checks); n != 9 {
+		t.Errorf("%d checks against another store, want 9", n)
+	}
+	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: true, lint: false}\n")}
+	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(r); got != "ExtraRow ExtraRow ExtraRow" || len(r.Patterns) != 1 {
+		t.Errorf("failures %q, %d patterns; want three of ExtraRow, and one", got, len(r.Patterns))
+	}
+}
+
+// The golden items of a pattern that writes are those after its write.
+func TestUpdateGoldens_Writes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, file := range patternFixture(writeA + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {items: golden}") {
+		writeTo(t, dir, name, string(file.Data))
+	}
+	for _, want := range []int{5, 0} {
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(changes) != want {
+			t.Errorf("changes %v, want %d", changes, want)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "expect", "1.items.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}` + "\n"; string(text) != want {
+		t.Errorf("golden items %s, want %s", text, want)
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+}
+
+// Goldens that are written agree with what is there; writing them again changes
+// nothing, and comments stay.
+func TestUpdateGoldens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, file := range patternFixture("id: p\n"+queryA+"expect: {items: golden}", `{id: q, bigtable: {read: {keys: ["b#1"]}}, expect: {items: golden}}`) {
+		writeTo(t, dir, name, string(file.Data))
+	}
+	update := func(conn grpc.ClientConnInterface) string {
+		t.Helper()
+		changes, err := UpdateGoldens(t.Context(), conn, dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		for _, c := range changes {
+			fmt.Fprintln(&text, c)
+		}
+		return text.String()
+	}
+	const want = `expect/rows.golden: created, 8 lines
+expect/schema.golden: created, 4 lines
+expect/fidelity.golden.json: created, 23 lines
+mapping.lock.json: created, 23 lines
+expect/1.items.golden: created, 2 lines
+expect/2.items.golden: created, 1 line
+`
+	if got := update(newBigtableServer(t)); got != want {
+		t.Errorf("changes:\n%s\nwant:\n%s", got, want)
+	}
+	fsys := os.DirFS(dir)
+	rows, err := fs.ReadFile(fsys, "expect/rows.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeTo(t, dir, "expect/rows.golden", "# A comment.\n"+string(rows))
+	r, err := Verify(t.Context(), newBigtableServer(t), fsys, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if got := update(newBigtableServer(t)); got != "" {
+		t.Errorf("a second update changes:\n%s", got)
+	}
+	writeTo(t, dir, "expect/schema.golden", "table letters\n")
+	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(r); got != "GoldenDiffers GoldenDiffers GoldenDiffers" {
+		t.Errorf("failures %q, want one GoldenDiffers a line", got)
+	}
+	if got := update(newBigtableServer(t)); got != "expect/schema.golden: 0 lines removed, 3 added\n" {
+		t.Errorf("changes: %s", got)
+	}
+}
+
+func writeTo(t *testing.T, dir, name, text string) {
+	t.Helper()
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,257 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Plan is what a load would make of a source: the tables it would create, and
+// what becomes of each attribute.
+type Plan struct {
+	Source string      `json:"source"`
+	Format string      `json:"format"`
+	Tables []TablePlan `json:"tables"`
+	// Warnings are what a reader should know.
+	Warnings []string `json:"warnings"`
+}
+
+// TablePlan is the plan of one DynamoDB table.
+type TablePlan struct {
+	Name   string `json:"name"`
+	Items  int64  `json:"items"`
+	Rows   int64  `json:"rows"`
+	Cells  int64  `json:"cells"`
+	Joiner string `json:"joiner"`
+	// Bigtable are the tables that a load creates: that of the items, those of the
+	// indexes, and _migration_schema, which all mappings share.
+	Bigtable []BigtablePlan `json:"bigtable"`
+	// Views are the indexes that are continuous materialized views.
+	Views []ViewPlan `json:"views"`
+	// Rules are the rules of the mapping, then its indexes, with how many items
+	// each takes and the row key of one.
+	Rules    []RuleRows `json:"rules"`
+	Fidelity []Fidelity `json:"fidelity"`
+	// Notes are what else changes for who uses the table, one sentence each.
+	Notes   []string `json:"notes"`
+	Choices []Choice `json:"choices"`
+	// Mapping is the text of the mapping.
+	Mapping string `json:"mapping"`
+}
+
+// BigtablePlan is one Bigtable table.
+type BigtablePlan struct {
+	ID       string       `json:"id"`
+	Index    string       `json:"index,omitempty"` // that it is of
+	Families []FamilyPlan `json:"families"`
+}
+
+// FamilyPlan is a column family and its garbage collection.
+type FamilyPlan struct {
+	Name string `json:"name"`
+	GC   string `json:"gc"` // "versions: 1, maxAge: 720h"; "none"
+}
+
+// ViewPlan is a continuous materialized view.
+type ViewPlan struct {
+	Name string `json:"name"`
+	SQL  string `json:"sql"`
+}
+
+// MakePlan reads a source, lays it out, and writes nothing. Errors are those of
+// Prepare.
+func MakePlan(ctx context.Context, src *source.Source, o Options) (*Plan, error) {
+	p, err := Prepare(ctx, src, o)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.report.Warnings}
+	for _, j := range p.jobs {
+		t := TablePlan{
+			Name: j.report.Name, Items: j.report.Items, Rows: j.report.Rows, Cells: j.report.Cells, Joiner: j.mapping.Joiner(),
+			Bigtable: createdTables(j.mapping), Views: []ViewPlan{}, Rules: j.report.Rules,
+			Fidelity: fidelityOf(j.mapping), Notes: append([]string{}, j.mapping.Notes()...), Choices: j.report.Choices, Mapping: j.report.Mapping,
+		}
+		for _, v := range j.mapping.Views() {
+			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
+		}
+		plan.Tables = append(plan.Tables, t)
+	}
+	return plan, nil
+}
+
+func bigtablePlans(m *layout.Mapping) []BigtablePlan {
+	plans := []BigtablePlan{{ID: m.TargetTable(), Families: familyPlans(m.Families())}}
+	for _, x := range m.Indexes() {
+		plans = append(plans, BigtablePlan{ID: x.TargetTable(), Index: x.Name(), Families: familyPlans(x.Families())})
+	}
+	return plans
+}
+
+// createdTables adds what a load creates besides.
+func createdTables(m *layout.Mapping) []BigtablePlan {
+	plans := bigtablePlans(m)
+	for i := range plans {
+		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{stateFamily})...)
+	}
+	if m.Spec() != nil {
+		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(schemaFamilies)})
+	}
+	return plans
+}
+
+func familyPlans(families []layout.Family) []FamilyPlan {
+	plans := []FamilyPlan{}
+	for _, f := range families {
+		plans = append(plans, FamilyPlan{f.Name, gcText(f.GC)})
+	}
+	return plans
+}
+
+// gcText is FamilyPlan.GC.
+func gcText(gc layout.GC) string {
+	var rules []string
+	if gc.Versions > 0 {
+		rules = append(rules, versionsText(gc))
+	}
+	if gc.MaxAge > 0 {
+		rules = append(rules, ageText(gc))
+	}
+	if len(rules) == 0 {
+		return "none"
+	}
+	return strings.Join(rules, ", ")
+}
+
+// fidelityOf is the fidelity table of a mapping.
+func fidelityOf(m *layout.Mapping) []Fidelity {
+	all := []Fidelity{}
+	for _, f := range m.Fidelity() {
+		all = append(all, Fidelity{f.Rule, f.Attribute, f.Class.String(), f.Why})
+	}
+	return all
+}
+
+// Text returns the plan for a terminal.
+func (p *Plan) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "source %s (%s)\n", p.Source, p.Format)
+	for _, t := range p.Tables {
+		fmt.Fprintf(&b, "\ntable %s: %s, %s, %s\n", t.Name, phrase.Counted(t.Items, "item"), phrase.Counted(t.Rows, "row"), phrase.Counted(t.Cells, "cell"))
+		for _, c := range t.Choices {
+			fmt.Fprintf(&b, "  %-10s %s\n  %-10s   (%s)\n", c.What, c.Chosen, "", c.Why)
+		}
+		for _, bt := range t.Bigtable {
+			fmt.Fprintf(&b, "\n  Bigtable table %s", bt.ID)
+			if bt.Index != "" {
+				fmt.Fprintf(&b, ", index %s", bt.Index)
+			}
+			if bt.ID == layout.SchemaTable {
+				b.WriteString(", which says of all tables how they are read")
+			}
+			b.WriteByte('\n')
+			width := 0
+			for _, f := range bt.Families {
+				width = max(width, len(f.Name))
+			}
+			for _, f := range bt.Families {
+				fmt.Fprintf(&b, "    family %-*s  gc %s", width, f.Name, f.GC)
+				if f.Name == layout.FamilyState {
+					b.WriteString("  (the books of the DynamoDB door)")
+				}
+				b.WriteByte('\n')
+			}
+		}
+		for _, v := range t.Views {
+			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
+		}
+		b.WriteString("\n  row keys\n")
+		b.WriteString(rowKeyTable(t.Rules))
+		if len(t.Fidelity) > 0 {
+			b.WriteString("\n  fidelity\n")
+			b.WriteString(fidelityTable(t.Fidelity))
+		}
+		if len(t.Notes) > 0 {
+			b.WriteString("\n  what else changes\n")
+		}
+		for _, note := range t.Notes {
+			fmt.Fprintf(&b, "    %s\n", note)
+		}
+	}
+	if len(p.Warnings) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	return b.String()
+}
+
+// rowKeyTable shows the row key of an item of each rule and index.
+func rowKeyTable(all []RuleRows) string {
+	name := func(r RuleRows) string {
+		if r.Index != "" {
+			return "index " + r.Index
+		}
+		return cmp.Or(r.Rule, "any item")
+	}
+	width := 0
+	for _, r := range all {
+		width = max(width, len(name(r)))
+	}
+	width = min(width, 40)
+	var b strings.Builder
+	for _, r := range all {
+		fmt.Fprintf(&b, "    %-*s  %s", width, name(r), phrase.Counted(r.Items, "item"))
+		if r.Items > 0 {
+			fmt.Fprintf(&b, "; %s\n    %-*s  is in row %s [%s]", phrase.Clip(r.Item), width, "", phrase.Clip(r.Row), phrase.Clip(r.RowHex))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// fidelityTable lines the classes up, those that lose most first.
+func fidelityTable(all []Fidelity) string {
+	rank := []string{layout.Lossy.String(), layout.LosslessInDomain.String(), layout.Lossless.String()}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
+	name := func(f Fidelity) string { return f.Rule + " " + f.Attribute }
+	width, count := 0, map[string]int64{}
+	for _, f := range all {
+		width = max(width, len(name(f)))
+		count[f.Class]++
+	}
+	width = min(width, 40)
+	var b strings.Builder
+	for _, f := range all {
+		line := fmt.Sprintf("    %-*s  %-*s  %s", width, name(f), len(rank[1]), f.Class, f.Why)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	var parts []string
+	for _, class := range rank {
+		if count[class] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[class], class))
+		}
+	}
+	fmt.Fprintf(&b, "    %s: %s\n", phrase.Counted(int64(len(all)), "attribute"), strings.Join(parts, ", "))
+	return b.String()
+}
+
+// JSON returns the plan as one indented JSON object.
+func (p *Plan) JSON() ([]byte, error) {
+	text, err := json.Marshal(p, jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("writing the plan: %w", err)
+	}
+	return append(text, '\n'), nil
+}

@@ -1,0 +1,124 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// A plan shows all that a load would create, a row key of each rule and index,
+// what becomes of the attributes, and what else changes.
+func TestMakePlan(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: migration/v1
+source:
+  table: Mail
+  key: {hash: {name: user, type: S}, range: {name: sk, type: S}}
+  schema: {n: N, to: S, expires: N}
+  ttl: {attribute: expires}
+  gsis: [{name: to, hash: {name: to, type: S}}, {name: old, hash: {name: to, type: S}, as: none}]
+target: {table: mail, joiner: plain('#'), families: {a: {gc: {versions: 1}}}}
+timestamps: {default: "2024-05-14T11:14:20.608Z"}
+rules:
+- {name: inbox, when: {sk: "in-{id}"}, row: ["{user}", "in", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
+- {name: outbox, when: {sk: "out-{id}"}, row: ["{user}", "out", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`
+	m, err := mapping.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(`{"Item":{"user":{"S":"ann"},"sk":{"S":"in-1"},"n":{"N":"2"},"to":{"S":"bob"}}}
+{"Item":{"user":{"S":"ann"},"sk":{"S":"in-2"},"n":{"N":"2"}}}
+`)}}, "Mail", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*mapping.Mapping{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `source Mail (json-lines)
+
+table Mail: 2 items, 2 rows, 3 cells
+  timestamp  2024-05-14T11:14:20.608Z
+               (set by the mapping)
+
+  Bigtable table mail
+    family a   gc versions: 1
+    family _f  gc versions: 1  (the books of the DynamoDB door)
+
+  Bigtable table mail__to, index to
+    family a   gc versions: 1
+    family _t  gc versions: 1
+    family _f  gc versions: 1  (the books of the DynamoDB door)
+
+  Bigtable table _migration_schema, which says of all tables how they are read
+    family m  gc versions: 1
+
+  row keys
+    inbox     2 items; {"sk":{"S":"in-1"},"user":{"S":"ann"}}
+              is in row ann#in#1 [616e6e23696e2331]
+    outbox    0 items
+    index to  1 item; {"sk":{"S":"in-1"},"user":{"S":"ann"}}
+              is in row "bob\x00\x01ann\x00\x01in-1" [626f620001616e6e0001696e2d31]
+
+`
+	got := plan.Text()
+	if d := cmp.Diff(want, got[:min(len(want), len(got))]); d != "" {
+		t.Errorf("plan (-want +got):\n%s\n%s", d, got)
+	}
+	const notes = `
+  what else changes
+    nothing in Bigtable deletes the items that attribute expires lets expire: the DynamoDB door does, or who reads them
+    index old has no counterpart
+    streams, capacity, access policies and backups of the DynamoDB table are not mapped
+`
+	if !strings.HasSuffix(got, notes) || !strings.Contains(got, "\n  fidelity\n    inbox user ") {
+		t.Errorf("plan:\n%s", got)
+	}
+	raw, err := plan.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), `"rowHex": "616e6e23696e2331"`) || !strings.Contains(string(raw), `"notes": [`) {
+		t.Errorf("JSON:\n%s", raw)
+	}
+}
+
+// Items that a server would delete at once are told of before.
+func TestMakePlan_Expired(t *testing.T) {
+	t.Parallel()
+	m, err := mapping.Load("mapping.yaml", []byte(`apiVersion: migration/v1
+source: {table: Mail, key: {hash: {name: user, type: S}}, schema: {at: N}, ttl: {attribute: at}}
+target: {table: mail, families: {a: {gc: {versions: 1}}}}
+rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_000, 0)
+	var lines strings.Builder
+	for i, at := range []int64{now.Unix(), now.Unix() - 1, now.Unix() + 1, 1} { // the last one is too old to be meant
+		fmt.Fprintf(&lines, `{"Item":{"user":{"S":"%d"},"at":{"N":"%d"}}}`+"\n", i, at)
+	}
+	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(lines.String())}}, "Mail", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := MakePlan(t.Context(), src, Options{Mappings: []*mapping.Mapping{m}, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "table Mail: 2 items expired by source.ttl, at: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)"
+	if !slices.Contains(plan.Warnings, want) {
+		t.Errorf("warnings %q, want %q", plan.Warnings, want)
+	}
+}

@@ -1,0 +1,441 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// retention is what the garbage-collection rules of a table's families take
+// away. A mapping may lay out items on cells that its own rules remove: such
+// items are lost at the next run, which no comparison before it would show.
+type retention struct {
+	gc  map[string]layout.GC // by family; those with a rule
+	now time.Time            // zero: ages are not judged
+}
+
+func newRetention(families []layout.Family, now func() time.Time) retention {
+	k := retention{gc: map[string]layout.GC{}}
+	for _, f := range families {
+		if f.GC != (layout.GC{}) {
+			k.gc[f.Name] = f.GC
+		}
+	}
+	if now != nil {
+		k.now = now()
+	}
+	return k
+}
+
+// unjudged lists the families whose maxAge nobody can judge without a clock.
+func (k retention) unjudged() []string {
+	var names []string
+	for name, gc := range k.gc {
+		if gc.MaxAge > 0 && k.now.IsZero() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// judgesAge reports whether a family has a maxAge that can be judged.
+func (k retention) judgesAge() bool {
+	for _, gc := range k.gc {
+		if gc.MaxAge > 0 {
+			return !k.now.IsZero()
+		}
+	}
+	return false
+}
+
+// expired reports whether a family's maxAge takes a cell. Source: the guide to
+// garbage collection: a cell goes when it is older than the age.
+func (k retention) expired(c layout.Cell) bool {
+	gc := k.gc[c.Family]
+	return gc.MaxAge > 0 && !k.now.IsZero() && c.Timestamp < k.now.Add(-gc.MaxAge).UnixMicro()
+}
+
+// lost calls yield with each cell that the rules take, and the rule. The cells
+// are those of one row in storage order.
+func (k retention) lost(cells []layout.Cell, yield func(c layout.Cell, rule string)) {
+	l := lostCells{k: k}
+	for _, c := range cells {
+		if rule := l.rule(c); rule != "" {
+			yield(c, rule)
+		}
+	}
+}
+
+// lostCells judges the cells of one row, which come in storage order.
+type lostCells struct {
+	k       retention
+	last    layout.Cell
+	version int // of the last, 0 for the newest
+}
+
+// rule is the rule that takes the next cell, "" for none. With both rules in a family,
+// either is enough.
+func (l *lostCells) rule(c layout.Cell) string {
+	if l.last.Family == c.Family && bytes.Equal(l.last.Qualifier, c.Qualifier) {
+		l.version++
+	} else {
+		l.version = 0
+	}
+	l.last = c
+	gc, ok := l.k.gc[c.Family]
+	switch {
+	case !ok:
+	case gc.Versions > 0 && l.version >= gc.Versions:
+		return versionsText(gc)
+	case l.k.expired(c):
+		return ageText(gc)
+	}
+	return ""
+}
+
+func versionsText(gc layout.GC) string { return fmt.Sprintf("versions: %d", gc.Versions) }
+
+func ageText(gc layout.GC) string {
+	text := gc.MaxAge.String()
+	for _, zeros := range []string{"0s", "0m"} { // 720h0m0s reads as 720h
+		if trimmed := strings.TrimSuffix(text, zeros); trimmed != "" && (trimmed[len(trimmed)-1] == 'm' || trimmed[len(trimmed)-1] == 'h') {
+			text = trimmed
+		}
+	}
+	return "maxAge: " + text
+}
+
+// kept are the cells that the rules leave, in storage order.
+func (k retention) kept(cells []layout.Cell) []layout.Cell {
+	gone := map[string]bool{}
+	id := func(c layout.Cell) string { return fmt.Sprintf("%s:%d:%s", c.Family, c.Timestamp, c.Qualifier) }
+	k.lost(cells, func(c layout.Cell, _ string) { gone[id(c)] = true })
+	return slices.DeleteFunc(slices.Clone(cells), func(c layout.Cell) bool { return gone[id(c)] })
+}
+
+// losses are what a scan found that garbage collection would take.
+type losses struct {
+	cells    int64
+	gone     extsort.Bag // of the cells
+	count    int64       // of failures
+	failures []Failure   // the first of them
+	accepted []AcceptedLoss
+}
+
+// AcceptedLoss is what a table loses and its mapping accepts.
+type AcceptedLoss struct {
+	Rule string `json:"rule"`
+	What string `json:"what"` // as in accept_loss
+	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
+	// collection.
+	Family string `json:"family,omitempty"`
+	GC     string `json:"gc,omitempty"`
+	Cells  int64  `json:"cells,omitempty"`
+	// Attribute and Values are of a loss by the layout.
+	Attribute string `json:"attribute,omitempty"`
+	Values    int64  `json:"values,omitempty"`
+	Example   string `json:"example"` // the key of an item
+	Why       string `json:"why,omitempty"`
+}
+
+// add judges one row, or a group of its cells.
+func (l *losses) add(j *job, k retention, row rowGroup, most int) {
+	tl := rowLayout{j: j}
+	type group struct {
+		owner
+		family, column, gc string
+	}
+	var owners *rowOwners
+	var order []group
+	cells := map[group]int64{}
+	row.lost(k, func(c layout.Cell, gc string) {
+		l.cells++
+		l.gone.AddCell(row.Key, c)
+		if owners == nil {
+			found := tl.owners(row.Row)
+			owners = &found
+		}
+		g := group{owners.nearest(c), c.Family, c.Family + ":" + phrase.Column(string(c.Qualifier)), gc}
+		if cells[g]++; cells[g] == 1 {
+			order = append(order, g)
+		}
+	})
+	for _, g := range order {
+		if j.mapping.AcceptsLoss(g.rule, layout.LossRetention) {
+			l.accept(AcceptedLoss{Rule: g.rule, What: layout.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.item, Why: j.why(g.rule, layout.LossRetention)})
+			continue
+		}
+		if l.count++; len(l.failures) < most {
+			f := inRow(j.report.Target, row.Key)
+			f.Kind, f.Column, f.Want = LossNotAccepted, g.column, phrase.Counted(cells[g], "cell")
+			f.Detail = fmt.Sprintf("garbage collection by %s of family %s would remove %s; accept_loss does not name it (what: retention)", g.gc, g.family, f.Want)
+			l.failures = append(l.failures, tl.owned(f, g.owner))
+		}
+	}
+}
+
+func (l *losses) accept(a AcceptedLoss) {
+	for i := range l.accepted {
+		if o := &l.accepted[i]; o.Rule == a.Rule && o.Family == a.Family && o.GC == a.GC {
+			o.Cells += a.Cells
+			return
+		}
+	}
+	l.accepted = append(l.accepted, a)
+}
+
+// why is the reason that the mapping gives for accepting a loss.
+func (j *job) why(rule, what string) string {
+	for _, l := range j.mapping.Spec().AcceptLoss {
+		if l.What == what && (l.Rule == "" || l.Rule == rule) {
+			return l.Why
+		}
+	}
+	return ""
+}
+
+// unmet warns of acceptances of some kinds of losses that no item of the source
+// needs, as far as is known, nor the mapping to compile: they would hide a loss that
+// nobody has looked at.
+func (j *job) unmet(kinds ...string) (warnings []string) {
+	spec := j.mapping.Spec()
+	if spec == nil || j.report.Items == 0 {
+		return nil
+	}
+	for i, l := range spec.AcceptLoss {
+		if !slices.Contains(kinds, l.What) || slices.ContainsFunc(j.report.Accepted, func(a AcceptedLoss) bool { return a.What == l.What && (l.Rule == "" || l.Rule == a.Rule) }) {
+			continue
+		}
+		without := *spec
+		without.AcceptLoss = slices.Delete(slices.Clone(spec.AcceptLoss), i, i+1)
+		if _, err := layout.Compile(&without); err != nil {
+			continue
+		}
+		text := "what: " + l.What
+		if l.Rule != "" {
+			text += ", rule: " + l.Rule
+		}
+		at := "table " + j.source.Name
+		if file, line, column := spec.Position(fmt.Sprintf("accept_loss[%d]", i)); line > 0 {
+			at = fmt.Sprintf("%s:%d:%d", file, line, column)
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: accept_loss: no item of the source loses what it accepts (%s, why: %s)", at, text, l.Why))
+	}
+	return warnings
+}
+
+// retained records what the scan of a table found, as a check of its own.
+func (r *Report) retained(j *job, k retention, l *losses) error {
+	j.report.Accepted = append(j.report.Accepted, l.accepted...)
+	err := r.check("retention", j.report.Target, func() (string, error) {
+		for _, f := range l.failures {
+			r.fail(f)
+		}
+		r.Differences += l.count - int64(len(l.failures))
+		if len(k.gc) == 0 {
+			return "no family has a rule of garbage collection", nil
+		}
+		detail := fmt.Sprintf("garbage collection would remove %s", phrase.Counted(l.cells, "cell"))
+		if l.cells > 0 && l.count == 0 {
+			detail += ", as the mapping accepts"
+		}
+		return detail, nil
+	})
+	names := k.unjudged()
+	if len(names) == 0 && j.same {
+		r.Warnings = append(r.Warnings, j.unmet(layout.LossRetention)...)
+	}
+	if err == nil && len(names) > 0 {
+		r.skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
+	}
+	return err
+}
+
+// collect runs garbage collection and checks that the tables then hold what
+// they held before, without the cells that its rules take: no other cell goes.
+func (r *Report) collect(ctx context.Context, b *bigtable, jobs []*job) error {
+	const name = "garbage collection"
+	run := jobs[0].options.RunGC
+	for _, j := range jobs {
+		switch {
+		case run == nil:
+			r.skip(name, j.report.Target, "no way to run it was given")
+		case !j.same:
+			r.skip(name, j.report.Target, "the round trip before it found differences, or did not run")
+		}
+	}
+	if run == nil {
+		return nil
+	}
+	done := jobs[0].timed("collecting garbage")
+	if err := run(ctx); err != nil {
+		return fmt.Errorf("running garbage collection: %w", err)
+	}
+	done(jobs[0].report.Items)
+	for _, j := range jobs {
+		j.collected = true
+		if !j.same {
+			continue
+		}
+		err := r.check(name, j.report.Target, func() (string, error) { return j.compareCollected(ctx, b, r) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (string, error) {
+	table := j.report.Target
+	h, err := j.scan(ctx, b, table, nil, retention{})
+	if err != nil {
+		return "", err
+	}
+	want := j.cells
+	want.Subtract(j.losses.gone)
+	detail := fmt.Sprintf("%s, %d removed", phrase.Counted(h.cells.Count, "cell"), j.cells.Count-h.cells.Count)
+	if h.cells == want {
+		return detail, nil
+	}
+	before := r.Differences + r.untold
+	k := newRetention(j.mapping.Families(), j.options.Now)
+	d := differ{
+		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, kept: k.kept,
+		of: func(p placed) layout.Placed { return p.base },
+	}
+	if err := d.run(ctx); err != nil {
+		return "", err
+	}
+	if r.Differences+r.untold == before {
+		r.fail(j.tableChanged(h))
+	}
+	return detail, nil
+}
+
+// surplus finds, over the cells of a source that is loaded and not read back,
+// how many of them garbage collection would take.
+type surplus struct {
+	k        retention
+	families map[string]bool         // in which a column can have several cells
+	columns  map[string]*extsort.Set // of such families
+	expired  map[string]int64        // cells, by family
+	example  map[string]Failure      // of expired, by family
+}
+
+func (j *job) newSurplus() *surplus {
+	s := &surplus{
+		k: newRetention(j.mapping.Families(), j.options.Now), families: map[string]bool{},
+		columns: map[string]*extsort.Set{}, expired: map[string]int64{}, example: map[string]Failure{},
+	}
+	spec := j.mapping.Spec()
+	if spec == nil {
+		return s
+	}
+	for _, rule := range spec.Rules {
+		for _, p := range rule.Put {
+			if p.Time == (layout.PutTime{}) || j.mapping.AcceptsLoss(rule.Name, layout.LossRetention) {
+				continue
+			}
+			family, _, _ := strings.Cut(p.Cell, ":")
+			s.families[family] = true
+		}
+	}
+	return s
+}
+
+func (s *surplus) close() {
+	for _, set := range s.columns {
+		set.Close()
+	}
+}
+
+func columnHash(row []byte, c layout.Cell) extsort.Hash {
+	return extsort.HashOf(row, []byte(c.Family), c.Qualifier)
+}
+
+// errFound ends a pass over the source that has found what it looked for.
+var errFound = errors.New("found")
+
+// surplusWarnings goes over the source for them.
+func (j *job) surplusWarnings(ctx context.Context) ([]string, error) {
+	s := j.newSurplus()
+	defer s.close()
+	if len(s.families) == 0 && !s.k.judgesAge() {
+		return nil, nil
+	}
+	if err := j.each(ctx, "checking", func(p placed) error { return s.add(j, p) }); err != nil {
+		return nil, err
+	}
+	return s.warnings(ctx, j)
+}
+
+// add counts the cells of one item.
+func (s *surplus) add(j *job, p placed) error {
+	for _, c := range p.base.Cells {
+		if s.k.expired(c) && !j.mapping.AcceptsLoss(p.base.Rule, layout.LossRetention) {
+			if s.expired[c.Family]++; s.expired[c.Family] == 1 {
+				s.example[c.Family] = Failure{ItemKey: j.keyJSON(p.entry.Item), Rule: p.base.Rule}
+			}
+		}
+		n := s.k.gc[c.Family].Versions
+		if n == 0 || !s.families[c.Family] {
+			continue
+		}
+		if s.columns[c.Family] == nil {
+			s.columns[c.Family] = extsort.NewSet(j.options.TempDir)
+		}
+		if err := s.columns[c.Family].Add(columnHash(p.base.Row, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warnings says what would be lost.
+func (s *surplus) warnings(ctx context.Context, j *job) ([]string, error) {
+	var warnings []string
+	say := func(gc, family string, cells int64, rule, item string) {
+		warnings = append(warnings, fmt.Sprintf("table %s: garbage collection by %s of family %s would remove %s, e.g. of rule %s, item %s: accept_loss does not name it (what: retention)",
+			j.report.Target, gc, family, phrase.Counted(cells, "cell"), rule, item))
+	}
+	for _, f := range j.mapping.Families() {
+		if n := s.expired[f.Name]; n > 0 {
+			say(ageText(f.GC), f.Name, n, s.example[f.Name].Rule, s.example[f.Name].ItemKey)
+		}
+	}
+	for _, f := range j.mapping.Families() {
+		set := s.columns[f.Name]
+		if set == nil {
+			continue
+		}
+		_, many, beyond, err := set.Finish(1, f.GC.Versions)
+		if err != nil {
+			return nil, err
+		}
+		if len(many) == 0 {
+			continue
+		}
+		var rule, key string
+		err = j.each(ctx, "checking", func(p placed) error {
+			if !slices.ContainsFunc(p.base.Cells, func(c layout.Cell) bool { return columnHash(p.base.Row, c) == many[0] }) {
+				return nil
+			}
+			rule, key = p.base.Rule, j.keyJSON(p.entry.Item)
+			return errFound
+		})
+		if !errors.Is(err, errFound) {
+			return nil, err
+		}
+		say(versionsText(f.GC), f.Name, beyond, rule, key)
+	}
+	return warnings, nil
+}

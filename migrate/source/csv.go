@@ -1,0 +1,355 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// CSVOptions are what a CSV file does not say itself. The zero value reads
+// RFC 4180: commas, a header in the first record.
+type CSVOptions struct {
+	// Delimiter is one character. Default: a comma; a tab for .tsv.
+	Delimiter string
+	// Header names the columns of a file that has no header record.
+	Header []string
+	// QuotedEmpty says what "" is: EmptyValue (default), an empty S or B, or
+	// EmptyAbsent, nothing. A cell without quotes and text always is nothing.
+	QuotedEmpty string
+}
+
+// What a quoted cell without text is.
+const (
+	EmptyValue  = "value"
+	EmptyAbsent = "absent"
+)
+
+// csvSuffixes tell a CSV file: its content is like that of many formats.
+var csvSuffixes = []string{".csv", ".tsv"}
+
+// isCSV reports whether a file is CSV by its name.
+func isCSV(name string) bool {
+	for _, suffix := range csvSuffixes {
+		if path.Ext(unpackedName(name)) == suffix {
+			return true
+		}
+	}
+	return false
+}
+
+// unpackedName is a file's name without the suffix of its compression.
+func unpackedName(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
+}
+
+// openCSV opens a file of one item a record. A column is called `name` or
+// `name:TYPE`; without a type it has that of the table's key or of the
+// mapping's schema, and else is S. In a cell, N is a number, B base64, BOOL true
+// or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON.
+func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
+	table := &Table{Name: tableNameOf(name), Declared: -1, Types: map[string]attr.Type{}}
+	invalid := func(format string, args ...any) (*Source, error) {
+		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
+	}
+	delimiter := byte(',')
+	switch {
+	case o.Delimiter == "" && path.Ext(unpackedName(name)) == ".tsv":
+		delimiter = '\t'
+	case o.Delimiter == "":
+	case len(o.Delimiter) != 1 || strings.ContainsAny(o.Delimiter, "\"\r\n"):
+		return invalid("the CSV delimiter is %q, want one character that is neither a quote nor a line end", o.Delimiter)
+	default:
+		delimiter = o.Delimiter[0]
+	}
+	if o.QuotedEmpty != "" && o.QuotedEmpty != EmptyValue && o.QuotedEmpty != EmptyAbsent {
+		return invalid("a quoted empty cell is said to be %q, want %s or %s", o.QuotedEmpty, EmptyValue, EmptyAbsent)
+	}
+	open := func() (*csvReader, []csvColumn, error) {
+		in, err := t.open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		r := &csvReader{in: in, delimiter: delimiter, line: 1}
+		columns, err := r.header(o.Header)
+		if err != nil {
+			in.close()
+			return nil, nil, err
+		}
+		return r, columns, nil
+	}
+	r, _, err := open() // so that a bad header is told at once
+	if err != nil {
+		return nil, err
+	}
+	r.in.close()
+	table.entries = func(yield func(Entry, error) bool) {
+		r, columns, err := open()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer r.in.close()
+		for i, c := range columns {
+			if c.typ != attr.Absent {
+				continue
+			}
+			columns[i].typ = attr.S
+			for _, typ := range []attr.Type{table.Types[c.name], table.keyType(c.name)} {
+				if typ != attr.Absent {
+					columns[i].typ = typ
+				}
+			}
+		}
+		for {
+			e, err := r.entry(columns, o.QuotedEmpty == EmptyAbsent)
+			if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
+				return
+			}
+		}
+	}
+	return &Source{Format: "csv", Tables: []*Table{table}}, nil
+}
+
+// keyType is the declared type of a key attribute, or Absent.
+func (t *Table) keyType(name string) attr.Type {
+	switch name {
+	case t.Key.Hash.Name:
+		return t.Key.Hash.Type
+	case t.Key.Range.Name:
+		return t.Key.Range.Type
+	}
+	return attr.Absent
+}
+
+type csvColumn struct {
+	name string
+	typ  attr.Type // Absent where the header does not say
+}
+
+type csvCell struct {
+	text   []byte
+	quoted bool
+}
+
+// csvReader reads records. Go's own reader changes line ends inside quotes and
+// does not tell "" from nothing.
+type csvReader struct {
+	in        *input
+	delimiter byte
+	line      int // of the next character
+	size      int // bytes since the last record
+}
+
+// header reads the names of the columns.
+func (r *csvReader) header(given []string) ([]csvColumn, error) {
+	names, at := given, Position{r.in.label, 1}
+	if given == nil {
+		record, line, err := r.record()
+		if errors.Is(err, io.EOF) {
+			return nil, Damaged(Unrecognized, Position{File: r.in.label}, nil, "the file is empty: it has no header")
+		}
+		if err != nil {
+			return nil, err
+		}
+		at.Line = line
+		for _, c := range record {
+			names = append(names, string(c.text))
+		}
+	}
+	seen := map[string]bool{}
+	var columns []csvColumn
+	for i, full := range names {
+		c := csvColumn{name: full}
+		if j := strings.LastIndexByte(full, ':'); j >= 0 {
+			typ, ok := attr.ParseType(full[j+1:])
+			if !ok {
+				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is no type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
+			}
+			c = csvColumn{full[:j], typ}
+		}
+		switch {
+		case c.name == "":
+			return nil, Damaged(SchemaInvalid, at, nil, "column %d has no name", i+1)
+		case seen[c.name]:
+			return nil, Damaged(SchemaInvalid, at, nil, "two columns are called %q", c.name)
+		}
+		seen[c.name] = true
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+// entry reads the next record as an item; io.EOF after the last.
+func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error) {
+	record, line, err := r.record()
+	at := Position{r.in.label, line}
+	switch {
+	case err != nil:
+		return Entry{Position: at}, err
+	case len(record) != len(columns):
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns", len(record), len(columns))
+	}
+	text := []byte{'{'}
+	for i, c := range columns {
+		cell := record[i]
+		if len(cell.text) == 0 && (!cell.quoted || quotedAbsent) {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		if text, err = appendCSVCell(text, c, cell.text); err != nil {
+			return Entry{Position: at, Text: csvText(record)}, Damaged(ValueInvalid, at, err, "column %q, of type %s", c.name, c.typ)
+		}
+	}
+	return parseEntry(append(text, '}'), plainItem, at)
+}
+
+// csvText is a record as a dead letter shows it.
+func csvText(record []csvCell) []byte {
+	var b []byte
+	for i, c := range record {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = append(b, bytes.ReplaceAll(c.text, []byte{'"'}, []byte(`""`))...)
+		b = append(b, '"')
+	}
+	return b
+}
+
+// appendCSVCell appends a cell as a member of an item in DynamoDB JSON.
+func appendCSVCell(dst []byte, c csvColumn, text []byte) ([]byte, error) {
+	dst, err := jsontext.AppendQuote(dst, c.name)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, `:{"`...)
+	dst = append(dst, c.typ.String()...)
+	dst = append(dst, `":`...)
+	switch c.typ {
+	case attr.S, attr.N, attr.B:
+		if dst, err = jsontext.AppendQuote(dst, text); err != nil {
+			return nil, err
+		}
+	case attr.BOOL, attr.NULL:
+		word := bytes.ToLower(text) // spreadsheets write TRUE
+		if string(word) != "true" && (string(word) != "false" || c.typ == attr.NULL) {
+			return nil, errors.New("the cell is neither true nor false")
+		}
+		dst = append(dst, word...)
+	case attr.SS, attr.NS, attr.BS, attr.L, attr.M:
+		v := jsontext.Value(text)
+		if !v.IsValid() {
+			return nil, errors.New("the cell is not JSON")
+		}
+		if c.typ == attr.NS { // [1, 2] as well as ["1", "2"]
+			if dst, err = appendNumbers(dst, v); err != nil {
+				return nil, err
+			}
+			break
+		}
+		dst = append(dst, v...)
+	case attr.Absent:
+	}
+	return append(dst, '}'), nil
+}
+
+// appendNumbers appends an array of numbers as one of strings.
+func appendNumbers(dst []byte, v jsontext.Value) ([]byte, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	if tok, err := d.ReadToken(); err != nil || tok.Kind() != '[' {
+		return nil, errors.New("the cell is no JSON array")
+	}
+	dst = append(dst, '[')
+	for d.PeekKind() != ']' {
+		member, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		if dst[len(dst)-1] != '[' {
+			dst = append(dst, ',')
+		}
+		if member.Kind() == '0' {
+			dst = append(append(append(dst, '"'), member...), '"')
+		} else {
+			dst = append(dst, member...)
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+// record reads the next record that is not a blank line, and the line that it
+// begins on; io.EOF after the last. An unquoted cell is kept as it stands.
+func (r *csvReader) record() (cells []csvCell, line int, err error) {
+	r.size, line = 0, r.line
+	var cell csvCell
+	const (
+		begin  = iota // of a cell
+		plain         // in an unquoted cell
+		quoted        // in a quoted cell
+		closed        // behind the closing quote
+	)
+	state := begin
+	fail := func(what string) ([]csvCell, int, error) {
+		return nil, line, Damaged(NotCSV, Position{r.in.label, r.line}, nil, "%s", what)
+	}
+	for {
+		c, err := r.in.text.ReadByte()
+		end := errors.Is(err, io.EOF)
+		switch {
+		case end && state == quoted:
+			return fail("a quoted cell is not closed: the text ends early")
+		case end && len(cells) == 0 && state == begin:
+			return nil, line, io.EOF
+		case err != nil && !end:
+			return nil, line, r.in.failed(err, r.line)
+		}
+		if r.size++; r.size > MaxItemBytes {
+			return nil, line, r.in.failed(errTooLong, line)
+		}
+		if !end && c == '\r' && state != quoted {
+			next, _ := r.in.text.Peek(1)
+			if len(next) == 1 && next[0] == '\n' {
+				continue // the line end follows
+			}
+		}
+		switch {
+		case end, c == '\n' && state != quoted:
+			if !end {
+				r.line++
+			}
+			if len(cells) == 0 && state == begin { // a blank line
+				line = r.line
+				continue
+			}
+			return append(cells, cell), line, nil
+		case state == quoted && c == '"':
+			state = closed
+		case state == closed && c == '"': // two quotes are one
+			cell.text, state = append(cell.text, '"'), quoted
+		case c == r.delimiter && state != quoted:
+			cells, cell, state = append(cells, cell), csvCell{}, begin
+		case state == closed:
+			return fail("text follows a closing quote; a quote inside a quoted cell is written twice")
+		case state == begin && c == '"':
+			cell.quoted, state = true, quoted
+		case state == plain && c == '"':
+			return fail("a quote stands inside an unquoted cell")
+		default:
+			if c == '\n' {
+				r.line++
+			}
+			if cell.text = append(cell.text, c); state == begin {
+				state = plain
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// shape is how one item stands in an input.
+type shape uint8
+
+const (
+	plainItem   shape = iota // {"id": {"S": "…"}, …}
+	wrappedItem              // {"Item": {"id": …}}
+	putRequest               // {"PutRequest": {"Item": {"id": …}}}
+	sampleItem               // plainItem, in which documents may be plain JSON: {"doc": {"M": {"on": true}}, …}
+)
+
+// wrappers are the names of the objects that an item stands in, outermost first.
+func (s shape) wrappers() []string {
+	switch s {
+	case wrappedItem:
+		return []string{"Item"}
+	case putRequest:
+		return []string{"PutRequest", "Item"}
+	case plainItem, sampleItem:
+	}
+	return nil
+}
+
+// Names returns the item's top-level attribute names in the order of the
+// input, which Item has lost. Key inference goes by it. Call it before the next
+// entry is asked for.
+func (e Entry) Names() []string {
+	d := jsontext.NewDecoder(bytes.NewBuffer(e.Text))
+	var names []string
+	if _, err := d.ReadToken(); err != nil {
+		return nil // cannot be: the text has been read as an item
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return names
+		}
+		names = append(names, name.String())
+		if d.SkipValue() != nil {
+			return names
+		}
+	}
+	return names
+}
+
+// parseEntry reads one item from its JSON text. With an error, the entry is the
+// text and where it stands.
+func parseEntry(text []byte, s shape, at Position) (Entry, error) {
+	if body, ok := bodyOf(text, s); ok {
+		if item, err := attr.UnmarshalItem(body); err == nil {
+			return Entry{Item: item, Position: at, Text: body}, nil
+		}
+	}
+	e, err := parseItem(text, s, at)
+	if err != nil && s == sampleItem {
+		if typed, again := parseItem(typeDocuments(text), s, at); again == nil {
+			return typed, nil
+		}
+	}
+	if err != nil {
+		return Entry{Position: at, Text: text}, err
+	}
+	return e, nil
+}
+
+// jsonSpace is what JSON has between tokens.
+const jsonSpace = " \t\r\n"
+
+// bodyOf takes the wrappers off an item that has nothing beside it, without
+// reading it. Where what is left is an item, the text was well formed.
+func bodyOf(text []byte, s shape) (body []byte, ok bool) {
+	body = bytes.Trim(text, jsonSpace)
+	for _, name := range s.wrappers() {
+		for _, token := range []string{"{", `"` + name + `"`, ":"} {
+			if body, ok = bytes.CutPrefix(body, []byte(token)); !ok {
+				return nil, false
+			}
+			body = bytes.TrimLeft(body, jsonSpace)
+		}
+		if body, ok = bytes.CutSuffix(body, []byte("}")); !ok {
+			return nil, false
+		}
+		body = bytes.TrimRight(body, jsonSpace)
+	}
+	return body, true
+}
+
+// parseItem reads an item token by token, to say what is wrong with it.
+func parseItem(text []byte, s shape, at Position) (Entry, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(text))
+	wrappers := s.wrappers()
+	for _, name := range wrappers {
+		if err := unwrap(d, name, at); err != nil {
+			return Entry{}, err
+		}
+	}
+	start := d.InputOffset()
+	item, err := attr.DecodeItem(d)
+	if err != nil {
+		return Entry{}, itemError(err, at)
+	}
+	body := bytes.TrimLeft(text[start:d.InputOffset()], ": \t\r\n")
+	for range wrappers {
+		tok, err := d.ReadToken()
+		if err != nil {
+			return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		}
+		if tok.Kind() != '}' {
+			return Entry{}, Damaged(NotAnItem, at, nil, "member %q stands beside the item", tok.String())
+		}
+	}
+	switch _, err := d.ReadToken(); {
+	case err == nil:
+		return Entry{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the item")
+	case !errors.Is(err, io.EOF):
+		return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+	}
+	return Entry{Item: item, Position: at, Text: body}, nil
+}
+
+// unwrap reads `{"name":`.
+func unwrap(d *jsontext.Decoder, name string, at Position) error {
+	for _, want := range []jsontext.Kind{'{', '"'} {
+		tok, err := d.ReadToken()
+		if err != nil {
+			return Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		}
+		switch {
+		case tok.Kind() != want && tok.Kind() == '}':
+			return Damaged(NotAnItem, at, nil, "an empty object stands where {%q: …} is expected", name)
+		case tok.Kind() != want:
+			return Damaged(NotAnItem, at, nil, "a JSON %s stands where {%q: …} is expected", kindName(tok.Kind()), name)
+		case want == '"' && tok.String() != name:
+			return Damaged(NotAnItem, at, nil, "member %q stands where %q is expected", tok.String(), name)
+		}
+	}
+	return nil
+}
+
+// JsonCause is the reason inside a JSON error, without its own offsets, which
+// count from the start of the line.
+func JsonCause(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return fmt.Errorf("%w at byte %d", syntactic.Err, syntactic.ByteOffset+1)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errors.New("the text ends early")
+	}
+	return err
+}
+
+// itemError turns an error of the value model into an Error.
+func itemError(err error, at Position) error {
+	var bad *attr.Error
+	if !errors.As(err, &bad) {
+		return Damaged(NotJSON, at, JsonCause(err), "not JSON")
+	}
+	switch bad.Problem {
+	case attr.BadJSON:
+		return Damaged(NotJSON, at, JsonCause(bad.Err), "not JSON")
+	case attr.DuplicateName:
+		return Damaged(NotJSON, at, err, "not JSON that an item can have")
+	case attr.WrongToken:
+		return Damaged(NotAnItem, at, err, "not an item")
+	case attr.NoType, attr.ManyTypes, attr.UnknownType:
+		return Damaged(TypeUnknown, at, err, "unknown type")
+	case attr.NotNumber, attr.Overflow, attr.Underflow, attr.TooPrecise:
+		return Damaged(NumberInvalid, at, err, "not a DynamoDB number")
+	case attr.NullNotTrue, attr.BadBase64, attr.EmptySet, attr.DuplicateMember, attr.TooDeep, attr.LongName:
+		return Damaged(ValueInvalid, at, err, "not a DynamoDB value")
+	}
+	return Damaged(ValueInvalid, at, err, "not a DynamoDB value")
+}

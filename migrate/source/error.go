@@ -1,0 +1,121 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// Damage is what is wrong with an input, one name a kind.
+type Damage string
+
+// The kinds of damage. Each has its own message.
+const (
+	Unrecognized     Damage = "unrecognized"      // no known input format
+	Unsupported      Damage = "unsupported"       // a known format that is not read
+	PackingTruncated Damage = "packing-truncated" // the gzip or zstd stream ends early
+	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged inside
+	ChecksumMismatch Damage = "checksum-mismatch" // MD5 differs from the manifest's
+	DataFileMissing  Damage = "data-file-missing" // listed in the manifest, not there
+	DataFileExtra    Damage = "data-file-extra"   // there, not listed in the manifest
+	CountMismatch    Damage = "count-mismatch"    // item count differs from the manifest's
+	ManifestMissing  Damage = "manifest-missing"  // a manifest file is not there
+	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
+	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends
+	ReplayOrder      Damage = "replay-order"      // a change lies outside of its export's time, or on another state
+	NotJSON          Damage = "not-json"          // a line or document that is not JSON
+	NotCSV           Damage = "not-csv"           // a record that is not CSV, or of another length than the header
+	NotAnItem        Damage = "not-an-item"       // JSON of another shape than an item's
+	TooLong          Damage = "too-long"          // one item is larger than any item can be
+	TypeUnknown      Damage = "type-unknown"      // a type tag that DynamoDB does not have
+	NumberInvalid    Damage = "number-invalid"    // an N or NS that is not a DynamoDB number
+	ValueInvalid     Damage = "value-invalid"     // a value that its type does not allow
+	SourceEmpty      Damage = "source-empty"      // nothing to verify
+	KeyMissing       Damage = "key-missing"       // an item without its declared key
+	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute of another type
+	KeyDuplicate     Damage = "key-duplicate"     // two items of one key
+	KeyUnknown       Damage = "key-unknown"       // no key declared, and none can be inferred
+	SchemaInvalid    Damage = "schema-invalid"    // a table description that cannot be used
+	FixtureInvalid   Damage = "fixture-invalid"   // a fixture directory that cannot be used
+	MappingRefused   Damage = "mapping-refused"   // the mapping cannot hold an item
+	ItemUnmatched    Damage = "unmatched"         // no rule of the mapping takes an item
+	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of Bigtable
+	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
+
+	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
+	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
+)
+
+// Error says what is wrong with an input and where. Nothing has been
+// written when a function returns it, but for WriteRefused, and for a fixture of
+// which Verify has compared nothing.
+type Error struct {
+	Damage Damage
+	File   string // as the caller named it, or its path inside the source
+	Line   int    // 1-based; 0 where there is no line
+	Column int    // 1-based; 0 where it is not known
+	Detail string
+	Err    error // the cause, or nil
+
+	all bool // although it is at a line, the items at others cannot be read without it
+}
+
+// Error returns "FILE:LINE: detail", "FILE:LINE:COLUMN: detail", or the detail alone where the fault is in
+// no file.
+func (e *Error) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e.Detail, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func Damaged(d Damage, p Position, err error, format string, args ...any) *Error {
+	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
+}
+
+// Refused turns a mapping's error about an item into an Error.
+func Refused(p Position, err error, format string, args ...any) *Error {
+	d := MappingRefused
+	var broken *layout.Error
+	if errors.As(err, &broken) {
+		switch broken.Code { //nolint:exhaustive // the other codes have no kind of their own
+		case layout.CodeUnmatched:
+			d = ItemUnmatched
+		case layout.CodeKeySize, layout.CodeLimit:
+			d = ItemBeyondLimit
+		}
+	}
+	return Damaged(d, p, err, format, args...)
+}
+
+// DamageOf is the damage of an error, "" if it is none of an input.
+func DamageOf(err error) Damage {
+	var input *Error
+	if errors.As(err, &input) {
+		return input.Damage
+	}
+	return ""
+}
+
+// OfItem reports whether an error is about one item alone: those after it can
+// still be read.
+func OfItem(err error) bool {
+	var input *Error
+	if !errors.As(err, &input) {
+		return false
+	}
+	switch input.Damage { //nolint:exhaustive // the other kinds are of whole inputs
+	case NotJSON, NotCSV, NotAnItem, TypeUnknown, NumberInvalid, ValueInvalid, KeyMissing, KeyTypeMismatch,
+		MappingRefused, ItemUnmatched, ItemBeyondLimit, KeyDuplicate, CellCollision:
+		return input.Line > 0 && !input.all
+	}
+	return false
+}
+
+// ofAll says of the damage at a line that nothing can be read without it.
+func ofAll(err error) error {
+	if input, ok := errors.AsType[*Error](err); ok {
+		input.all = true
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"path"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// fileLayout is what a file was recognized as.
+type fileLayout uint8
+
+const (
+	unknownLayout  fileLayout = iota
+	itemLines                 // one item a line
+	itemValues                // JSON texts, one item each, not one a line
+	itemArray                 // one array of items
+	itemsMember               // {"Items": [item, …]}, the answer to a Scan or Query
+	batchWrite                // {"Table": [{"PutRequest": …}, …], …}
+	batchRequest              // {"RequestItems": {"Table": …}}
+	workbenchModel            // NoSQL Workbench
+	exportManifest            // manifest-summary.json of an export to S3
+)
+
+// openFile recognizes one file by its content.
+func openFile(t tree, name string) (*Source, error) {
+	in, err := t.open(name)
+	if err != nil {
+		return nil, err
+	}
+	found, s, err := recognize(in)
+	in.close()
+	if err != nil {
+		return nil, err
+	}
+	if found == itemValues {
+		if found, err = linesOrValues(t, name, found); err != nil {
+			return nil, err
+		}
+	}
+	switch found {
+	case itemLines:
+		return openJSONLines(t, name, s), nil
+	case itemValues, itemArray, itemsMember:
+		return openJSONItems(t, name, found, s), nil
+	case batchWrite, batchRequest:
+		return openBatchWrite(t, name, found)
+	case workbenchModel:
+		return openWorkbench(t, name)
+	case exportManifest:
+		return openExport(t, path.Dir(name))
+	case unknownLayout:
+	}
+	return nil, unknownInput(Position{File: in.label}, nil)
+}
+
+// recognize tells what a file is by the first members of its first JSON value.
+func recognize(in *input) (fileLayout, shape, error) {
+	d := newDocument(in)
+	tok, err := d.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF) && in.packing != "":
+		return unknownLayout, 0, Damaged(Unrecognized, Position{File: in.label}, nil, "the %s data holds no text", in.packing)
+	case errors.Is(err, io.EOF):
+		return unknownLayout, 0, Damaged(Unrecognized, Position{File: in.label}, nil, "the file is empty")
+	case err != nil && !startsJSON(err):
+		return unknownLayout, 0, unknownInput(Position{in.label, 1}, JsonCause(err))
+	case err != nil:
+		return unknownLayout, 0, d.failed(err)
+	}
+	kind := tok.Kind()
+	if kind == '[' {
+		if d.PeekKind() != '{' {
+			return itemArray, plainItem, nil
+		}
+		if _, err := d.ReadToken(); err != nil {
+			return unknownLayout, 0, d.failed(err)
+		}
+		_, s, err := recognizeObject(d)
+		return itemArray, s, err
+	}
+	if kind == '{' {
+		return recognizeObject(d)
+	}
+	return unknownLayout, 0, nil
+}
+
+// unknownInput says what would have been known.
+func unknownInput(at Position, cause error) error {
+	return Damaged(Unrecognized, at, cause,
+		"not a known input: neither an export to S3, JSON lines or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
+}
+
+// startsJSON reports whether err, met at the first token of a file, is one of
+// a file that was meant to be known: of reading it, or of JSON cut short.
+func startsJSON(err error) bool {
+	var syntactic *jsontext.SyntacticError
+	return !errors.As(err, &syntactic) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// recognizeObject goes on after the opening brace. Only scalar members are
+// passed over: what follows one may be larger than memory. An object that is
+// nothing else is an item to those who read it, who say what is wrong: mostly
+// it is plain JSON, without the types of DynamoDB's.
+func recognizeObject(d *document) (fileLayout, shape, error) {
+	for scalars := 0; ; scalars++ {
+		if d.PeekKind() == '}' {
+			if scalars > 0 {
+				return itemValues, plainItem, nil
+			}
+			return unknownLayout, plainItem, nil
+		}
+		tok, err := d.ReadToken()
+		if err != nil {
+			return unknownLayout, 0, d.failed(err)
+		}
+		name := tok.String()
+		switch d.PeekKind() {
+		case '[':
+			switch name {
+			case "DataModel":
+				return workbenchModel, 0, nil
+			case "Items":
+				return itemsMember, plainItem, nil
+			case "AttributeDefinitions", "KeySchema":
+				return unknownLayout, 0, schemaAsSource(d)
+			}
+			if scalars > 0 { // beside which no table stands
+				return itemValues, plainItem, nil
+			}
+			return batchWrite, putRequest, nil
+		case '{':
+			switch name {
+			case "ModelMetadata":
+				return workbenchModel, 0, nil
+			case "Item":
+				return itemValues, wrappedItem, nil
+			}
+			if _, err := d.ReadToken(); err != nil {
+				return unknownLayout, 0, d.failed(err)
+			}
+			first, err := d.ReadToken()
+			if err != nil {
+				return unknownLayout, 0, d.failed(err)
+			}
+			_, typed := attr.ParseType(first.String())
+			switch {
+			case typed && first.Kind() == '"':
+				return itemValues, plainItem, nil
+			case name == "PutRequest":
+				return itemValues, putRequest, nil
+			case name == "RequestItems":
+				return batchRequest, putRequest, nil
+			case name == "Metadata", name == "Keys", name == "NewImage", name == "OldImage":
+				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
+					"the lines are those of an incremental export: open the folder that holds it and the full export before it")
+			case name == "Table", name == "TableDescription":
+				return unknownLayout, 0, schemaAsSource(d)
+			}
+			return itemValues, plainItem, nil // the value will say what is wrong
+		case '"', '0', 't', 'f', 'n':
+			if name == "exportArn" || name == "manifestFilesS3Key" {
+				return exportManifest, 0, nil
+			}
+			if _, err := d.ReadToken(); err != nil {
+				return unknownLayout, 0, d.failed(err)
+			}
+		case 0, '}', ']':
+			_, err := d.ReadToken() // the error that PeekKind met
+			return unknownLayout, 0, d.failed(err)
+		}
+	}
+}
+
+func schemaAsSource(d *document) error {
+	return Damaged(Unrecognized, Position{File: d.in.label}, nil, "the file is a table description, not data: give it as the table schema of a source")
+}
+
+// linesOrValues tells JSON lines from JSON texts that span lines: the first
+// line of the former is a whole text.
+func linesOrValues(t tree, name string, found fileLayout) (fileLayout, error) {
+	in, err := t.open(name)
+	if err != nil {
+		return unknownLayout, err
+	}
+	defer in.close()
+	l := lines{in: in}
+	first, err := l.next()
+	if err != nil {
+		return unknownLayout, in.failed(err, l.line)
+	}
+	if jsontext.Value(first).IsValid() {
+		return itemLines, nil
+	}
+	// A damaged first line still is one of lines if the second begins as it
+	// does and is whole.
+	begin := bytes.Clone(first[:min(len(first), 4)])
+	if second, err := l.next(); err == nil && bytes.HasPrefix(second, begin) && jsontext.Value(second).IsValid() {
+		return itemLines, nil
+	}
+	return found, nil
+}

@@ -1,0 +1,52 @@
+package source
+
+// MaxHeldBytes bounds, as JSON text, the items that are held decoded from the
+// first pass over a source on; decoded they take five to ten times as much. A
+// larger source is read and decoded again in each pass.
+const MaxHeldBytes = 20 << 20
+
+// Held returns the table with a memory: once its entries have been read to the
+// end without an error, and have not taken more than what is left of budget,
+// they come from memory. Tables may share a budget. The items must not be
+// changed.
+func (t *Table) Held(budget *int) *Table {
+	var entries []Entry
+	whole, over := false, false
+	read := t.entries
+	with := *t
+	with.entries = func(yield func(Entry, error) bool) {
+		if whole {
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			return
+		}
+		var seen []Entry
+		bytes, complete := 0, true
+		read(func(e Entry, err error) bool {
+			if err != nil {
+				complete = false
+				return yield(e, err)
+			}
+			if !over {
+				if bytes += len(e.Text); bytes > *budget {
+					over, seen = true, nil
+				} else {
+					seen = append(seen, Entry{Item: e.Item, Position: e.Position})
+				}
+			}
+			if !yield(e, nil) {
+				complete = false
+				return false
+			}
+			return true
+		})
+		if complete && !over {
+			whole, entries = true, seen
+			*budget -= bytes
+		}
+	}
+	return &with
+}

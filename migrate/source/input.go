@@ -1,0 +1,393 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/md5" //nolint:gosec // the checksum that the export format uses
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxZstdWindow is how far back a zstd file may refer, and so what reading one
+// may hold: the most that the zstd tool itself writes unless it is forced.
+const maxZstdWindow = 128 << 20
+
+// packing is how a file is compressed.
+type packing string
+
+const (
+	packedGzip packing = "gzip"
+	packedZstd packing = "zstd"
+)
+
+// input is one open file, decompressed if its content says that it is gzip or
+// zstd.
+type input struct {
+	label   string
+	file    fs.File
+	sum     hash.Hash     // MD5 of the bytes read from file
+	raw     io.Reader     // file, summed
+	text    *bufio.Reader // the content
+	packing packing       // "" for none
+	zstd    *zstd.Decoder // of a zstd file
+}
+
+// open opens a file. Its errors are Errors.
+func (t tree) open(name string) (*input, error) {
+	f, err := t.Open(name)
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the file")
+	}
+	in := &input{label: t.label(name), file: f, sum: md5.New()} //nolint:gosec // see the import
+	in.raw = io.TeeReader(f, in.sum)
+	packed := bufio.NewReaderSize(in.raw, 64<<10)
+	head, err := packed.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		in.close()
+		return nil, in.failed(err, 0)
+	}
+	in.text = packed
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		in.packing = packedGzip
+		z, err := gzip.NewReader(packed)
+		if err != nil {
+			in.close()
+			return nil, in.failed(err, 0)
+		}
+		z.Multistream(false)
+		in.text = bufio.NewReaderSize(&members{z, packed}, 64<<10)
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		in.packing = packedZstd
+		if in.zstd, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow)); err != nil {
+			in.close()
+			return nil, in.failed(err, 0)
+		}
+		in.text = bufio.NewReaderSize(in.zstd, 64<<10)
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")),
+		bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte{0xfd, '7', 'z', 'X'}):
+		in.close()
+		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is compressed, but by neither gzip nor zstd, which are read")
+	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
+		in.close()
+		return nil, ionRefused(in.label)
+	}
+	if start, _ := in.text.Peek(9); bytes.HasPrefix(start, []byte("\xef\xbb\xbf")) { // byte order mark
+		if _, err := in.text.Discard(3); err != nil {
+			in.close()
+			return nil, in.failed(err, 0)
+		}
+	} else if bytes.HasPrefix(start, []byte("$ion_1_0")) {
+		in.close()
+		return nil, ionRefused(in.label)
+	}
+	return in, nil
+}
+
+func ionRefused(label string) error {
+	return Damaged(Unsupported, Position{File: label}, nil, "the file is in Ion format, which is not read: export in DYNAMODB_JSON format")
+}
+
+// members reads the members of a gzip file one after the other.
+type members struct {
+	z      *gzip.Reader
+	packed *bufio.Reader
+}
+
+// errTrailing: what follows a gzip member is none.
+var errTrailing = errors.New("trailing data")
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.z.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		head, err := m.packed.Peek(2)
+		switch {
+		case len(head) == 0:
+			return 0, err
+		case !bytes.Equal(head, []byte{0x1f, 0x8b}):
+			return 0, errTrailing
+		}
+		if err := m.z.Reset(m.packed); err != nil {
+			return 0, err
+		}
+		m.z.Multistream(false)
+	}
+}
+
+// close closes the file. It was only read: there is no error to tell.
+func (in *input) close() {
+	if in.zstd != nil {
+		in.zstd.Close()
+	}
+	_ = in.file.Close()
+}
+
+// checksum is the base64 of the MD5 of the whole file, which it reads to the
+// end.
+func (in *input) checksum() (string, error) {
+	if _, err := io.Copy(io.Discard, in.raw); err != nil {
+		return "", in.failed(err, 0)
+	}
+	return base64.StdEncoding.EncodeToString(in.sum.Sum(nil)), nil
+}
+
+// errTooLong: one item's text is longer than maxItemBytes.
+var errTooLong = errors.New("item text too long")
+
+// failed turns an error of reading at a line into an Error. What the
+// file system answers is no fault of the input, and stays what it is.
+func (in *input) failed(err error, line int) error {
+	var known *Error
+	at := Position{File: in.label}
+	var syntactic *jsontext.SyntacticError
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &system):
+		return fmt.Errorf("reading %s: %w", in.label, err)
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, errTooLong):
+		return Damaged(TooLong, Position{in.label, line}, nil, "the text of one item is longer than %d bytes, more than any DynamoDB item needs", MaxItemBytes)
+	case errors.As(err, &syntactic):
+		return Damaged(NotJSON, Position{in.label, line}, syntactic.Err, "not JSON")
+	case errors.Is(err, errTrailing):
+		return Damaged(PackingCorrupt, at, nil, "trailing data follows the gzip data")
+	case in.packing != "" && errors.Is(err, io.ErrUnexpectedEOF):
+		return Damaged(PackingTruncated, at, nil, "the %s data ends early: the file is truncated", in.packing)
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return Damaged(TooLong, at, nil, "the zstd data refers further back than %d MiB: compress it without --ultra --long", maxZstdWindow>>20)
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, zstd.ErrCRCMismatch):
+		return Damaged(PackingCorrupt, at, nil, "the %s data is damaged: its own checksum does not match its content", in.packing)
+	case in.packing != "":
+		return Damaged(PackingCorrupt, at, err, "the %s data is damaged", in.packing)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return Damaged(NotJSON, Position{in.label, line}, nil, "not JSON: the text ends early")
+	}
+	return Damaged(Unrecognized, at, err, "cannot read the file")
+}
+
+// lines reads a text line by line, each at most maxItemBytes long.
+type lines struct {
+	in   *input
+	line int // number of the line last returned
+	buf  []byte
+}
+
+// next returns the next line that is not blank, without its end; io.EOF after
+// the last. The bytes are good until the next call.
+func (l *lines) next() ([]byte, error) {
+	l.buf = l.buf[:0]
+	blank := 0
+	for {
+		if blank += len(l.buf); blank > MaxItemBytes { // what a few packed bytes may swell to
+			return nil, Damaged(TooLong, Position{l.in.label, l.line}, nil, "more than %d bytes of blank lines stand here", MaxItemBytes)
+		}
+		l.buf = l.buf[:0]
+		l.line++
+		for {
+			part, err := l.in.text.ReadSlice('\n')
+			l.buf = append(l.buf, part...)
+			if len(l.buf) > MaxItemBytes {
+				return nil, l.in.failed(errTooLong, l.line)
+			}
+			if err == nil {
+				break
+			}
+			if errors.Is(err, bufio.ErrBufferFull) {
+				continue
+			}
+			if !errors.Is(err, io.EOF) {
+				return nil, l.in.failed(err, l.line)
+			}
+			if len(l.buf) == 0 {
+				return nil, io.EOF
+			}
+			break
+		}
+		if text := bytes.TrimSpace(l.buf); len(text) > 0 {
+			return text, nil
+		}
+	}
+}
+
+// document reads a file that is one JSON text, or several that are not one a
+// line, value by value. It knows the line of each, and refuses a value that is
+// longer than an item can be.
+type document struct {
+	*jsontext.Decoder
+	in       *input
+	read     int64   // bytes handed to the decoder
+	done     int64   // offset before which everything has been dealt with
+	newlines []int64 // offsets of the line ends in [done, read)
+	line     int     // lines that end before done
+}
+
+func newDocument(in *input) *document {
+	d := &document{in: in}
+	d.Decoder = jsontext.NewDecoder(reading{d})
+	return d
+}
+
+// reading is the document as its decoder reads it.
+type reading struct{ d *document }
+
+func (r reading) Read(p []byte) (int, error) {
+	d := r.d
+	if d.read-d.done > MaxItemBytes {
+		return 0, errTooLong
+	}
+	n, err := d.in.text.Read(p)
+	for i := 0; i < n; {
+		j := bytes.IndexByte(p[i:n], '\n')
+		if j < 0 {
+			break
+		}
+		i += j + 1
+		d.newlines = append(d.newlines, d.read+int64(i))
+	}
+	d.read += int64(n)
+	return n, err
+}
+
+// advance says that everything before offset has been dealt with.
+func (d *document) advance(offset int64) {
+	i := 0
+	for i < len(d.newlines) && d.newlines[i] <= offset {
+		i++
+	}
+	d.newlines = d.newlines[:copy(d.newlines, d.newlines[i:])]
+	d.line += i
+	d.done = offset
+}
+
+// at is the position of the value last read, of the given length.
+func (d *document) at(length int) Position {
+	d.advance(max(d.done, d.InputOffset()-int64(length)))
+	return Position{File: d.in.label, Line: d.line + 1}
+}
+
+// failed is input.failed at the place where the decoder stopped.
+func (d *document) failed(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		d.advance(max(d.done, syntactic.ByteOffset))
+	} else {
+		d.advance(max(d.done, d.InputOffset()))
+	}
+	return d.in.failed(err, d.line+1)
+}
+
+// object reads an object and calls member for each of its members; member
+// must read the value.
+func (d *document) object(member func(name string) error) error {
+	return d.inside('{', func() error {
+		tok, err := d.ReadToken()
+		if err != nil {
+			return d.failed(err)
+		}
+		return member(tok.String())
+	})
+}
+
+// array reads an array and calls element before each of its elements, which it
+// must read.
+func (d *document) array(element func() error) error { return d.inside('[', element) }
+
+func (d *document) inside(open jsontext.Kind, each func() error) error {
+	if err := d.want(open); err != nil {
+		return err
+	}
+	for {
+		if next := d.PeekKind(); next == '}' || next == ']' || next == 0 {
+			if _, err := d.ReadToken(); err != nil { // of 0 always: what PeekKind met
+				return d.failed(err)
+			}
+			return nil
+		}
+		if err := each(); err != nil {
+			return err
+		}
+		d.advance(max(d.done, d.InputOffset()))
+	}
+}
+
+// want reads the next token, which must be of a kind.
+func (d *document) want(kind jsontext.Kind) error {
+	tok, err := d.ReadToken()
+	if err != nil {
+		return d.failed(err)
+	}
+	if tok.Kind() != kind {
+		return Damaged(NotAnItem, d.at(1), nil, "found a JSON %s where %s begins", kindName(tok.Kind()), kindName(kind))
+	}
+	return nil
+}
+
+// skip passes over the next value, of whatever size.
+func (d *document) skip() error {
+	next := d.PeekKind()
+	if next == '{' {
+		return d.object(func(string) error { return d.skip() })
+	}
+	if next == '[' {
+		return d.array(d.skip)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return d.failed(err)
+	}
+	return nil
+}
+
+// value reads the next value whole; it is good until the next call.
+func (d *document) value() (jsontext.Value, Position, error) {
+	v, err := d.ReadValue()
+	if err != nil {
+		return nil, Position{}, d.failed(err)
+	}
+	return v, d.at(len(v)), nil
+}
+
+// text reads the next value, which must be a string.
+func (d *document) text() (string, error) {
+	tok, err := d.ReadToken()
+	if err != nil {
+		return "", d.failed(err)
+	}
+	if tok.Kind() != '"' {
+		return "", Damaged(NotAnItem, d.at(1), nil, "found a JSON %s where a string stands", kindName(tok.Kind()))
+	}
+	return tok.String(), nil
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{', '}':
+		return "object"
+	case '[', ']':
+		return "array"
+	case '"':
+		return "string"
+	case '0':
+		return "number"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	case 0:
+	}
+	return "value"
+}

@@ -1,0 +1,120 @@
+package source
+
+import (
+	"errors"
+	"io"
+)
+
+// openJSONLines opens a file of one item a line, as in the data files of an
+// export to S3 or plain.
+func openJSONLines(t tree, name string, s shape) *Source {
+	return &Source{Format: "json-lines", Tables: []*Table{{
+		Name:     tableNameOf(name),
+		Declared: -1,
+		entries: func(yield func(Entry, error) bool) {
+			in, err := t.open(name)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			defer in.close()
+			l := lines{in: in}
+			for {
+				e, err := l.entry(s)
+				if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
+					return
+				}
+			}
+		},
+	}}}
+}
+
+// entry reads the item of the next line; io.EOF after the last.
+func (l *lines) entry(s shape) (Entry, error) {
+	text, err := l.next()
+	if err != nil {
+		return Entry{}, err
+	}
+	return parseEntry(text, s, Position{l.in.label, l.line})
+}
+
+// openJSONItems opens a file that holds items in one JSON text, or in several
+// that are not one a line.
+func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
+	return &Source{Format: "json-items", Tables: []*Table{{
+		Name:     tableNameOf(name),
+		Declared: -1,
+		entries: func(yield func(Entry, error) bool) {
+			err := readJSONItems(t, name, found, s, yield)
+			if err != nil && !errors.Is(err, errStopped) {
+				yield(Entry{}, err)
+			}
+		},
+	}}}
+}
+
+// errStopped: the consumer of entries wants no more.
+var errStopped = errors.New("stopped")
+
+func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(Entry, error) bool) error {
+	in, err := t.open(name)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	d := newDocument(in)
+	one := func() error { return d.yieldEntry(s, yield) }
+	if found == itemValues {
+		for err == nil {
+			if d.PeekKind() == 0 {
+				return d.end() // or of what PeekKind met
+			}
+			err = one()
+			d.advance(max(d.done, d.InputOffset()))
+		}
+		return err
+	}
+	if found == itemArray {
+		err = d.array(one)
+	} else {
+		err = d.object(func(name string) error {
+			if name == "Items" {
+				return d.array(one)
+			}
+			return d.skip()
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return d.end()
+}
+
+// yieldEntry reads the next value as an item and hands it on.
+func (d *document) yieldEntry(s shape, yield func(Entry, error) bool) error {
+	text, at, err := d.value()
+	if err != nil {
+		return err
+	}
+	e, err := parseEntry(text, s, at)
+	if err != nil && !OfItem(err) {
+		return err
+	}
+	if !yield(e, err) {
+		return errStopped
+	}
+	return nil
+}
+
+// end checks that nothing follows, and reads to the end, so that a damaged
+// tail of a compressed file is noticed.
+func (d *document) end() error {
+	_, err := d.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return d.failed(err)
+	}
+	return Damaged(NotJSON, d.at(1), nil, "not JSON: more text follows the end")
+}

@@ -1,0 +1,448 @@
+package source
+
+import (
+	"bytes"
+	"crypto/md5" //nolint:gosec // the checksum that the export format uses
+	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// The names of an export to S3. Source: developer guide, "DynamoDB table
+// export output format".
+const (
+	SummaryName  = "manifest-summary.json"
+	FilesName    = "manifest-files.json"
+	StartedName  = "_started"
+	ExportFolder = "AWSDynamoDB"
+	DataFolder   = "data"
+)
+
+// maxManifestBytes bounds a manifest-summary.json; real ones stay below 2 KB.
+const maxManifestBytes = 1 << 20
+
+// maxDataFiles bounds the data files of one export. A partition holds 10 GB: a
+// petabyte has as many.
+const maxDataFiles = 100_000
+
+// maxExportDepth is how deep below the given folder an export is looked for.
+const maxExportDepth = 6
+
+// exportSummary is manifest-summary.json.
+type exportSummary struct {
+	Version            string `json:"version"`
+	TableArn           string `json:"tableArn"`
+	ExportTime         string `json:"exportTime"`
+	ExportFromTime     string `json:"exportFromTime"`
+	ExportToTime       string `json:"exportToTime"`
+	S3Prefix           string `json:"s3Prefix"`
+	ManifestFilesS3Key string `json:"manifestFilesS3Key"`
+	ItemCount          *int64 `json:"itemCount"`
+	OutputFormat       string `json:"outputFormat"`
+	ExportType         string `json:"exportType"`
+}
+
+// exportFile is one line of manifest-files.json.
+type exportFile struct {
+	ItemCount     *int64 `json:"itemCount"`
+	MD5Checksum   string `json:"md5Checksum"`
+	DataFileS3Key string `json:"dataFileS3Key"`
+
+	path string // inside the tree
+	line int    // in manifest-files.json
+}
+
+// openExport opens the exports to S3 in and below a folder: full exports of
+// several tables, and for each any number of incremental exports that follow.
+func openExport(t tree, dir string) (*Source, error) {
+	found, err := findExports(t, dir, maxExportDepth)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		for _, name := range fixtures.SourceNames {
+			name = path.Base(name)
+			if info, err := fs.Stat(t, path.Join(dir, name)); err == nil && !info.IsDir() {
+				return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+					"the folder holds no export to S3, but %s is in it: name that file, or the fixture folder above", name)
+			}
+		}
+		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+			"the folder holds no export to S3: no %s, %s or %s/<export id>/%s is in it; nor is it a fixture: %s", SummaryName, FilesName, ExportFolder, DataFolder, fixtures.Below(t, dir))
+	}
+	src := &Source{Format: "s3-export", Integrity: "manifests, MD5 and item count of each data file"}
+	full, after := map[string]exportPart{}, map[string][]exportPart{}
+	var names []string
+	listed := map[string]bool{}
+	folders := map[string]bool{}
+	for _, dir := range found {
+		part, err := openOneExport(t, dir)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, part.table) {
+			names = append(names, part.table)
+		}
+		folders[path.Join(dir, DataFolder)] = true
+		for _, f := range part.files {
+			listed[f.path], folders[path.Dir(f.path)] = true, true
+		}
+		if part.incremental {
+			after[part.table] = append(after[part.table], part)
+			continue
+		}
+		if other, ok := full[part.table]; ok {
+			return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
+				"this is a full export of table %s, and so is %s: open one of them", part.table, t.label(other.dir))
+		}
+		full[part.table] = part
+	}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		if err := refuseUnlisted(t, folder, listed); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		part, ok := full[name]
+		if !ok {
+			first := after[name][0]
+			return nil, Damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
+				"the incremental export of table %s holds changes alone: put the full export that they follow below the same folder, and open that", name)
+		}
+		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, entries: func(yield func(Entry, error) bool) {
+			if err := part.read(t, yield); err != nil && !errors.Is(err, errStopped) {
+				yield(Entry{}, err)
+			}
+		}}
+		if len(after[name]) > 0 {
+			r, err := replay(t, part, after[name])
+			if err != nil {
+				return nil, err
+			}
+			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports without a gap, changes on the items they were made to"
+			table.ExportTime, table.Declared, table.entries = r.after[len(r.after)-1].to, -1, r.entries
+		}
+		src.Tables = append(src.Tables, table)
+	}
+	return src, nil
+}
+
+// exportPart is one export, its manifests read.
+type exportPart struct {
+	dir, table  string
+	incremental bool
+	files       []exportFile
+	items       int64     // as the manifest says
+	from, to    time.Time // from is zero for a full export
+}
+
+// read yields the items of a full export.
+func (p exportPart) read(t tree, yield func(Entry, error) bool) error {
+	return p.lines(t, func(text []byte, at Position) error {
+		e, err := parseEntry(text, wrappedItem, at)
+		if err != nil && !OfItem(err) {
+			return err
+		}
+		if !yield(e, err) {
+			return errStopped
+		}
+		return nil
+	})
+}
+
+// lines yields the lines of all data files.
+func (p exportPart) lines(t tree, yield func(text []byte, at Position) error) error {
+	for _, f := range p.files {
+		if err := readDataFile(t, f, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findExports lists the folders in and below dir that are exports, whole or
+// not.
+func findExports(t tree, dir string, depth int) ([]string, error) {
+	entries, err := fs.ReadDir(t, dir)
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+	}
+	data := false
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == SummaryName, name == FilesName, name == StartedName && !e.IsDir():
+			return []string{dir}, nil
+		case name == DataFolder && e.IsDir():
+			data = true
+		}
+	}
+	if data && path.Base(path.Dir(dir)) == ExportFolder {
+		return []string{dir}, nil
+	}
+	var found []string
+	for _, e := range entries {
+		if !e.IsDir() || depth == 0 {
+			continue
+		}
+		below, err := findExports(t, path.Join(dir, e.Name()), depth-1)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, below...)
+	}
+	return found, nil
+}
+
+// openOneExport reads the manifests of the export in dir and checks them
+// against the files that are there.
+func openOneExport(t tree, dir string) (exportPart, error) {
+	at := Position{File: t.label(path.Join(dir, SummaryName))}
+	part := exportPart{dir: dir}
+	summary, err := readSummary(t, path.Join(dir, SummaryName))
+	if err != nil {
+		return part, err
+	}
+	if part.files, err = readFiles(t, dir, summary); err != nil {
+		return part, err
+	}
+	for _, f := range part.files {
+		part.items += *f.ItemCount
+		if _, err := fs.Stat(t, f.path); err != nil {
+			return part, Damaged(DataFileMissing, Position{File: t.label(f.path)}, nil,
+				"the data file is missing; line %d of %s lists it", f.line, FilesName)
+		}
+	}
+	if part.items != *summary.ItemCount {
+		return part, Damaged(CountMismatch, at, nil,
+			"%s says %s in all, the files of %s add up to %d", SummaryName, phrase.Counted(*summary.ItemCount, "item"), FilesName, part.items)
+	}
+	_, part.table, _ = strings.Cut(summary.TableArn, ":table/")
+	type moment struct {
+		name, text string
+		into       *time.Time
+	}
+	times := []moment{{"exportTime", summary.ExportTime, &part.to}}
+	if part.incremental = summary.ExportType == "INCREMENTAL_EXPORT"; part.incremental {
+		times = []moment{{"exportFromTime", summary.ExportFromTime, &part.from}, {"exportToTime", summary.ExportToTime, &part.to}}
+	}
+	for _, m := range times {
+		if *m.into, err = time.Parse(time.RFC3339Nano, m.text); err != nil {
+			return part, Damaged(ManifestInvalid, at, nil, "%s %q is no time", m.name, m.text)
+		}
+	}
+	return part, nil
+}
+
+func readSummary(t tree, name string) (*exportSummary, error) {
+	at := Position{File: t.label(name)}
+	text, err := readManifest(t, name)
+	if err != nil {
+		return nil, err
+	}
+	var s exportSummary
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+	}
+	invalid := func(format string, args ...any) (*exportSummary, error) {
+		return nil, Damaged(ManifestInvalid, at, nil, format, args...)
+	}
+	switch {
+	case s.Version != "2020-06-30" && s.Version != "2023-08-01":
+		return invalid("the manifest is of version %q, only 2020-06-30 and 2023-08-01 are known", s.Version)
+	case s.ExportType != "" && s.ExportType != "FULL_EXPORT" && s.ExportType != "INCREMENTAL_EXPORT":
+		return invalid("exportType is %q, want FULL_EXPORT or INCREMENTAL_EXPORT", s.ExportType)
+	case s.OutputFormat == "ION":
+		return nil, Damaged(Unsupported, at, nil, "the export is in Ion format, which is not read: export in DYNAMODB_JSON format")
+	case s.OutputFormat != "DYNAMODB_JSON":
+		return invalid("outputFormat is %q, want DYNAMODB_JSON", s.OutputFormat)
+	case s.ItemCount == nil || *s.ItemCount < 0:
+		return invalid("the manifest has no itemCount")
+	case !strings.Contains(s.TableArn, ":table/"):
+		return invalid("tableArn %q names no table", s.TableArn)
+	}
+	return &s, nil
+}
+
+// readManifest reads a manifest whole, and checks it against the checksum file
+// beside it if there is one.
+func readManifest(t tree, name string) ([]byte, error) {
+	at := Position{File: t.label(name)}
+	f, err := t.Open(name)
+	if isNotExist(err) {
+		return nil, Damaged(ManifestMissing, at, nil, "the manifest is missing")
+	}
+	if err != nil {
+		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be opened")
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err != nil {
+		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be read")
+	}
+	if len(text) > maxManifestBytes {
+		return nil, Damaged(ManifestInvalid, at, nil, "the manifest is longer than %d bytes", maxManifestBytes)
+	}
+	sum := md5.Sum(text) //nolint:gosec // see the import
+	return text, checkCompanion(t, name, sum[:])
+}
+
+// checkCompanion compares the MD5 of a manifest with the file beside it that
+// holds it. The guide calls that file manifest-….checksum, the tools of AWS
+// manifest-….md5; either may be there, or none.
+func checkCompanion(t tree, name string, sum []byte) error {
+	for _, suffix := range []string{".md5", ".checksum"} {
+		companion := strings.TrimSuffix(name, ".json") + suffix
+		want, err := fs.ReadFile(t, companion)
+		if isNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return Damaged(ManifestInvalid, Position{File: t.label(companion)}, err, "the checksum file cannot be read")
+		}
+		got := base64.StdEncoding.EncodeToString(sum)
+		if text := string(bytes.TrimSpace(want)); text != got {
+			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", got, path.Base(companion), text)
+		}
+	}
+	return nil
+}
+
+// readFiles reads manifest-files.json, one JSON object a line.
+func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error) {
+	name := path.Join(dir, FilesName)
+	if _, err := fs.Stat(t, name); isNotExist(err) {
+		return nil, Damaged(ManifestMissing, Position{File: t.label(name)}, nil, "the manifest is missing")
+	}
+	in, err := t.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	var files []exportFile
+	seen := map[string]int{}
+	l := lines{in: in}
+	for {
+		text, err := l.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		at := Position{in.label, l.line}
+		var f exportFile
+		if err := json.Unmarshal(text, &f); err != nil {
+			return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+		}
+		if f.ItemCount == nil || *f.ItemCount < 0 || f.MD5Checksum == "" || f.DataFileS3Key == "" {
+			return nil, Damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")
+		}
+		f.line = l.line
+		if f.path, err = dataPath(dir, summary, f.DataFileS3Key); err != nil {
+			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
+		}
+		if other, ok := seen[f.path]; ok {
+			return nil, Damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
+		}
+		seen[f.path] = l.line
+		if files = append(files, f); len(files) > maxDataFiles {
+			return nil, Damaged(TooLong, at, nil, "the manifest lists more than %d data files", maxDataFiles)
+		}
+	}
+	sum, err := in.checksum()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(sum)
+	if err != nil {
+		return nil, err
+	}
+	return files, checkCompanion(t, name, raw)
+}
+
+// dataPath is the path of a data file from its key, which counts from the root
+// of the bucket: below the folder that manifestFilesS3Key is in or, as the
+// files of incremental exports, below the one above, which exports share.
+func dataPath(dir string, summary *exportSummary, key string) (string, error) {
+	own := path.Dir(summary.ManifestFilesS3Key)
+	if summary.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
+		if before, after, found := strings.Cut(key, ExportFolder+"/"); found {
+			id, _, _ := strings.Cut(after, "/")
+			own = before + ExportFolder + "/" + id
+		}
+	}
+	for _, base := range [][2]string{{own, dir}, {path.Dir(own), path.Dir(dir)}} {
+		rel, ok := strings.CutPrefix(key, base[0]+"/")
+		if ok && fs.ValidPath(rel) && strings.HasPrefix(rel, DataFolder+"/") {
+			return path.Join(base[1], rel), nil
+		}
+	}
+	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
+}
+
+func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
+	entries, err := fs.ReadDir(t, dir)
+	if isNotExist(err) {
+		return nil // an export without items may have no data folder
+	}
+	if err != nil {
+		return Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		companion := slices.Contains([]string{".md5", ".checksum"}, path.Ext(name))
+		if e.IsDir() || listed[name] || companion || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		return Damaged(DataFileExtra, Position{File: t.label(name)}, nil, "the data file is not listed in %s", FilesName)
+	}
+	return nil
+}
+
+// readDataFile yields the lines of one data file and checks its count and MD5.
+func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) error) error {
+	in, err := t.open(f.path)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	count := int64(0)
+	l := lines{in: in}
+	for {
+		text, err := l.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if count++; count > *f.ItemCount {
+			return Damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, FilesName)
+		}
+		if err := yield(text, Position{in.label, l.line}); err != nil {
+			return err
+		}
+	}
+	sum, err := in.checksum()
+	if err != nil {
+		return err
+	}
+	switch {
+	case sum != f.MD5Checksum:
+		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, FilesName, f.MD5Checksum)
+	case count != *f.ItemCount:
+		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, FilesName, *f.ItemCount)
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+)
+
+// maxReplayBytes bounds the changes that are held at once. Where there are more,
+// the full export is read several times, each time for the changes to another
+// part of its keys.
+const maxReplayBytes = 64 << 20
+
+// itemChange is one line of an incremental export: what became of one item
+// between the two times of the export. Source: developer guide, "DynamoDB table
+// export output format", incremental export output.
+type itemChange struct {
+	at       Position
+	export   int   // of those that follow the full one
+	micros   int64 // of the last write
+	keys     attr.Item
+	new, old attr.Item // nil: there is none
+	text     []byte    // of new
+}
+
+// heldChange is what is held of the changes to one item: hashes and JSON text,
+// which take a fraction of what an item takes.
+type heldChange struct {
+	first, last Position
+	export      int          // of the last change
+	old, new    extsort.Hash // of OldImage of the first change, and NewImage of the last
+	created     bool         // the first change has no OldImage
+	deleted     bool         // the last change has no NewImage
+	met         bool         // in the full export
+	keys, text  []byte       // Keys, and NewImage of the last change
+}
+
+// heldChangeBytes is what a heldChange takes beside its text: itself, and its
+// place in a map and a list that grow, rounded up.
+const heldChangeBytes = 400
+
+// replayed is a full export with the incremental exports that follow it: the
+// table as it was at the end of the last.
+type replayed struct {
+	t        tree
+	full     exportPart
+	after    []exportPart // in order of time
+	parts    uint64       // passes over the full export; 0: not known yet
+	maxBytes int
+}
+
+// replay checks that the exports follow each other without a gap.
+func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
+	slices.SortFunc(after, func(a, b exportPart) int { return a.from.Compare(b.from) })
+	end, before := full.to, full
+	for i, part := range after {
+		at := Position{File: t.label(part.dir)}
+		span := fmt.Sprintf("the incremental export is of %s to %s", Stamp(part.from), Stamp(part.to))
+		switch {
+		case !part.from.Before(part.to):
+			return nil, Damaged(ManifestInvalid, at, nil, "%s, which is no span of time", span)
+		case part.from.After(end):
+			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), Stamp(end))
+		case i > 0 && part.from.Before(end), part.to.Before(end):
+			return nil, Damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), Stamp(end))
+		}
+		end, before = part.to, part
+	}
+	return &replayed{t: t, full: full, after: after, maxBytes: maxReplayBytes}, nil
+}
+
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// entries yields the items as they are after all changes: those of the full
+// export first.
+func (r *replayed) entries(yield func(Entry, error) bool) {
+	err := r.run(yield)
+	if err != nil && !errors.Is(err, errStopped) {
+		yield(Entry{}, err)
+	}
+}
+
+func (r *replayed) run(yield func(Entry, error) bool) error {
+	if r.parts == 0 {
+		size := 0
+		err := r.changes(func(c itemChange) error {
+			size += cap(c.text) + 2*c.keys.Size() + heldChangeBytes
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.parts = uint64(size/r.maxBytes) + 1
+	}
+	for part := range r.parts {
+		if err := r.runPart(part, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runPart is run for the items of one part of the keys.
+func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
+	mine := func(h extsort.Hash) bool { return h.Hi%r.parts == part }
+	var names []string // the key's attributes
+	changed := map[extsort.Hash]*heldChange{}
+	var order []extsort.Hash // of what comes after the full export's items
+	err := r.changes(func(c itemChange) error {
+		if names == nil {
+			names = keyNames(c.keys)
+		}
+		h := keyOf(c.keys, names)
+		if !mine(h) {
+			return nil
+		}
+		s := changed[h]
+		switch {
+		case s == nil:
+			s = &heldChange{first: c.at, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
+			if c.old != nil {
+				s.old = extsort.HashItem(c.old)
+			}
+			changed[h], order = s, append(order, h)
+		case s.export == c.export:
+			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change of an item, from its first state to its last",
+				s.keys, s.last)
+		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
+			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
+		}
+		s.last, s.export, s.text, s.deleted = c.at, c.export, c.text, c.new == nil
+		if c.new != nil {
+			s.new = extsort.HashItem(c.new)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	adjoin := len(r.after) > 0 && r.after[0].from.Equal(r.full.to)
+	err = r.full.read(r.t, func(e Entry, err error) bool {
+		if err != nil { // at fault itself, and told once: the key that would choose its part need not be there
+			return part > 0 || yield(e, err)
+		}
+		if len(names) == 0 {
+			return yield(e, nil)
+		}
+		h := keyOf(e.Item, names)
+		if !mine(h) {
+			return true
+		}
+		s := changed[h]
+		if s == nil {
+			return yield(e, nil)
+		}
+		s.met = true
+		if adjoin && !s.created && s.old != extsort.HashItem(e.Item) {
+			yield(Entry{}, staleImage(s.first, s.keys, fmt.Sprintf("the full export, at %s, has", e.Position)))
+			return false
+		}
+		return s.deleted || yield(parseEntry(s.text, plainItem, s.last))
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range order {
+		s := changed[h]
+		if s.met {
+			continue
+		}
+		if adjoin && !s.created {
+			return staleImage(s.first, s.keys, "the full export has no such item, not")
+		}
+		if !s.deleted && !yield(parseEntry(s.text, plainItem, s.last)) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+func staleImage(at Position, keys []byte, found string) error {
+	return Damaged(ReplayOrder, at, nil, "the change of item %s was made to another item than is there: %s another one than its OldImage", keys, found)
+}
+
+func keyNames(keys attr.Item) []string {
+	var names []string
+	for name := range keys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// keySchema names the attributes of a key, and their types.
+func keySchema(keys attr.Item) string {
+	var text []byte
+	for i, name := range keyNames(keys) {
+		if i > 0 {
+			text = append(text, " and "...)
+		}
+		text = fmt.Appendf(text, "%q (%s)", name, keys[name].Type)
+	}
+	return string(text)
+}
+
+// keyOf hashes the key of an item, types included.
+func keyOf(item attr.Item, names []string) extsort.Hash {
+	var key []byte
+	for _, name := range names {
+		key = attr.AppendJSON(key, item[name])
+	}
+	return extsort.HashOf(key)
+}
+
+// changes yields all changes in the order of the exports. Those of one export
+// are to different items.
+func (r *replayed) changes(yield func(itemChange) error) error {
+	var first Position
+	var key string // of the first change
+	for i, part := range r.after {
+		err := part.lines(r.t, func(text []byte, at Position) error {
+			c, err := parseChange(text, at)
+			if err != nil {
+				return ofAll(err) // nobody knows what the table is without it
+			}
+			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
+				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside of the export's %s to %s",
+					attr.AppendItemJSON(nil, c.keys), Stamp(written), Stamp(part.from), Stamp(part.to))
+			}
+			c.export = i
+			switch k := keySchema(c.keys); {
+			case key == "":
+				first, key = at, k
+			case key != k:
+				return Damaged(ReplayOrder, at, nil, "the Keys of the change are %s, those of the change at %s are %s: the items of a table have one key", k, first, key)
+			}
+			return yield(c)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseChange reads one line of an incremental export.
+func parseChange(text []byte, at Position) (itemChange, error) {
+	c := itemChange{at: at}
+	bad := func(format string, args ...any) (itemChange, error) {
+		return itemChange{}, Damaged(NotAnItem, at, nil, format, args...)
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if tok, err := d.ReadToken(); err != nil {
+		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+	} else if tok.Kind() != '{' {
+		return bad("a JSON %s stands where {\"Metadata\": …, \"Keys\": …} is expected", kindName(tok.Kind()))
+	}
+	written := false
+	for d.PeekKind() == '"' {
+		tok, err := d.ReadToken()
+		if err != nil {
+			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		}
+		name := tok.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		}
+		var into *attr.Item
+		switch name {
+		case "Metadata":
+		case "Keys":
+			into = &c.keys
+		case "NewImage":
+			into, c.text = &c.new, slices.Clone(value)
+		case "OldImage":
+			into = &c.old
+		default:
+			return bad("member %q stands in a change, which has Metadata, Keys, OldImage and NewImage", name)
+		}
+		item, err := attr.UnmarshalItem(value)
+		if err != nil {
+			return itemChange{}, itemError(err, at)
+		}
+		if into != nil {
+			*into = item
+			continue
+		}
+		if c.micros, err = strconv.ParseInt(item["WriteTimestampMicros"].Str, 10, 64); err != nil {
+			return bad("Metadata has no WriteTimestampMicros that is a number")
+		}
+		written = true
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return itemChange{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the change")
+	}
+	switch {
+	case len(c.keys) == 0:
+		return bad("the change has no Keys")
+	case !written:
+		return bad("the change has no Metadata")
+	}
+	for name, v := range c.keys {
+		for _, image := range []attr.Item{c.new, c.old} {
+			if image != nil && !attr.Equal(image[name], v) {
+				return itemChange{}, Damaged(ValueInvalid, at, nil, "attribute %q of an image is not that of Keys", name)
+			}
+		}
+	}
+	return c, nil
+}

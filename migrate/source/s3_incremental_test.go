@@ -1,0 +1,299 @@
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+)
+
+func TestOpen_IncrementalExport(t *testing.T) {
+	t.Parallel()
+	t1, t2 := exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
+	fsys := exporttest.Sample() // a 1, b 2, c 3
+	exporttest.AddIncremental(fsys, "02", t1, t2, exporttest.Change(t1.Add(1), exporttest.Key("d"), exporttest.Item("d", 4), exporttest.Item("d", 5)), exporttest.Change(t2, exporttest.Key("c"), exporttest.Item("c", 3), ""))
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1,
+		exporttest.Change(t1.Add(-1), exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 20)), exporttest.Change(t1.Add(-2), exporttest.Key("d"), "", exporttest.Item("d", 4)),
+		exporttest.Change(t1.Add(-3), exporttest.Key("e"), "", "")) // came and went
+	want := exporttest.Item("a", 1) + "\n" + exporttest.Item("b", 20) + "\n" + exporttest.Item("d", 5) + "\n"
+	src, err := OpenFS(fsys, "bucket", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if src.Format != "s3-incremental-export" || !src.Tables[0].ExportTime.Equal(t2) {
+		t.Errorf("format %s of %s, want s3-incremental-export of %s", src.Format, src.Tables[0].ExportTime, t2)
+	}
+	if got := readAllItems(t, fsys, "bucket", Options{Key: "id"}); got != want {
+		t.Errorf("items:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestOpen_DamagedIncrementalExport(t *testing.T) {
+	t.Parallel()
+	t0, t1, t2 := exporttest.Time, exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
+	for _, c := range []struct {
+		name   string
+		add    func(fsys fstest.MapFS)
+		damage Damage
+		text   string
+	}{
+		{"a gap behind the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export is of"},
+		{"a gap between two", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1)
+			exporttest.AddIncremental(f, "02", t1.Add(1e6), t2)
+		}, ReplayGap, "AWSDynamoDB/02: the incremental export is of"},
+		{"an overlap", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1)
+			exporttest.AddIncremental(f, "02", t0, t2)
+		}, ReplayOrder, "it can only follow what ends where it begins"},
+		{"before the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it can only follow"},
+		{"no full export", func(f fstest.MapFS) {
+			for name := range f {
+				if strings.HasPrefix(name, exporttest.Dir) {
+					delete(f, name)
+				}
+			}
+			exporttest.AddIncremental(f, "01", t0, t1)
+		}, ReplayGap, "holds changes alone"},
+		{"written at another time", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t2, exporttest.Key("d"), "", exporttest.Item("d", 1)))
+		}, ReplayOrder, "was written at"},
+		{"another old image than the full export's", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 7), ""))
+		}, ReplayOrder, "the full export, at"},
+		{"an old image of an item that is not there", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("z"), exporttest.Item("z", 7), ""))
+		}, ReplayOrder, "the full export has no such item"},
+		{"another old image than the change before left", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 3)))
+			exporttest.AddIncremental(f, "02", t1, t2, exporttest.Change(t2, exporttest.Key("b"), exporttest.Item("b", 2), ""))
+		}, ReplayOrder, "the change before it, at"},
+		{"keys of other attributes", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 1)),
+				exporttest.Change(t1, `{"QQ":{"S":"c"}}`, "", ""), exporttest.Change(t1, `{"QQ":{"S":"d"}}`, "", ""))
+		}, ReplayOrder, `01-0.json.gz:2: the Keys of the change are "QQ" (S), those of the change at bucket/pre/AWSDynamoDB/data/01-0.json.gz:1 are "id" (S)`},
+		{"keys of one attribute more", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""))
+			exporttest.AddIncremental(f, "02", t1, t2, exporttest.Change(t2, `{"id":{"S":"d"},"r":{"N":"1"}}`, "", ""))
+		}, ReplayOrder, `02-0.json.gz:1: the Keys of the change are "id" (S) and "r" (N)`},
+		{"keys of another type", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""), exporttest.Change(t1, `{"id":{"N":"1"}}`, "", ""))
+		}, ReplayOrder, `the Keys of the change are "id" (N)`},
+		{"an item changed twice in one export", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 3)), exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 3), exporttest.Item("b", 4)))
+		}, ReplayOrder, `01-0.json.gz:2: item {"id":{"S":"b"}} is changed here and at`},
+		{"no keys", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"NewImage":{"id":{"S":"a"}}}`)
+		}, NotAnItem, "the change has no Keys"},
+		{"no time", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
+		{"an image of another key", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)))
+		}, ValueInvalid, `attribute "id" of an image is not that of Keys`},
+		{"half a line", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id"`) }, NotJSON, "01-0.json.gz:1: not JSON"},
+		{"an unlisted file in the shared folder", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1)
+			f[path.Join(path.Dir(exporttest.Dir), "data/zz.json.gz")] = &fstest.MapFile{Data: exporttest.Pack(nil)}
+		}, DataFileExtra, "AWSDynamoDB/data/zz.json.gz"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fsys := exporttest.Sample()
+			c.add(fsys)
+			_, err := drain(fsys, "bucket", Options{Key: "id"})
+			WantDamage(t, err, c.damage, c.text)
+		})
+	}
+}
+
+// What is held of the changes stays within its bound, whatever they would take as
+// items. The test is not parallel: bytes are counted in the whole process.
+func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector takes memory too")
+	}
+	t1 := exporttest.Time.Add(time.Hour)
+	for _, elems := range []int{0, 40} {
+		var lines []string
+		list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, elems), ",")
+		for i := range 12_000 {
+			lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
+		}
+		fsys := exporttest.Sample()
+		exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
+		r := replayOfOne(t, fsys)
+		r.maxBytes = 2 << 20
+		heap := func() int {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		before, most, n := heap(), 0, 0
+		r.entries(func(_ Entry, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n%500 == 1 {
+				most = max(most, heap()-before)
+			}
+			return true
+		})
+		if n != len(lines)+3 {
+			t.Errorf("%d items, want %d", n, len(lines)+3)
+		}
+		if bound := r.maxBytes * 5 / 4; most > bound { // the parts are not of one size, and a file is being read
+			t.Errorf("lists of %d: %d bytes are held in %d parts, want at most %d", elems, most, r.parts, bound)
+		}
+		runtime.KeepAlive(fsys)
+	}
+}
+
+// TestReplay_Property: a table changes at random; what its full export and its
+// incremental exports give is what a full export at the end gives, however many
+// passes it takes.
+func TestReplay_Property(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		state := map[string]int{}
+		id := rapid.StringMatching(`[a-f]`)
+		for range rapid.IntRange(1, 6).Draw(t, "items") {
+			state[id.Draw(t, "id")] = rapid.IntRange(0, 9).Draw(t, "n")
+		}
+		items := func() []string {
+			var lines []string
+			for id, n := range state {
+				lines = append(lines, exporttest.Item(id, n))
+			}
+			slices.Sort(lines)
+			return lines
+		}
+		var wrapped []string
+		for _, line := range items() {
+			wrapped = append(wrapped, `{"Item":`+line+`}`)
+		}
+		fsys := exporttest.New(wrapped)
+		from := exporttest.Time
+		for export := range rapid.IntRange(1, 3).Draw(t, "exports") {
+			to := from.Add(time.Hour)
+			before := map[string]string{}
+			for range rapid.IntRange(0, 5).Draw(t, "changes") {
+				id := id.Draw(t, "id")
+				old := ""
+				if n, ok := state[id]; ok {
+					old = exporttest.Item(id, n)
+				}
+				if _, ok := before[id]; !ok {
+					before[id] = old
+				}
+				if n := rapid.IntRange(-3, 9).Draw(t, "n"); n < 0 {
+					delete(state, id)
+				} else {
+					state[id] = n
+				}
+			}
+			var lines []string
+			for id, old := range before {
+				now := ""
+				if n, ok := state[id]; ok {
+					now = exporttest.Item(id, n)
+				}
+				lines = append(lines, exporttest.Change(to, exporttest.Key(id), old, now))
+			}
+			slices.Sort(lines)
+			exporttest.AddIncremental(fsys, fmt.Sprint("0", export), from, to, lines...)
+			from = to
+		}
+		full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := findExports(tree{FS: fsys}, "bucket", maxExportDepth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var after []exportPart
+		for _, dir := range found {
+			part, err := openOneExport(tree{FS: fsys}, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if part.incremental {
+				after = append(after, part)
+			}
+		}
+		r, err := replay(tree{FS: fsys}, full, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.maxBytes = rapid.IntRange(40, 4000).Draw(t, "maxBytes")
+		var got []string
+		r.entries(func(e Entry, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(attr.AppendItemJSON(nil, e.Item)))
+			return true
+		})
+		slices.Sort(got)
+		if !slices.Equal(got, items()) {
+			t.Fatalf("items %v, want %v", got, items())
+		}
+	})
+}
+
+// However many passes the changes take, an item of the full export that is at fault
+// is told once.
+func TestReplay_BadItemOnce(t *testing.T) {
+	t.Parallel()
+	t1 := exporttest.Time.Add(time.Hour)
+	fsys := exporttest.New([]string{`{"Item":{"id":{"S":"a"}}}`, `{"Item":{"id":{"X":"b"}}}`})
+	var lines []string
+	for i := range 20 {
+		lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", exporttest.Item(fmt.Sprint("x", i), i)))
+	}
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
+	r := replayOfOne(t, fsys)
+	r.maxBytes = 1000
+	bad, good := 0, 0
+	r.entries(func(_ Entry, err error) bool {
+		if err == nil {
+			good++
+			return true
+		}
+		WantDamage(t, err, TypeUnknown, "file0.json.gz:2")
+		bad++
+		return true
+	})
+	if r.parts < 2 || bad != 1 || good != 21 {
+		t.Errorf("%d items and %d bad ones in %d parts, want 21 and 1 in several", good, bad, r.parts)
+	}
+}
+
+// replayOfOne is a full export with the incremental one that is called 01.
+func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
+	tb.Helper()
+	full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exporttest.Dir), "01"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := replay(tree{FS: fsys}, full, []exportPart{part})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}

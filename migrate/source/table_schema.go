@@ -1,0 +1,105 @@
+package source
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// TableSchema is what a table description says that a mapping needs.
+type TableSchema struct {
+	Name    string
+	Key     mapping.KeySchema
+	Indexes []Index
+}
+
+type schemaProjection struct {
+	ProjectionType   string
+	NonKeyAttributes []string
+}
+
+type schemaKey []struct{ AttributeName, KeyType string }
+
+type schemaIndex struct {
+	IndexName  string
+	KeySchema  schemaKey
+	Projection schemaProjection
+}
+
+type schemaTable struct {
+	TableName              string
+	AttributeDefinitions   []struct{ AttributeName, AttributeType string }
+	KeySchema              schemaKey
+	GlobalSecondaryIndexes []schemaIndex
+	LocalSecondaryIndexes  []schemaIndex
+}
+
+// ParseTableSchema reads the JSON of a DescribeTable or CreateTable answer or
+// of a CreateTable request. Errors are Errors that name file.
+func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
+	at := Position{File: file}
+	var doc struct {
+		schemaTable
+		Table, TableDescription *schemaTable
+	}
+	if err := json.Unmarshal(src, &doc); err != nil {
+		return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+	}
+	t := &doc.schemaTable
+	switch {
+	case doc.Table != nil:
+		t = doc.Table
+	case doc.TableDescription != nil:
+		t = doc.TableDescription
+	}
+	if len(t.KeySchema) == 0 {
+		return nil, Damaged(SchemaInvalid, at, nil, "the table schema has no KeySchema")
+	}
+	key, err := t.key(at, t.KeySchema)
+	if err != nil {
+		return nil, err
+	}
+	s := &TableSchema{Name: t.TableName, Key: key}
+	for local, list := range [][]schemaIndex{t.GlobalSecondaryIndexes, t.LocalSecondaryIndexes} {
+		for _, x := range list {
+			key, err := t.key(at, x.KeySchema)
+			if err != nil {
+				return nil, err
+			}
+			s.Indexes = append(s.Indexes, Index{
+				Name: x.IndexName, Key: key, Local: local == 1,
+				Projection: x.Projection.ProjectionType, Include: x.Projection.NonKeyAttributes,
+			})
+		}
+	}
+	return s, nil
+}
+
+func (t *schemaTable) key(at Position, k schemaKey) (layout.KeySchema, error) {
+	var s layout.KeySchema
+	for _, part := range k {
+		tag := ""
+		for _, d := range t.AttributeDefinitions {
+			if d.AttributeName == part.AttributeName {
+				tag = d.AttributeType
+			}
+		}
+		a, err := keyAttr(at, part.AttributeName, tag)
+		if err != nil {
+			return s, err
+		}
+		switch part.KeyType {
+		case "HASH":
+			s.Hash = a
+		case "RANGE":
+			s.Range = a
+		default:
+			return s, Damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)
+		}
+	}
+	if s.Hash.Name == "" {
+		return s, Damaged(SchemaInvalid, at, nil, "a key has no HASH attribute")
+	}
+	return s, nil
+}

@@ -1,0 +1,266 @@
+package migrate
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+type subjectCount struct {
+	name                  string
+	items, rows, patterns int64
+	findings              []string
+}
+
+// subjectCounts are the items, rows and access patterns of the shipped fixtures
+// and, where a design is there for what lint says of it, the rules.
+var subjectCounts = []subjectCount{
+	{"s1-catalog", 5, 5, 5, nil},
+	{"s2-video", 9, 2, 6, []string{"L58"}},
+	{"s2b-one-family", 9, 2, 3, []string{"L31", "L58"}},
+	{"s3-adjacency", 6, 2, 5, nil},
+	{"s4-time-versions", 5, 2, 4, nil},
+	{"s4-versions", 7, 2, 4, nil},
+	{"s5-order-entry", 46, 46, 14, []string{"L08", "L08", "L49", "L56"}},
+	{"s6-anti-hashed", 12, 12, 1, []string{"L05"}},
+	{"s6-anti-leading-time", 12, 12, 1, []string{"L03", "L11"}},
+	{"s6-anti-raw-bytes", 5, 5, 1, []string{"L06"}},
+	{"s6-anti-sequential", 12, 12, 1, []string{"L04"}},
+	{"s6-row-keys", 24, 24, 5, nil},
+	{"s6-tenants", 5, 5, 3, nil},
+	{"s7-blob", 3, 3, 1, nil},
+	{"s7-friends", 6, 2, 3, nil},
+	{"s7-time-series", 4, 4, 2, nil},
+	{"s8-hot-keys", 17, 17, 3, nil},
+	{"s8-paging", 8, 8, 2, nil},
+}
+
+// shippedFiles has the shipped fixtures.
+var shippedFiles = os.DirFS("../fixtures")
+
+func shippedSubjects(t *testing.T) []fixtures.Subject {
+	t.Helper()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(subjects) != len(subjectCounts) {
+		t.Fatalf("%d subjects are shipped, want %d", len(subjects), len(subjectCounts))
+	}
+	return subjects
+}
+
+func TestVerify_Subjects(t *testing.T) {
+	t.Parallel()
+	for i, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			want := subjectCounts[i]
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, r)
+			if s.Name != want.name || r.Items != want.items || r.Rows != want.rows || int64(len(r.Patterns)) != want.patterns {
+				t.Errorf("%s: %d items, %d rows, %d patterns; want %+v", s.Name, r.Items, r.Rows, len(r.Patterns), want)
+			}
+			if r.Fixture != s.Name || r.Title != s.Title || s.Title == "" {
+				t.Errorf("report of fixture %q, %q; want %q, %q", r.Fixture, r.Title, s.Name, s.Title)
+			}
+			var rules []string
+			for _, f := range r.Lint.Findings {
+				rules = append(rules, f.Rule)
+			}
+			slices.Sort(rules)
+			if diff := cmp.Diff(want.findings, rules); diff != "" {
+				t.Errorf("lint (-want +got):\n%s", diff)
+			}
+			for _, p := range r.Patterns {
+				if p.RowsScanned > p.RowsReturned {
+					t.Errorf("pattern %s scans %d rows for %d", p.ID, p.RowsScanned, p.RowsReturned)
+				}
+			}
+		})
+	}
+}
+
+// The golden files are what an update writes, and a second one changes nothing.
+func TestSubjects_Goldens(t *testing.T) {
+	t.Parallel()
+	for _, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), s.Name)
+			if err := os.CopyFS(dir, s.Files); err != nil {
+				t.Fatal(err)
+			}
+			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range changes {
+				t.Errorf("not what is shipped: %s", c)
+			}
+			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			if err != nil || len(again) > 0 {
+				t.Errorf("a second update changes %v, %v", again, err)
+			}
+		})
+	}
+}
+
+// The DynamoDB door ends each page of the large partition at 1 MB, and the
+// pages put together are the partition.
+func TestSubjects_Pages(t *testing.T) {
+	t.Parallel()
+	const pageBytes = 1 << 20
+	conn := newBigtableServer(t)
+	src, o := subject(t, "s8-paging")
+	p, err := Prepare(t.Context(), src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Load(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	server, err := newServer(t.Context(), conn, p.jobs[0].options, p.jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := openDoors(newBigtable(conn, Options{}), server, p.jobs[0], &Report{})
+	var docs []string
+	var sizes []int
+	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
+		"KeyConditionExpression":    "Box = :b",
+		"ExpressionAttributeValues": map[string]any{":b": map[string]any{"S": "b1"}},
+	}}, func(page []attr.Item) error {
+		size := 0
+		for i, item := range page {
+			if i == len(page)-1 && size > pageBytes {
+				t.Errorf("a page goes on after %d bytes", size)
+			}
+			size += item.Size()
+			docs = append(docs, item["Doc"].Str)
+		}
+		sizes = append(sizes, size)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "6", "7"}, docs); diff != "" {
+		t.Errorf("documents (-want +got):\n%s", diff)
+	}
+	if len(sizes) < 3 {
+		t.Errorf("pages of %v bytes: 2.7 MB take three at least", sizes)
+	}
+	for i, size := range sizes[:len(sizes)-1] {
+		if size < pageBytes-400<<10 {
+			t.Errorf("page %d has %d bytes, though an item of 390 KB more is there", i+1, size)
+		}
+	}
+}
+
+// The designs that the guides warn of raise their rules, and no other subject
+// does.
+func TestSubjects_AntiPatterns(t *testing.T) {
+	t.Parallel()
+	raised := map[string]string{}
+	for _, s := range shippedSubjects(t) {
+		r, err := Lint(t.Context(), s.Files, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.Lint.Findings {
+			if slices.Contains([]string{"L03", "L04", "L05", "L06"}, f.Rule) {
+				raised[s.Name] += f.Rule
+			}
+			if f.Level == lint.Error && f.Rule != "L03" {
+				t.Errorf("%s: %s", s.Name, f)
+			}
+		}
+	}
+	want := map[string]string{"s6-anti-leading-time": "L03", "s6-anti-sequential": "L04", "s6-anti-hashed": "L05", "s6-anti-raw-bytes": "L06"}
+	if diff := cmp.Diff(want, raised); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}
+
+// Faults in access patterns of the newer kinds are told.
+func TestSubjects_PatternFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, subject, file, from, to string
+		kind                          Kind
+		text                          string
+	}{
+		{"ranges not merged", "s8-hot-keys", "1-stream", "order: merged", "order: by-key", PatternDiffers, "native read: item 1 of 16 is"},
+		{"one range less", "s8-hot-keys", "1-stream", `    - {prefix: "6#clicks#"}`, "", PatternDiffers, "native read: item 7 of 14 is"},
+		{"a request not descending", "s8-hot-keys", "2-stretch", "    ScanIndexForward: false\n", "", PatternDiffers, "DynamoDB door: item 1 of 5 is"},
+		{"a range not descending", "s8-hot-keys", "2-stretch", "    reversed: true\n", "", PatternDiffers, "native read: item 1 of 5 is"},
+		{"too many ranges", "s5-order-entry", "p04-orders-of-customer", "max_ranges: 2", "max_ranges: 1", PatternFullScan, "the native read needs 2 ranges, at most 1 are declared"},
+		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", PatternDiffers, "DynamoDB door: 1 item, want 2"},
+		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", PatternDiffers, "DynamoDB door: item 3 of 3 is"},
+		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", PatternDiffers, "DynamoDB door: item 1 of 4 is"},
+		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", PatternDiffers, "native read: 2 items, want 1"},
+		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, PatternDiffers, "native read after the native write: item 1 of 3 is"},
+		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", PatternDiffers, "expect/2-friend.items.golden is missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind == c.kind && strings.Contains(f.String(), c.text) }) {
+				t.Errorf("failures %v, want %s with %q", r.Failures, c.kind, c.text)
+			}
+		})
+	}
+	t.Run("a prefix and a key", func(t *testing.T) {
+		t.Parallel()
+		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
+		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
+	})
+}
+
+// editSubject is a shipped fixture with one text in it replaced.
+func editSubject(t *testing.T, name, file, from, to string) fs.FS {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	shipped, err := fs.Sub(shippedFiles, "subjects/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, shipped); err != nil {
+		t.Fatal(err)
+	}
+	p := filepath.Join(dir, filepath.FromSlash(file))
+	text, err := os.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		t.Fatalf("%s has no %q", file, from)
+	}
+	if err := os.WriteFile(p, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return os.DirFS(dir)
+}

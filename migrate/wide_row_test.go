@@ -1,0 +1,274 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"strings"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/race"
+)
+
+// piecemeal is a connection over which rows come cell by cell, each begun anew once.
+type piecemeal struct{ grpc.ClientConnInterface }
+
+func (p piecemeal) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := p.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || !strings.HasSuffix(method, "/ReadRows") {
+		return s, err
+	}
+	return &piecemealStream{ClientStream: s}, nil
+}
+
+type piecemealStream struct {
+	grpc.ClientStream
+	next []*btpb.ReadRowsResponse
+}
+
+func (s *piecemealStream) RecvMsg(m any) error {
+	for len(s.next) == 0 {
+		resp := &btpb.ReadRowsResponse{}
+		if err := s.ClientStream.RecvMsg(resp); err != nil {
+			return err
+		}
+		chunks := resp.GetChunks()
+		resp.Chunks = nil
+		send := func(c *btpb.ReadRowsResponse_CellChunk) {
+			s.next = append(s.next, &btpb.ReadRowsResponse{Chunks: []*btpb.ReadRowsResponse_CellChunk{c}})
+		}
+		for _, c := range chunks {
+			send(c)
+			if len(c.GetRowKey()) > 0 && !c.GetCommitRow() && c.GetValueSize() == 0 {
+				send(&btpb.ReadRowsResponse_CellChunk{RowStatus: &btpb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}})
+				send(c)
+			}
+		}
+		s.next = append(s.next, resp)
+	}
+	out := m.(*btpb.ReadRowsResponse)
+	proto.Reset(out)
+	proto.Merge(out, s.next[0])
+	s.next = s.next[1:]
+	return nil
+}
+
+// A verification says the same of rows that it takes for wide ones.
+func TestVerify_WideRows(t *testing.T) {
+	t.Parallel()
+	for _, s := range shippedSubjects(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			var texts [2]string
+			for i, part := range []int{0, 1} {
+				conn := newBigtableServer(t)
+				if part > 0 {
+					conn = piecemeal{conn}
+				}
+				r, err := Verify(t.Context(), conn, s.Files, Options{part: part})
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts[i] = r.Text()
+			}
+			if texts[0] != texts[1] {
+				t.Errorf("in parts:\n%s\nwhole:\n%s", texts[1], texts[0])
+			}
+		})
+	}
+}
+
+// friendsFixture is a fixture of items that share rows, a column each.
+func friendsFixture(t *testing.T) *fixture {
+	t.Helper()
+	files, err := fs.Sub(shippedFiles, "subjects/s7-friends")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFixture(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What a wide row holds is found again where a load writes to it again, and an export
+// of its items is that of the row taken as a whole.
+func TestLoad_WideRows(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	f := friendsFixture(t)
+	o := Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, part: 1, batch: 1}
+	for _, written := range []int64{6, 0} {
+		r, err := Load(t.Context(), piecemeal{conn}, f.source, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Tables[0].CellsWritten; got != written {
+			t.Errorf("%d cells are written, want %d", got, written)
+		}
+	}
+	for _, part := range []int{0, 1} {
+		o.part = part
+		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Options: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done.Items != 6 || done.Rows != 2 {
+			t.Errorf("in parts of %d: %v", part, done)
+		}
+	}
+}
+
+// chunksTable answers every ReadRows with a message for each of its chunks.
+type chunksTable struct {
+	grpc.ClientConnInterface
+	chunks []*btpb.ReadRowsResponse_CellChunk
+	reads  int
+}
+
+func (c *chunksTable) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	c.reads++
+	s := &piecemealStream{ClientStream: ended{}}
+	for _, chunk := range c.chunks {
+		s.next = append(s.next, &btpb.ReadRowsResponse{Chunks: []*btpb.ReadRowsResponse_CellChunk{chunk}})
+	}
+	return s, nil
+}
+
+// ended is a stream that has no more to say.
+type ended struct{ grpc.ClientStream }
+
+func (ended) SendMsg(any) error { return nil }
+func (ended) CloseSend() error  { return nil }
+func (ended) RecvMsg(any) error { return io.EOF }
+
+// A cell of a part that is void, of a row that began anew without it, is not held. What
+// a wide row holds is read once for all batches.
+func TestLoad_LooksUpWideRows(t *testing.T) {
+	t.Parallel()
+	cell := func(qualifier string, commit bool) *btpb.ReadRowsResponse_CellChunk {
+		c := &btpb.ReadRowsResponse_CellChunk{
+			RowKey: []byte("r"), FamilyName: wrapperspb.String("f"), Qualifier: wrapperspb.Bytes([]byte(qualifier)), TimestampMicros: 1000, Value: []byte("v"),
+		}
+		if commit {
+			c.RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+		}
+		return c
+	}
+	conn := &chunksTable{chunks: []*btpb.ReadRowsResponse_CellChunk{
+		cell("a", false),
+		{RowStatus: &btpb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}},
+		cell("b", false), cell("c", true),
+	}}
+	w := &writer{b: newBigtable(conn, Options{}), j: &job{options: Options{part: 1}}}
+	table := &writeTable{id: "t"}
+	for range 2 {
+		table.entries = nil
+		for _, qualifier := range []string{"a", "b", "c"} {
+			table.entries = append(table.entries, writeEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{
+				RowKey: []byte("r"),
+				Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+					FamilyName: "f", ColumnQualifier: []byte(qualifier), TimestampMicros: 1000, Value: []byte("v"),
+				}}}},
+			}})
+		}
+		if err := w.dropUnchanged(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(table.entries); n != 1 || string(table.entries[0].GetMutations()[0].GetSetCell().GetColumnQualifier()) != "a" {
+			t.Errorf("%d entries are left, want that of a", n)
+		}
+	}
+	if conn.reads != 1 {
+		t.Errorf("the row was read %d times", conn.reads)
+	}
+}
+
+// wideTable answers every ReadRows with one row of n cells of 1 KB.
+type wideTable struct {
+	grpc.ClientConnInterface
+	n    int
+	each func() // called for each message
+}
+
+func (w wideTable) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return &wideStream{w: w}, nil
+}
+
+type wideStream struct {
+	grpc.ClientStream
+	w    wideTable
+	sent int
+}
+
+func (*wideStream) SendMsg(any) error { return nil }
+func (*wideStream) CloseSend() error  { return nil }
+
+func (s *wideStream) RecvMsg(m any) error {
+	out := m.(*btpb.ReadRowsResponse)
+	proto.Reset(out)
+	s.w.each()
+	for ; s.sent < s.w.n && len(out.GetChunks()) < 64; s.sent++ {
+		c := &btpb.ReadRowsResponse_CellChunk{
+			Qualifier: wrapperspb.Bytes(fmt.Appendf(nil, "%08d", s.sent)), Value: []byte(strings.Repeat("x", 1<<10)),
+		}
+		if s.sent == 0 {
+			c.RowKey, c.FamilyName = []byte("ann"), wrapperspb.String("friends")
+		}
+		if s.sent == s.w.n-1 {
+			c.RowStatus = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
+		}
+		out.Chunks = append(out.GetChunks(), c)
+	}
+	if len(out.GetChunks()) == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// What is held of a row does not grow with it. The test is not parallel: bytes are
+// counted in the whole process.
+func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector takes memory too")
+	}
+	f := friendsFixture(t)
+	const window = 2 << 20
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for _, n := range []int{8_000, 32_000} {
+		before, most, calls := heap(), 0, 0
+		sample := func() {
+			if calls++; calls%50 == 0 {
+				most = max(most, heap()-before)
+			}
+		}
+		j := &job{mapping: f.Mapping, options: Options{
+			TempDir: t.TempDir(), window: window, Progress: func(Progress) { sample() },
+		}.normalized(), source: f.source.Tables[0]}
+		b := newBigtable(wideTable{n: n, each: sample}, Options{})
+		h, err := j.scan(t.Context(), b, "friends", f.Mapping.Items, newRetention(f.Mapping.Families(), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.rows != 1 || h.cells.Count != int64(n) || h.items.Count != int64(n) || h.unreadable {
+			t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.rows, h.cells.Count, h.items.Count, n)
+		}
+		if bound := 3 * window; most > bound || most == 0 { // a run, its file's buffers, and the parts under way
+			t.Errorf("a row of %d KB: %d bytes are held, want at most %d", n, most, bound)
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// The size of a batch of mutations, well below what Bigtable takes in one
+// request (256 MB, 100,000 mutations an entry and in all).
+const (
+	maxBatchBytes     = 1 << 20
+	maxBatchMutations = 20_000
+)
+
+// load writes all items of the job that the checkpoint does not know as
+// written. It creates the tables.
+func (j *job) load(ctx context.Context, b *bigtable, c *checkpoint, table int) error {
+	j.report.IndexRows, j.report.CellsUnchanged, j.report.CellsWritten = 0, 0, 0
+	w := &writer{b: b, j: j}
+	if err := w.addTable(ctx, j.mapping.TargetTable(), j.mapping.Families()); err != nil {
+		return err
+	}
+	for _, x := range j.indexes {
+		if err := w.addTable(ctx, x.TargetTable(), x.Families()); err != nil {
+			return err
+		}
+	}
+	start, err := c.begin(ctx, w, table)
+	if err != nil {
+		return err
+	}
+	done := &c.state.Tables[table]
+	j.report.ItemsResumed = start.Items - int64(len(start.Retry))
+	done.Retry = nil
+	since := 0
+	last, row := int64(-1), []byte(nil)
+	flush := func(next int64) error {
+		size, refused, err := w.flush(ctx)
+		if err != nil {
+			return err
+		}
+		done.Retry = append(done.Retry, refused...)
+		if next <= start.Items { // those that are tried again go by themselves
+			return nil
+		}
+		done.Items = next
+		if _, bad := slices.BinarySearch(refused, last); !bad {
+			done.Row = row
+		}
+		if since += size; since < j.options.checkpoint {
+			return nil
+		}
+		since = 0
+		return c.save()
+	}
+	err = j.eachWanted(ctx, "loading", start.wants, func(p placed) error {
+		if w.full() {
+			if err := flush(p.n); err != nil {
+				return err
+			}
+		}
+		last, row = p.n, p.base.Row
+		for i := range j.indexes {
+			if p.index[i].Row != nil {
+				j.report.IndexRows++
+				w.add(i+1, p, p.index[i])
+			}
+		}
+		w.add(0, p, p.base)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush(last + 1)
+}
+
+// writer gathers cells into MutateRows calls, for the table of the items and
+// those of the indexes.
+type writer struct {
+	b         *bigtable
+	j         *job
+	tables    []writeTable
+	mutations int
+	bytes     int
+}
+
+type writeTable struct {
+	id      string
+	found   bool // the table was there before: what it holds is not written again
+	entries []writeEntry
+	// wide are the hashes of the cells that wide rows hold, by row: hashes in all.
+	wide   map[string]map[extsort.Hash]bool
+	hashes int
+}
+
+// writeEntry is one entry of a request, and the item that it is of.
+type writeEntry struct {
+	*btpb.MutateRowsRequest_Entry
+	n     int64
+	entry source.Entry
+}
+
+func (w *writer) addTable(ctx context.Context, id string, families []layout.Family) error {
+	created, err := w.b.ensureTable(ctx, id, families)
+	w.tables = append(w.tables, writeTable{id: id, found: !created})
+	return err
+}
+
+func (w *writer) full() bool {
+	return w.mutations >= maxBatchMutations || w.bytes >= w.j.options.batch
+}
+
+// add queues the cells of one item for a table.
+func (w *writer) add(table int, p placed, at layout.Placed) {
+	t := &w.tables[table]
+	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
+		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}
+		for _, c := range cells {
+			w.bytes += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
+		}
+		w.mutations += len(cells)
+		t.entries = append(t.entries, writeEntry{e, p.n, p.entry})
+	}
+}
+
+// flush sends what is queued, and returns its size and the items that Bigtable
+// refused, which became dead letters.
+func (w *writer) flush(ctx context.Context) (size int, refused []int64, err error) {
+	for i := range w.tables {
+		t := &w.tables[i]
+		if t.found {
+			if err := w.dropUnchanged(ctx, t); err != nil {
+				return 0, nil, err
+			}
+		}
+		for batch := range batches(t.entries) {
+			bad, err := w.send(ctx, t.id, batch)
+			if err != nil {
+				return 0, nil, err
+			}
+			refused = append(refused, bad...)
+		}
+		clear(t.entries)
+		t.entries = t.entries[:0]
+	}
+	size, w.bytes, w.mutations = w.bytes, 0, 0
+	slices.Sort(refused)
+	return size, slices.Compact(refused), nil
+}
+
+// batches cuts entries into requests of at most maxBatchMutations.
+func batches(entries []writeEntry) func(yield func([]writeEntry) bool) {
+	return func(yield func([]writeEntry) bool) {
+		for len(entries) > 0 {
+			n, mutations := 0, 0
+			for n < len(entries) && (n == 0 || mutations+len(entries[n].GetMutations()) <= maxBatchMutations) {
+				mutations += len(entries[n].GetMutations())
+				n++
+			}
+			if !yield(entries[:n]) {
+				return
+			}
+			entries = entries[n:]
+		}
+	}
+}
+
+// dropUnchanged takes out the mutations whose cells the table holds already.
+func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
+	held := map[extsort.Hash]bool{}
+	var rows [][]byte // to read
+	for _, e := range t.entries {
+		wide := t.wide[string(e.GetRowKey())]
+		if wide == nil {
+			rows = append(rows, e.GetRowKey())
+		}
+		for _, m := range e.GetMutations() {
+			h := hashMutation(e.GetRowKey(), m)
+			held[h] = wide[h]
+		}
+	}
+	slices.SortFunc(rows, bytes.Compare)
+	rows = slices.CompactFunc(rows, bytes.Equal)
+	if err := w.lookUp(ctx, t, rows, held); err != nil {
+		return err
+	}
+	for _, e := range t.entries {
+		before := len(e.GetMutations())
+		e.Mutations = slices.DeleteFunc(e.Mutations, func(m *btpb.Mutation) bool { return held[hashMutation(e.GetRowKey(), m)] })
+		w.j.report.CellsUnchanged += int64(before - len(e.GetMutations()))
+	}
+	t.entries = slices.DeleteFunc(t.entries, func(e writeEntry) bool { return len(e.GetMutations()) == 0 })
+	return nil
+}
+
+// hashMutation is the hash of the cell that a mutation sets.
+func hashMutation(row []byte, m *btpb.Mutation) extsort.Hash {
+	s := m.GetSetCell()
+	return extsort.HashCell(row, layout.Cell{Family: s.GetFamilyName(), Qualifier: s.GetColumnQualifier(), Timestamp: s.GetTimestampMicros()}, s.GetValue())
+}
+
+// maxWideHashes bounds what is remembered of the cells of wide rows; a hash takes some
+// 40 bytes.
+const maxWideHashes = 1 << 20
+
+// lookUp marks those of the hashes in held that are of cells of some rows. Of a wide
+// row, which many batches meet, it remembers all, so that it is not read for each of
+// them: what is written to it meanwhile are cells of other items. A row of more than
+// maxWideHashes cells is read for each.
+func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held map[extsort.Hash]bool) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var found []extsort.Hash       // of those in held, in the row at hand
+	var wide map[extsort.Hash]bool // nil: not to be remembered
+	for part, err := range w.b.readParts(ctx, btclient.Read{Table: t.id, Keys: rows}, w.j.options.part) {
+		if err != nil {
+			return err
+		}
+		if !part.Continues {
+			found, wide = found[:0], nil
+			if part.More {
+				wide = map[extsort.Hash]bool{}
+			}
+		}
+		for _, c := range part.Cells {
+			h := extsort.HashCell(part.Key, c, c.Value)
+			if _, ok := held[h]; ok {
+				found = append(found, h)
+			}
+			if wide != nil {
+				wide[h] = true
+			}
+		}
+		if len(wide) > maxWideHashes {
+			wide = nil
+		}
+		if part.More {
+			continue
+		}
+		for _, h := range found {
+			held[h] = true
+		}
+		if wide != nil {
+			t.remember(part.Key, wide)
+		}
+	}
+	return nil
+}
+
+// remember keeps the hashes of a wide row, in place of others where they would be too
+// many.
+func (t *writeTable) remember(row []byte, cells map[extsort.Hash]bool) {
+	if t.hashes += len(cells); t.hashes > maxWideHashes || t.wide == nil {
+		t.wide, t.hashes = map[string]map[extsort.Hash]bool{}, len(cells)
+	}
+	t.wide[string(row)] = cells
+}
+
+// send writes entries, again where that may help. An entry that Bigtable refuses
+// for good is an error, or a dead letter if there are any.
+func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (refused []int64, err error) {
+	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
+	for i, e := range entries {
+		rows[i] = e.MutateRowsRequest_Entry
+	}
+	refusals, failed := w.b.MutateRows(ctx, table, rows)
+	bad := map[int]error{}
+	for _, r := range refusals {
+		bad[r.Entry] = r.Err
+	}
+	for i, e := range entries {
+		switch why, isBad := bad[i]; {
+		case isBad:
+			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
+			if w.j.letters == nil {
+				return nil, fmt.Errorf("%w; what comes before it is written", why)
+			}
+			if err := w.j.letters.add(w.j, e.entry, why); err != nil {
+				return nil, err
+			}
+			refused = append(refused, e.n)
+		case failed == nil:
+			w.j.report.CellsWritten += int64(len(e.GetMutations()))
+			if w.j.wrote != nil {
+				w.j.wrote(table, e)
+			}
+		}
+	}
+	return refused, failed
+}
