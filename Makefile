@@ -68,7 +68,7 @@ CRASHES ?= 1
 
 .PHONY: crash
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
-	$(GO) test ./engine ./emu ./facade ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
+	$(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 

@@ -38,7 +38,9 @@
 //
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
 //     languages, facade/internal/wire the frame of its requests and answers.
-//   - internal/layout is the machine of mappings.
+//   - facade/internal/store keeps items in rows: catalog, transactions, indexes.
+//   - internal/layout is the machine of mappings; internal/layout/rowkey has the
+//     encoders and templates of row keys, internal/layout/codec the values of cells.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes, internal/rowmerge what joins the pieces
 //     in which they come.

@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
-var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade over Bigtables in other processes, which takes about a minute")
+var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade and of its store over Bigtables in other processes, which takes about a minute")
 
-// TestFacade_Remote runs the tests of package facade on Bigtables that are not
+// TestFacade_Remote runs the tests of package facade and of its store on Bigtables that are not
 // in their process, over gRPC: a tabletop, and Google's test server.
 func TestFacade_Remote(t *testing.T) {
 	if !*facadeTests {
@@ -44,7 +44,7 @@ func TestFacade_Remote(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "../facade", "-facade.bigtable="+start(t), "-rapid.checks=20")
+			suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "../facade", "../facade/internal/store", "-facade.bigtable="+start(t), "-rapid.checks=20")
 			suite.Stdout, suite.Stderr = os.Stdout, os.Stderr
 			if err := suite.Run(); err != nil {
 				t.Errorf("go test ../facade: %v", err)

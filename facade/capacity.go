@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -52,7 +53,7 @@ func (c *capacityTally) addIndex(name string, units float64) {
 
 // report returns the tally as the request asked for it, nil for none. named is
 // the table as the request names it: a name or an ARN.
-func (c *capacityTally) report(named string, t *tableDef, mode *string) *consumedCapacity {
+func (c *capacityTally) report(named string, t *store.Table, mode *string) *consumedCapacity {
 	if mode == nil || *mode == "NONE" {
 		return nil
 	}
@@ -66,7 +67,7 @@ func (c *capacityTally) report(named string, t *tableDef, mode *string) *consume
 	out.Table = &capacityUnits{CapacityUnits: wire.Double(c.table)}
 	for name, units := range c.indexes {
 		arm := &out.LocalSecondaryIndexes
-		if ix := t.index(name); ix == nil || ix.Global {
+		if ix := t.Index(name); ix == nil || ix.Global {
 			arm = &out.GlobalSecondaryIndexes
 		}
 		if *arm == nil {
@@ -78,7 +79,7 @@ func (c *capacityTally) report(named string, t *tableDef, mode *string) *consume
 }
 
 // reportReads is report for reads of a transaction.
-func (c *capacityTally) reportReads(named string, t *tableDef, mode *string) *consumedCapacity {
+func (c *capacityTally) reportReads(named string, t *store.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units wire.Double) (read, write wire.Double) { return units, 0 })
@@ -87,7 +88,7 @@ func (c *capacityTally) reportReads(named string, t *tableDef, mode *string) *co
 }
 
 // reportWrites is report for writes of a transaction.
-func (c *capacityTally) reportWrites(named string, t *tableDef, mode *string) *consumedCapacity {
+func (c *capacityTally) reportWrites(named string, t *store.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units wire.Double) (read, write wire.Double) { return 0, units })
@@ -132,7 +133,7 @@ func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1)
 
 // writeTally is what a write of an item costs on its table and on each index
 // whose entry it changes.
-func writeTally(t *tableDef, before, after attr.Item) capacityTally {
+func writeTally(t *store.Table, before, after attr.Item) capacityTally {
 	tally := capacityTally{table: writeUnits(before, after)}
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -153,8 +154,8 @@ func writeTally(t *tableDef, before, after attr.Item) capacityTally {
 	return tally
 }
 
-func sameKey(key indexKey, a, b attr.Item) bool {
-	for _, k := range key.attributes() {
+func sameKey(key store.IndexKey, a, b attr.Item) bool {
+	for _, k := range key.Attributes() {
 		if !attr.Equal(a[k.Name], b[k.Name]) {
 			return false
 		}
@@ -164,16 +165,16 @@ func sameKey(key indexKey, a, b attr.Item) bool {
 
 // indexEntry returns what an index holds of an item, nil for nothing: an item
 // without one of the index's key attributes is not in it.
-func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
+func indexEntry(t *store.Table, ix *store.Index, item attr.Item) attr.Item {
 	if item == nil {
 		return nil
 	}
-	for _, a := range ix.Key.attributes() {
+	for _, a := range ix.Key.Attributes() {
 		if item[a.Name].Type != a.Type {
 			return nil
 		}
 	}
-	if ix.Projection == projectAll {
+	if ix.Projection == store.ProjectAll {
 		return item
 	}
 	entry := attr.Item{}
@@ -186,8 +187,8 @@ func indexEntry(t *tableDef, ix *indexDef, item attr.Item) attr.Item {
 }
 
 // projects reports whether an index holds the attribute name.
-func projects(t *tableDef, ix *indexDef, name string) bool {
-	if ix.Projection == projectAll || isKeyAttribute(t.Key, name) || ix.Key.has(name) {
+func projects(t *store.Table, ix *store.Index, name string) bool {
+	if ix.Projection == store.ProjectAll || t.Key.IsKey(name) || ix.Key.Has(name) {
 		return true
 	}
 	for _, nonKey := range ix.NonKey {
@@ -206,7 +207,7 @@ type itemCollectionMetrics struct {
 
 // collectionMetrics answers ReturnItemCollectionMetrics: only tables with a
 // local index have item collections.
-func collectionMetrics(t *tableDef, mode *string, key attr.Item) *itemCollectionMetrics {
+func collectionMetrics(t *store.Table, mode *string, key attr.Item) *itemCollectionMetrics {
 	if mode == nil || *mode != "SIZE" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
@@ -46,34 +49,46 @@ func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 func (o *onDisk) close() error { return errors.Join(o.Close(), o.bt.Close(), o.db.Close()) }
 
 // tables returns the definitions of all tables, and their items.
-func (o *onDisk) tables(t *testing.T) (defs []*tableDef, items []model) {
+func (o *onDisk) tables(t *testing.T) (defs []*store.Table, items [][]attr.Item) {
 	t.Helper()
-	names, _, err := o.store.listTables(t.Context(), "", 100)
+	names, _, err := o.store.ListTables(t.Context(), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		def, err := o.store.table(t.Context(), name)
+		def, err := o.store.Table(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := model{}
-		for item, err := range decode(o.store.scan(t.Context(), def, nil, 0, 1, nil)) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			m[keyText(keyAttrs(def, item))] = item
-		}
-		defs, items = append(defs, def), append(items, m)
+		defs, items = append(defs, def), append(items, o.Scan(t, def, nil))
 	}
 	return defs, items
 }
+
+// Scan returns all items of a table, or of an index, in the order of their texts.
+func (o *onDisk) Scan(t *testing.T, def *store.Table, ix *store.Index) (items []attr.Item) {
+	t.Helper()
+	for stored, err := range o.store.Scan(t.Context(), def, ix, 0, 1, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		item, err := stored.Item()
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b attr.Item) int { return strings.Compare(itemText(a), itemText(b)) })
+	return items
+}
+
+func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, item)) }
 
 // text is what clients see when what goes on behind calls is done: tables, their
 // indexes and their items.
 func (o *onDisk) text(t *testing.T) string {
 	t.Helper()
-	o.store.background.Wait()
+	o.store.Wait()
 	var b strings.Builder
 	defs, items := o.tables(t)
 	for i, def := range defs {
@@ -81,8 +96,10 @@ func (o *onDisk) text(t *testing.T) string {
 		for _, ix := range def.Indexes {
 			fmt.Fprintf(&b, ", index %s %s", ix.Name, ix.Status)
 		}
-		all := items[i].sorted(def.Key, func(attr.Item) bool { return true })
-		fmt.Fprintf(&b, "\n%s\n", strings.Join(texts(all), "\n"))
+		b.WriteByte('\n')
+		for _, item := range items[i] {
+			b.WriteString(itemText(item) + "\n")
+		}
 	}
 	return b.String()
 }
@@ -91,16 +108,40 @@ func (o *onDisk) text(t *testing.T) string {
 // under way any more when the time of transactions is over.
 func (o *onDisk) check(t *testing.T) {
 	t.Helper()
-	o.clock.Advance(transactionTimeout)
-	if err := o.store.recoverTransactions(t.Context(), false); err != nil {
+	o.clock.Advance(time.Minute)
+	if _, err := o.ReapExpired(t.Context()); err != nil {
 		t.Error(err)
+	}
+	transactions := btclient.Span{Start: []byte("x/"), End: []byte("x0")}
+	for row, err := range nativeClient(o.Server).Read(t.Context(), btclient.Read{Table: store.CatalogTable, Spans: []btclient.Span{transactions}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("the catalog has the transaction %q", row.Key)
 	}
 	defs, items := o.tables(t)
 	for i, def := range defs {
-		if err := checkIndexes(t.Context(), o.store, def, items[i]); err != nil {
-			t.Error(err)
+		for _, x := range nativeTableOf(t, o.Server, def.Name).indexes {
+			var want []attr.Item
+			for _, item := range items[i] {
+				if x.Contains(item) {
+					want = append(want, x.Project(item))
+				}
+			}
+			slices.SortFunc(want, func(a, b attr.Item) int { return strings.Compare(itemText(a), itemText(b)) })
+			got := o.Scan(t, def, def.Index(x.Name()))
+			if !slices.EqualFunc(got, want, attr.EqualItems) {
+				t.Errorf("index %s of table %s holds %v, want %v", x.Name(), def.Name, got, want)
+			}
 		}
-		checkNoIntents(t, o.store, def.BigtableTable)
+		for row, err := range nativeClient(o.Server).Read(t.Context(), btclient.Read{Table: def.BigtableTable, Spans: []btclient.Span{{}}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(row.Cells, isUnfinished) {
+				t.Errorf("a write of row %q of table %s is unfinished", row.Key, def.BigtableTable)
+			}
+		}
 	}
 }
 

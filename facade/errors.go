@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -129,22 +130,23 @@ func (e *Error) body() []byte {
 // foreignError turns an error of the store, or of the Bigtable behind it,
 // into the one to answer.
 func foreignError(err error) *Error {
+	var busy *store.TableInUseError
 	switch {
-	case errors.Is(err, errOutsideMapping):
+	case errors.Is(err, store.ErrOutsideMapping):
 		return validationError(msgInvalidParameterPrefix + err.Error())
-	case errors.Is(err, errSchemaConflict):
+	case errors.Is(err, store.ErrSchemaConflict):
 		return validationError(msgInvalidParameterPrefix + err.Error())
-	case errors.Is(err, errIntent):
+	case errors.Is(err, store.ErrIntent):
 		return badRequest(wire.CodeTransactionConflict, msgTransactionOngoing)
-	case errors.Is(err, errTokenMismatch):
+	case errors.Is(err, store.ErrTokenMismatch):
 		return badRequest(wire.CodeIdempotentMismatch, msgTokenMismatch)
-	case errors.Is(err, errTokenRunning):
+	case errors.Is(err, store.ErrTokenRunning):
 		return badRequest(wire.CodeTransactionInProgress, msgTokenRunning)
-	case errors.Is(err, errTableNotFound):
+	case errors.Is(err, store.ErrTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
-	case errors.Is(err, errTableExists), errors.Is(err, errTableInUse):
-		return resourceInUseError(err.Error())
-	case errors.Is(err, errContended):
+	case errors.As(err, &busy):
+		return resourceInUseError(fmt.Sprintf(msgTableInUse, inUseWord(busy.Status), busy.Table))
+	case errors.Is(err, store.ErrContended):
 		return serviceUnavailableError(err.Error())
 	}
 	var unreadable *layout.Error
@@ -160,6 +162,18 @@ func foreignError(err error) *Error {
 		return serviceUnavailableError(err.Error())
 	}
 	return internalServerError()
+}
+
+// inUseWord is what AWS calls a status of a table that refuses to be changed.
+func inUseWord(status string) string {
+	switch status {
+	case store.StatusCreating:
+		return "created"
+	case store.StatusDeleting:
+		return "deleted"
+	default:
+		return "updated"
+	}
 }
 
 // unavailableCodes are the failures of a Bigtable that a retry may get past.

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -10,12 +11,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -116,16 +120,37 @@ func TestOperations(t *testing.T) {
 // operationFile is what one file of TestOperations works on.
 type operationFile struct {
 	now     *clock.Clock
-	conn    *hookConn
+	conn    *meanwhileConn
 	server  *Server
 	classic *Server // over the same store
+}
+
+// meanwhileConn calls hook before a transaction is committed.
+type meanwhileConn struct {
+	grpc.ClientConnInterface
+	mu   sync.Mutex
+	hook func()
+}
+
+func (c *meanwhileConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	r, ok := req.(*btpb.CheckAndMutateRowRequest)
+	if ok && strings.HasPrefix(string(r.GetRowKey()), "x/") && len(r.GetTrueMutations()) > 0 { // a decision
+		c.mu.Lock()
+		hook := c.hook
+		c.hook = nil
+		c.mu.Unlock()
+		if hook != nil {
+			hook()
+		}
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
 func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	t.Helper()
 	f.now = clock.NewFrozen(testTime)
 	f.server = newTestServer(t, change, func(o *Options) {
-		f.conn = &hookConn{ClientConnInterface: o.Conn}
+		f.conn = &meanwhileConn{ClientConnInterface: o.Conn}
 		o.Conn, o.Now = f.conn, f.now.Now
 	})
 	f.classic = &Server{opts: f.server.opts, store: f.server.store}
@@ -156,7 +181,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		f.now.Advance(parseDuration(t, d, d.Input))
 		return ""
 	case "filled":
-		f.server.store.background.Wait()
+		f.server.store.Wait()
 		return ""
 	}
 	target := f.server

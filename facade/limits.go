@@ -1,5 +1,7 @@
 package facade
 
+import "github.com/tabletop-emu/tabletop/facade/internal/store"
+
 // Every limit of the DynamoDB API that operations enforce; package wire has that of
 // a request's body. Sources: the SDK models of 2026-11 and the quotas page of the
 // developer guide.
@@ -19,12 +21,12 @@ const (
 	maxItemBytes     = 400 << 10
 
 	// Pages and batches.
-	maxPageBytes          = 1 << 20  // evaluated data of one Query or Scan
-	maxBatchGetKeys       = 100      // keys of one BatchGetItem, over all tables
-	maxBatchGetBytes      = 16 << 20 // returned by one BatchGetItem
-	maxBatchWriteRequests = 25       // puts and deletes of one BatchWriteItem
-	maxTransactItems      = 100      // actions of one transaction
-	maxTransactBytes      = 4 << 20  // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxPageBytes          = store.PageBytes // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
+	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100             // actions of one transaction
+	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100

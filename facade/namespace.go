@@ -12,8 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -21,11 +20,11 @@ import (
 // catalog of its own.
 type namespaces struct {
 	mu     sync.Mutex
-	stores map[string]*store // by id of the catalog
+	stores map[string]*store.Store // by id of the catalog
 }
 
 // namespacePrefix begins the ids of the catalogs.
-const namespacePrefix = catalogTable + "-"
+const namespacePrefix = store.CatalogTable + "-"
 
 // catalogOf is the id of the catalog of a caller.
 func catalogOf(c wire.Caller) string {
@@ -36,31 +35,25 @@ func catalogOf(c wire.Caller) string {
 // openNamespaces opens the namespaces that are there, so that what was under
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
-	s.namespaces = &namespaces{stores: map[string]*store{}}
-	token := ""
-	for {
-		resp, err := s.store.admin.ListTables(ctx, &btapb.ListTablesRequest{Parent: s.store.instance, View: btapb.Table_NAME_ONLY, PageToken: token})
-		if err != nil {
-			return fmt.Errorf("listing the namespaces: %w", err)
+	s.namespaces = &namespaces{stores: map[string]*store.Store{}}
+	ids, err := s.store.BigtableTables(ctx)
+	if err != nil {
+		return fmt.Errorf("listing the namespaces: %w", err)
+	}
+	for _, id := range ids {
+		if !strings.HasPrefix(id, namespacePrefix) {
+			continue
 		}
-		for _, t := range resp.GetTables() {
-			id := strings.TrimPrefix(t.GetName(), s.store.tablePath(""))
-			if !strings.HasPrefix(id, namespacePrefix) {
-				continue
-			}
-			if _, err := s.namespaceStore(ctx, id); err != nil {
-				return err
-			}
-		}
-		if token = resp.GetNextPageToken(); token == "" {
-			return nil
+		if _, err := s.namespaceStore(ctx, id); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // namespaceStore returns the store over a catalog, creating it if need be.
 // Whoever makes up keys gets no further than Options.maxNamespaces.
-func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, error) {
+func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store.Store, error) {
 	n := s.namespaces
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,9 +63,7 @@ func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store, er
 	if most := s.opts.maxNamespaces; len(n.stores) >= most {
 		return nil, limitExceededError(fmt.Sprintf(msgTooManyNamespaces, most))
 	}
-	opts := s.opts
-	opts.catalog = catalog
-	st, err := newStore(ctx, opts)
+	st, err := store.Open(ctx, s.opts.store(catalog))
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +103,8 @@ func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 }
 
 // stores returns all stores.
-func (s *Server) stores() []*store {
-	all := []*store{s.store}
+func (s *Server) stores() []*store.Store {
+	all := []*store.Store{s.store}
 	if s.namespaces == nil {
 		return all
 	}
@@ -125,11 +116,30 @@ func (s *Server) stores() []*store {
 	return all
 }
 
+// ReapExpired deletes the items whose time has come by Options.Now, in all
+// tables with a time to live, ends the transactions that timed out, and removes
+// what is left of tables that were DELETING. It
+// returns how many items it deleted, even with an error. Nothing calls it but
+// the owner of the Server: on a timer, or when time has been moved.
+//
+// It reads the due times alone, never a table. An item that is written
+// meanwhile is looked at again before it goes; one that a transaction holds
+// stays until the next call.
+func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
+	for _, st := range s.stores() {
+		n, err := st.Tidy(ctx)
+		if deleted += n; err != nil {
+			return deleted, fmt.Errorf("facade: %w", err)
+		}
+	}
+	return deleted, nil
+}
+
 // Close stops the background work of s. It leaves Options.Conn open.
 func (s *Server) Close() error {
 	var errs []error
 	for _, st := range s.stores() {
-		errs = append(errs, st.close())
+		errs = append(errs, st.Close())
 	}
 	return errors.Join(errs...)
 }

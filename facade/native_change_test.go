@@ -11,6 +11,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -31,12 +33,12 @@ func TestForeignRows(t *testing.T) {
 		}
 		var o Options
 		newTestServer(t, func(given *Options) {
-			given.Mappings = public(m)
+			given.Mappings = []*mapping.Mapping{(*mapping.Mapping)(m)}
 			o = *given
 		})
 		_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
 			TableName: "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable(),
-			RowKey:    []byte(row), Mutations: []*btpb.Mutation{setCell("Invoice", []byte(column), 1694359308000000, []byte(`{"discount":0.1}`))},
+			RowKey:    []byte(row), Mutations: []*btpb.Mutation{btclient.SetCell("Invoice", []byte(column), 1694359308000000, []byte(`{"discount":0.1}`))},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +73,7 @@ func TestNativeChange(t *testing.T) {
 	}
 	var o Options
 	s := newTestServer(t, func(given *Options) {
-		given.Mappings = public(m)
+		given.Mappings = []*mapping.Mapping{(*mapping.Mapping)(m)}
 		o = *given
 	})
 	table := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + m.TargetTable()
@@ -98,7 +100,7 @@ func TestNativeChange(t *testing.T) {
 	}
 
 	_, err = btpb.NewBigtableClient(o.Conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
-		TableName: table, RowKey: []byte("0998"), Mutations: []*btpb.Mutation{setCell("a", []byte("Likes"), 1000, []byte("short"))},
+		TableName: table, RowKey: []byte("0998"), Mutations: []*btpb.Mutation{btclient.SetCell("a", []byte("Likes"), 1000, []byte("short"))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -37,7 +38,7 @@ type batchGetTable struct {
 	member     string // as the request names it: a name or an ARN
 	name       string
 	request    keysAndAttributes
-	table      *tableDef
+	table      *store.Table
 	projection *expr.Projection
 }
 
@@ -157,7 +158,7 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 		for i, key := range chunk {
 			keys[i] = key.Item
 		}
-		items, err := s.store.getItems(ctx, bt.table, keys)
+		items, err := s.store.GetItems(ctx, bt.table, keys)
 		if err != nil {
 			return 0, err
 		}

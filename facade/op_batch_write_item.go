@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -38,7 +39,7 @@ type batchWriteTable struct {
 	member string // as the request names it: a name or an ARN
 	name   string
 	writes []writeRequest
-	table  *tableDef
+	table  *store.Table
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
@@ -66,24 +67,24 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	for i := range tables {
 		bt := &tables[i]
 		var tally capacityTally
-		replacements := make([]itemReplacement, len(bt.writes))
+		replacements := make([]store.Replacement, len(bt.writes))
 		for i, w := range bt.writes {
 			key, item := w.target(bt.table)
-			replacements[i] = itemReplacement{key: key, item: item, blind: !wantsCapacity(in.ReturnConsumedCapacity)}
+			replacements[i] = store.Replacement{Key: key, Item: item, Blind: !wantsCapacity(in.ReturnConsumedCapacity)}
 		}
-		if err := s.store.writeItems(ctx, bt.table, replacements); err != nil {
+		if err := s.store.WriteItems(ctx, bt.table, replacements); err != nil {
 			return nil, err
 		}
 		for i, w := range bt.writes {
 			r := &replacements[i]
-			if r.err != nil {
+			if r.Err != nil {
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
 				continue
 			}
 			if wantsCapacity(in.ReturnConsumedCapacity) {
-				tally.add(writeTally(bt.table, r.old, r.updated))
+				tally.add(writeTally(bt.table, r.Old, r.Updated))
 			}
-			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, r.key))
+			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, r.Key))
 		}
 		if wantsCapacity(in.ReturnConsumedCapacity) {
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
@@ -94,9 +95,9 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 
 // target returns the key that the request writes and the item it puts there,
 // nil for a deletion.
-func (w writeRequest) target(t *tableDef) (key, item attr.Item) {
+func (w writeRequest) target(t *store.Table) (key, item attr.Item) {
 	if w.PutRequest != nil {
-		return keyOf(t.Key, w.PutRequest.Item.Item), w.PutRequest.Item.Item
+		return t.Key.KeyOf(w.PutRequest.Item.Item), w.PutRequest.Item.Item
 	}
 	return w.DeleteRequest.Key.Item, nil
 }
@@ -169,7 +170,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 				err = checkItem(bt.table, item)
 			}
 			if err == nil {
-				err = s.store.checkPlace(ctx, bt.table, item)
+				err = s.store.CheckPlace(ctx, bt.table, item)
 			}
 		} else {
 			item = w.DeleteRequest.Key.Item
@@ -178,7 +179,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		if err != nil {
 			return err
 		}
-		id := string(appendKey(append([]byte(bt.name), 0), bt.table.Key, item))
+		id := string(store.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
 		if seen[id] {
 			return validationError(msgDuplicateKeys)
 		}
@@ -190,7 +191,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 // checkBatchKey checks the key of an item to put. What a PutItem says of one
 // that is missing or has another type a batch says as of a key to look up.
 func checkBatchKey(key layout.KeySchema, item attr.Item) error {
-	for _, a := range keyAttributes(key) {
+	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
 			return validationError(msgKeyMismatch)
 		}

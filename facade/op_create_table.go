@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -27,8 +28,8 @@ type createTableInput struct {
 	Tags                      []tag
 	TableClass                *string
 	DeletionProtectionEnabled *wire.Flag
-	WarmThroughput            *warmThroughput
-	OnDemandThroughput        *onDemandThroughput
+	WarmThroughput            *store.WarmThroughput
+	OnDemandThroughput        *store.OnDemandThroughput
 
 	ResourcePolicy                     jsontext.Value
 	GlobalTableSourceArn               jsontext.Value
@@ -69,7 +70,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	throughput := throughputSettings{in.OnDemandThroughput, in.WarmThroughput}
+	throughput := store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
 	v.throughputSettings("", throughput)
 	v.tableClass(in.TableClass)
 	v.streamSpecification(in.StreamSpecification)
@@ -81,7 +82,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
-		v.throughputSettings(path+".", throughputSettings{ix.OnDemandThroughput, ix.WarmThroughput})
+		v.throughputSettings(path+".", store.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
 	}
 	if err := v.constrained(); err != nil {
 		return nil, err
@@ -92,11 +93,11 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}); err != nil {
 		return nil, err
 	}
-	t := &tableDef{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
+	t := &store.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := t.Throughput.set(throughput, t.BillingMode); err != nil {
+	if err := setThroughput(&t.Throughput, throughput, t.BillingMode); err != nil {
 		return nil, err
 	}
 	if err := in.schema(t); err != nil {
@@ -114,12 +115,12 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := setSSE(t, in.SSESpecification); err != nil {
 		return nil, err
 	}
-	t.Transition = after(s.opts.Now(), statusCreating, s.opts.StatusDelays.Create)
-	created, err := s.store.createTable(ctx, t)
+	t.Transition = store.TransitionAfter(s.opts.Now(), store.StatusCreating, s.opts.StatusDelays.Create)
+	created, err := s.store.CreateTable(ctx, t)
 	switch {
-	case errors.Is(err, errTableExists):
+	case errors.Is(err, store.ErrTableExists):
 		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
-	case errors.Is(err, errTooManyTables):
+	case errors.Is(err, store.ErrTooManyTables):
 		return nil, limitExceededError(fmt.Sprintf(msgTooManyTables, s.opts.maxTables))
 	case err != nil:
 		return nil, err
@@ -169,7 +170,7 @@ func refuseMembers(operation string, members map[string]jsontext.Value) error {
 }
 
 // billing checks and sets billing mode and throughput.
-func (in *createTableInput) billing(t *tableDef) error {
+func (in *createTableInput) billing(t *store.Table) error {
 	t.BillingMode = billingProvisioned
 	if in.BillingMode != nil {
 		t.BillingMode = *in.BillingMode
@@ -188,7 +189,7 @@ func (in *createTableInput) billing(t *tableDef) error {
 }
 
 // schema checks and sets the keys and indexes.
-func (in *createTableInput) schema(t *tableDef) error {
+func (in *createTableInput) schema(t *store.Table) error {
 	types := definedTypes(in.AttributeDefinitions)
 	var err error
 	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions, types); err != nil {
@@ -256,7 +257,7 @@ const streamLabelLayout = "2006-01-02T15:04:05.000"
 
 // setStream records a stream setting. The settings are kept and described;
 // the operations that read streams are refused by name.
-func setStream(t *tableDef, in *streamSpecification, now time.Time) error {
+func setStream(t *store.Table, in *streamSpecification, now time.Time) error {
 	if in == nil {
 		return nil
 	}
@@ -275,7 +276,7 @@ func setStream(t *tableDef, in *streamSpecification, now time.Time) error {
 }
 
 // setSSE records encryption settings, which are kept and described.
-func setSSE(t *tableDef, in *sseSpecification) error {
+func setSSE(t *store.Table, in *sseSpecification) error {
 	if in == nil {
 		return nil
 	}

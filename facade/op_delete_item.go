@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -53,11 +54,11 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 		return nil, err
 	}
 	remove := func(old attr.Item) (attr.Item, error) { return nil, g.check(old) }
-	var hint writeHint
+	var hint store.Hint
 	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, nil)
 	}
-	old, _, err := s.store.writeItem(ctx, t, key, remove, hint)
+	old, _, err := s.store.WriteItem(ctx, t, key, remove, hint)
 	if err != nil {
 		return nil, err
 	}

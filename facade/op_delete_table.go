@@ -12,7 +12,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	if t.DeletionProtection {
 		return nil, validationError(msgDeletionProtected)
 	}
-	deleted, err := s.store.deleteTable(ctx, t.Name)
+	deleted, err := s.store.DeleteTable(ctx, t.Name)
 	if err != nil {
 		return nil, controlError(err, t.Name)
 	}

@@ -27,7 +27,7 @@ func (s *Server) describeContributorInsights(ctx context.Context, in *describeCo
 	}
 	out := &describeContributorInsightsOutput{TableName: t.Name, ContributorInsightsStatus: "DISABLED"}
 	if in.IndexName != nil {
-		if out.IndexName = *in.IndexName; t.index(out.IndexName) == nil {
+		if out.IndexName = *in.IndexName; t.Index(out.IndexName) == nil {
 			return nil, resourceNotFoundError(fmt.Sprintf(msgIndexNotFound, out.IndexName, t.Name))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -31,10 +32,10 @@ type tableDescription struct {
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
 	KeySchema                 []keySchemaElement
-	LatestStreamArn           string              `json:",omitzero"`
-	LatestStreamLabel         string              `json:",omitzero"`
-	LocalSecondaryIndexes     []indexDescription  `json:",omitzero"`
-	OnDemandThroughput        *onDemandThroughput `json:",omitzero"`
+	LatestStreamArn           string                    `json:",omitzero"`
+	LatestStreamLabel         string                    `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription        `json:",omitzero"`
+	OnDemandThroughput        *store.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
 	SSEDescription            *sseDescription      `json:",omitzero"`
 	StreamSpecification       *streamSpecification `json:",omitzero"`
@@ -75,7 +76,7 @@ type indexDescription struct {
 	ItemCount             int64
 	KeySchema             []keySchemaElement
 	Projection            projection
-	OnDemandThroughput    *onDemandThroughput        `json:",omitzero"`
+	OnDemandThroughput    *store.OnDemandThroughput  `json:",omitzero"`
 	ProvisionedThroughput *throughputDescription     `json:",omitzero"`
 	WarmThroughput        *warmThroughputDescription `json:",omitzero"`
 }
@@ -91,19 +92,19 @@ func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTa
 }
 
 // controlTable returns the table that an operation on tables names.
-func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tableDef, error) {
+func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*store.Table, error) {
 	name, err := s.validator(operation).controlTableName(given)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.tableNow(ctx, name)
+	t, err := s.store.TableNow(ctx, name)
 	return t, controlError(err, name)
 }
 
 // controlError gives the store's errors the texts of operations on tables.
 func controlError(err error, name string) error {
 	switch {
-	case errors.Is(err, errTableNotFound):
+	case errors.Is(err, store.ErrTableNotFound):
 		return resourceNotFoundError(fmt.Sprintf(msgTableNotFound, name))
 	default:
 		return err
@@ -116,25 +117,25 @@ func (s *Server) tableARN(name string) string {
 }
 
 // describe returns the description of a table.
-func (s *Server) describe(t *tableDef) *tableDescription {
+func (s *Server) describe(t *store.Table) *tableDescription {
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
 		AttributeDefinitions:      []attributeDefinition{},
 		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
-		KeySchema:                 keySchemaElements(indexKeyOf(t.Key)),
+		KeySchema:                 keySchemaElements(store.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
 		TableArn:                  arn,
 		TableID:                   t.ID,
 		TableName:                 t.Name,
 		TableStatus:               t.Status,
-		WarmThroughput:            t.Throughput.describeWarm(),
+		WarmThroughput:            describeWarm(t.Throughput),
 	}
 	for _, a := range t.Attributes {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
 	}
-	d.BillingModeSummary = t.describeBilling()
+	d.BillingModeSummary = describeBilling(t)
 	if t.Class != "" {
 		d.TableClassSummary = &tableClassSummary{t.Class}
 	}
@@ -159,7 +160,7 @@ func (s *Server) describe(t *tableDef) *tableDescription {
 
 // describeIndex describes an index of the table with the given ARN. A local one
 // has the table's status and throughput.
-func describeIndex(tableARN string, ix *indexDef) indexDescription {
+func describeIndex(tableARN string, ix *store.Index) indexDescription {
 	d := indexDescription{
 		IndexArn:   tableARN + "/index/" + ix.Name,
 		IndexName:  ix.Name,
@@ -171,8 +172,8 @@ func describeIndex(tableARN string, ix *indexDef) indexDescription {
 	}
 	d.IndexStatus = ix.Status
 	d.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
-	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, ix.Throughput.describeWarm()
-	if ix.Status == statusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
+	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
+	if ix.Status == store.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}
 	return d

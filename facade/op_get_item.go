@@ -74,7 +74,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 			return nil, err
 		}
 	}
-	item, err := s.store.getItem(ctx, t, in.Key.Item)
+	item, err := s.store.GetItem(ctx, t, in.Key.Item)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *resourcePolicyInput)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.store.table(ctx, name); err != nil {
+	if _, err := s.store.Table(ctx, name); err != nil {
 		return nil, controlError(err, name)
 	}
 	return nil, badRequest(wire.CodePolicyNotFound, fmt.Sprintf(msgPolicyNotFound, *in.ResourceArn))

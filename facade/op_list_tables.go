@@ -31,10 +31,10 @@ func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTabl
 	if in.Limit != nil {
 		limit = int(*in.Limit)
 	}
-	if err := s.store.removeDeleted(ctx); err != nil {
+	if err := s.store.RemoveDeleted(ctx); err != nil {
 		return nil, err
 	}
-	names, more, err := s.store.listTables(ctx, after, limit)
+	names, more, err := s.store.ListTables(ctx, after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -106,12 +107,12 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 		}
 		return item, nil
 	}
-	var hint writeHint
+	var hint store.Hint
 	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, item)
 	}
-	key := keyOf(t.Key, item)
-	old, updated, err := s.store.writeItem(ctx, t, key, replace, hint)
+	key := t.Key.KeyOf(item)
+	old, updated, err := s.store.WriteItem(ctx, t, key, replace, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +131,14 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 func is(member *string, want string) bool { return member != nil && *member == want }
 
 // itemTable returns the table that an operation on items works on.
-func (s *Server) itemTable(ctx context.Context, name string) (*tableDef, error) {
-	t, err := s.store.table(ctx, name)
+func (s *Server) itemTable(ctx context.Context, name string) (*store.Table, error) {
+	t, err := s.store.Table(ctx, name)
 	switch {
-	case errors.Is(err, errTableNotFound):
+	case errors.Is(err, store.ErrTableNotFound):
 		return nil, resourceNotFoundError(msgResourceNotFound)
 	case err != nil:
 		return nil, err
-	case t.Status == statusCreating, t.Status == statusDeleting:
+	case t.Status == store.StatusCreating, t.Status == store.StatusDeleting:
 		return nil, resourceNotFoundError(msgResourceNotFound)
 	}
 	return t, nil
@@ -179,7 +180,7 @@ func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *s
 	return g, v.expression(p.CheckUsed())
 }
 
-func (g guard) checkPaths(t *tableDef) error {
+func (g guard) checkPaths(t *store.Table) error {
 	if g.condition == nil {
 		return nil
 	}
@@ -199,18 +200,18 @@ func (g guard) check(old attr.Item) error {
 
 // hint lets the store write without reading where the condition is nothing
 // but "there is such an item", or "there is none".
-func (g guard) hint(t *tableDef, replacement attr.Item) writeHint {
-	h := writeHint{blind: true, replacement: replacement}
+func (g guard) hint(t *store.Table, replacement attr.Item) store.Hint {
+	h := store.Hint{Blind: true, Replacement: replacement}
 	if g.condition == nil {
 		return h
 	}
 	name, exists, ok := g.condition.Existence()
-	if !ok || !isKeyAttribute(t.Key, name) {
-		return writeHint{}
+	if !ok || !t.Key.IsKey(name) {
+		return store.Hint{}
 	}
-	h.require = mustNotExist
+	h.Require = store.MustNotExist
 	if exists {
-		h.require = mustExist
+		h.Require = store.MustExist
 	}
 	return h
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -71,7 +72,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	}
 	if p.filter != nil {
 		for _, path := range p.filter.Paths() {
-			if key.has(path.Attribute()) {
+			if key.Has(path.Attribute()) {
 				return nil, validationError(fmt.Sprintf(msgFilterOnKey, path.Attribute()))
 			}
 		}
@@ -83,7 +84,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 		return nil, err
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
-	items := s.store.query(ctx, p.table, p.index, indexCondition{
+	items := s.store.Query(ctx, p.table, p.index, store.Condition{
 		KeyCondition: layout.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
 		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
@@ -118,7 +119,7 @@ func exprKeys(key []layout.KeyAttr) []expr.KeyAttribute {
 }
 
 // checkBoundValues refuses key values that no item can have.
-func checkBoundValues(key indexKey, bound expr.KeyRange) error {
+func checkBoundValues(key store.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
 		if isEmptyKeyValue(value) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // scanInput is the request of Scan.
@@ -59,8 +61,8 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := p.checkStartKey(); err != nil {
 		return nil, err
 	}
-	out, err := s.page(ctx, p, s.store.scan(ctx, p.table, p.index, segment, total, p.startKey), true)
-	if errors.Is(err, errOtherSegment) {
+	out, err := s.page(ctx, p, s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+	if errors.Is(err, store.ErrOtherSegment) {
 		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
 	}
 	return out, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -90,7 +91,7 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {
-	if errors.Is(err, errTableNotFound) {
+	if errors.Is(err, store.ErrTableNotFound) {
 		return resourceNotFoundError(fmt.Sprintf(msgTagsNotFound, arn))
 	}
 	return err
@@ -105,7 +106,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*emptyO
 	if len(in.Tags) == 0 {
 		return nil, validationError(msgTagsEmpty)
 	}
-	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
 		merged, err := tagMap(t.Tags, in.Tags)
 		t.Tags = merged
 		return err
@@ -125,7 +126,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*em
 	if len(in.TagKeys) == 0 {
 		return nil, validationError(msgTagKeysEmpty)
 	}
-	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
 		t.Tags = maps.Clone(t.Tags)
 		for _, key := range in.TagKeys {
 			delete(t.Tags, key)
@@ -144,7 +145,7 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.tableNow(ctx, name)
+	t, err := s.store.TableNow(ctx, name)
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}

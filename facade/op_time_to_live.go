@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	out.TimeToLiveSpecification.AttributeName = *spec.AttributeName
 	out.TimeToLiveSpecification.Enabled = spec.Enabled.IsTrue()
 	now := s.opts.Now()
-	_, err = s.store.updateTable(ctx, name, func(t *tableDef) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
 		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 		// ENABLED at once, as a table is ACTIVE at once, unless that takes
 		// longer than the client waits.
 		select {
-		case <-s.store.fillDueTimes(name):
+		case <-s.store.FillDueTimes(name):
 		case <-ctx.Done():
 		}
 	}
@@ -94,7 +95,7 @@ func (v *validator) ttlAttribute(name *string) {
 
 // checkTTLChange refuses a change that changes nothing, that goes from one
 // attribute to another, or that follows too soon on the last.
-func checkTTLChange(t *tableDef, attribute string, enable bool, now time.Time) error {
+func checkTTLChange(t *store.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:
 		return validationError(msgTTLDisabled)
@@ -124,7 +125,7 @@ func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*descr
 	if err != nil {
 		return nil, err
 	}
-	changing := s.store.ttlChanging(t)
+	changing := s.store.TTLChanging(t)
 	d := timeToLiveDescription{AttributeName: t.TTLAttribute, TimeToLiveStatus: "ENABLED"}
 	switch {
 	case t.TTLAttribute == "" && changing:

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -78,36 +79,36 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	if err != nil {
 		return nil, err
 	}
-	ok, err := s.store.snapshot(ctx, reads)
+	ok, err := s.store.Snapshot(ctx, reads)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		errs := make([]error, len(reads))
 		for i, r := range reads {
-			errs[i] = r.err
+			errs[i] = r.Err
 		}
 		return nil, v.canceled(errs)
 	}
 	totalBytes := 0
 	for _, r := range reads {
-		totalBytes += r.item.Size()
+		totalBytes += r.Item.Size()
 	}
 	if totalBytes > maxTransactBytes {
 		return nil, validationError(msgTransactTooLarge)
 	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
 	tallies := map[string]*capacityTally{}
-	tables := map[string]*tableDef{}
+	tables := map[string]*store.Table{}
 	named := map[string]string{} // by the first element of the table
 	for i, r := range reads {
-		tables[r.table.Name] = r.table
-		if tallies[r.table.Name] == nil {
-			tallies[r.table.Name] = &capacityTally{}
-			named[r.table.Name] = *in.TransactItems[i].Get.TableName
+		tables[r.Table.Name] = r.Table
+		if tallies[r.Table.Name] == nil {
+			tallies[r.Table.Name] = &capacityTally{}
+			named[r.Table.Name] = *in.TransactItems[i].Get.TableName
 		}
-		tallies[r.table.Name].table += 2 * readUnits(r.item.Size(), true)
-		item := r.item
+		tallies[r.Table.Name].table += 2 * readUnits(r.Item.Size(), true)
+		item := r.Item
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
@@ -122,26 +123,26 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 }
 
 // transactReads checks the elements against their tables.
-func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, names []string, projections []*expr.Projection) ([]*itemRead, error) {
-	reads := make([]*itemRead, len(names))
+func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, names []string, projections []*expr.Projection) ([]*store.ItemRead, error) {
+	reads := make([]*store.ItemRead, len(names))
 	seen := map[string]bool{}
 	for i, name := range names {
 		t, err := s.itemTable(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		reads[i] = &itemRead{table: t, key: in.TransactItems[i].Get.Key.Item}
-		if err := checkOnce(seen, t, reads[i].key); err != nil {
+		reads[i] = &store.ItemRead{Table: t, Key: in.TransactItems[i].Get.Key.Item}
+		if err := checkOnce(seen, t, reads[i].Key); err != nil {
 			return nil, err
 		}
 	}
 	for i, r := range reads {
-		if err := checkKeyNotEmpty(r.table, r.key); err != nil {
+		if err := checkKeyNotEmpty(r.Table, r.Key); err != nil {
 			return nil, err
 		}
-		err := checkKey(r.table.Key, r.key)
+		err := checkKey(r.Table.Key, r.Key)
 		if err == nil && projections[i] != nil {
-			err = checkPathsOutsideKeys(r.table.Key, projections[i].Paths())
+			err = checkPathsOutsideKeys(r.Table.Key, projections[i].Paths())
 		}
 		if err != nil {
 			return nil, canceledAt(len(reads), i, err)

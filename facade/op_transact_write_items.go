@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -65,8 +66,8 @@ type checkedAction struct {
 	name   string // of the table
 	update *expr.Update
 	guard  guard
-	table  *tableDef
-	change itemChange
+	table  *store.Table
+	change store.Change
 }
 
 // transactWriteItems makes up to 100 writes, all or none, and serializable
@@ -87,16 +88,16 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 		if a.table, err = s.itemTable(ctx, a.name); err != nil {
 			return nil, err
 		}
-		a.change.table = a.table
-		a.change.key = a.key()
-		if err := checkOnce(seen, a.table, a.change.key); err != nil {
+		a.change.Table = a.table
+		a.change.Key = a.key()
+		if err := checkOnce(seen, a.table, a.change.Key); err != nil {
 			return nil, err
 		}
 	}
-	changes := make([]*itemChange, len(actions))
+	changes := make([]*store.Change, len(actions))
 	for i := range actions {
 		a := &actions[i]
-		if err := checkKeyNotEmpty(a.table, a.change.key); err != nil {
+		if err := checkKeyNotEmpty(a.table, a.change.Key); err != nil {
 			return nil, err
 		}
 		if err := a.checkAgainstTable(); err != nil {
@@ -104,18 +105,18 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 		}
 		changes[i] = &a.change
 	}
-	var req transactionRequest
+	var req store.RequestToken
 	if in.ClientRequestToken != nil {
-		req.token, req.hash = *in.ClientRequestToken, hashActions(actions)
+		req.Token, req.Hash = *in.ClientRequestToken, hashActions(actions)
 	}
-	committed, replayed, err := s.store.transact(ctx, req, changes)
+	committed, replayed, err := s.store.Transact(ctx, req, changes)
 	if err != nil {
 		return nil, err
 	}
 	if !committed {
 		errs := make([]error, len(changes))
 		for i, ch := range changes {
-			errs[i] = ch.err
+			errs[i] = ch.Err
 		}
 		return nil, v.canceled(errs)
 	}
@@ -233,7 +234,7 @@ func (a *checkedAction) given() *wire.Item {
 // key returns the key attributes that the action has, right or wrong.
 func (a *checkedAction) key() attr.Item {
 	if a.kind == actionPut {
-		return keyOf(a.table.Key, a.Item.Item)
+		return a.table.Key.KeyOf(a.Item.Item)
 	}
 	return a.Key.Item
 }
@@ -269,7 +270,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 }
 
 // checkOnce refuses an item that an earlier element of the transaction has.
-func checkOnce(seen map[string]bool, t *tableDef, key attr.Item) error {
+func checkOnce(seen map[string]bool, t *store.Table, key attr.Item) error {
 	id := t.ID + string(attr.AppendItemJSON(nil, key))
 	if seen[id] {
 		return validationError(msgTransactTwice)
@@ -280,8 +281,8 @@ func checkOnce(seen map[string]bool, t *tableDef, key attr.Item) error {
 
 // checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
 // does not cancel the transaction but the request.
-func checkKeyNotEmpty(t *tableDef, key attr.Item) error {
-	for _, a := range keyAttributes(t.Key) {
+func checkKeyNotEmpty(t *store.Table, key attr.Item) error {
+	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
 		}
@@ -305,8 +306,8 @@ func (a *checkedAction) checkAgainstTable() error {
 	if err := a.guard.checkPaths(a.table); err != nil {
 		return err
 	}
-	a.change.check = a.kind == actionCheck
-	a.change.fn = func(old attr.Item) (attr.Item, error) {
+	a.change.Check = a.kind == actionCheck
+	a.change.Fn = func(old attr.Item) (attr.Item, error) {
 		if err := a.guard.check(old); err != nil {
 			return nil, err
 		}
@@ -314,7 +315,7 @@ func (a *checkedAction) checkAgainstTable() error {
 		case actionPut:
 			return a.Item.Item, nil
 		case actionUpdate:
-			return applyUpdate(a.table, a.change.key, a.update, old)
+			return applyUpdate(a.table, a.change.Key, a.update, old)
 		case actionCheck:
 			return old, nil
 		default:
@@ -387,7 +388,7 @@ func (v *validator) canceled(errs []error) error {
 			e = foreignError(err)
 		}
 		switch {
-		case errors.Is(err, errIntent), errors.Is(err, errSnapshot):
+		case errors.Is(err, store.ErrIntent), errors.Is(err, store.ErrSnapshot):
 			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
 		case e.Code == wire.CodeConditionalCheckFailed:
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
@@ -406,7 +407,7 @@ func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables 
 	var out collectionsOfTables
 	for i := range actions {
 		if a := &actions[i]; a.kind != actionCheck {
-			out.add(a.table.Name, collectionMetrics(a.table, mode, a.change.key))
+			out.add(a.table.Name, collectionMetrics(a.table, mode, a.change.Key))
 		}
 	}
 	return out
@@ -416,22 +417,22 @@ func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables 
 // count twice, those of its indexes once; a repeated request reads its items.
 func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*consumedCapacity, error) {
 	tallies := map[string]*capacityTally{}
-	tables := map[string]*tableDef{}
+	tables := map[string]*store.Table{}
 	named := map[string]string{} // by the first action of the table
 	for i := range actions {
 		a := &actions[i]
 		var tally capacityTally
 		switch {
 		case replayed:
-			item, err := s.store.getItem(ctx, a.table, a.change.key)
+			item, err := s.store.GetItem(ctx, a.table, a.change.Key)
 			if err != nil {
 				return nil, err
 			}
 			tally.table = 2 * readUnits(item.Size(), true)
 		case a.kind == actionCheck:
-			tally.table = 2 * writeUnits(a.change.old, nil)
+			tally.table = 2 * writeUnits(a.change.Old, nil)
 		default:
-			tally = writeTally(a.table, a.change.old, a.change.updated)
+			tally = writeTally(a.table, a.change.Old, a.change.Updated)
 			tally.table *= 2
 		}
 		tables[a.table.Name] = a.table

@@ -18,39 +18,39 @@ func TestTransactWriteItems_Mapped(t *testing.T) {
 		return `{"` + kind + `": {"TableName": "Videos", "Key": {"PK": {"S": "0123"}, "SK": {"S": "` + sk + `"}}` + more + `}}`
 	}
 	for name, c := range map[string]struct {
-		before  []string // items
-		actions []string
-		reasons string // "" if it succeeds
-		after   string
+		before          []string // items
+		actions         []string
+		reasons         string // "" if it succeeds
+		TransitionAfter string
 	}{
 		"two items for one column": {
 			actions: []string{put(views), put(stats)}, reasons: "[None, ValidationError]",
-			after: `{"Items":[],"Count":0,"ScannedCount":0}`,
+			TransitionAfter: `{"Items":[],"Count":0,"ScannedCount":0}`,
 		},
 		"an item that is not there, its column another's": {
 			before: []string{stats}, actions: []string{onKey("Delete", "VideoStatsViews", "")},
-			after: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
+			TransitionAfter: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
 		},
 		"an item without attributes, its column another's": {
 			before: []string{`{"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}}`, stats}, actions: []string{onKey("Delete", "VideoStatsViews", "")},
-			after: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
+			TransitionAfter: `{"Items":[{"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"2"}}],"Count":1,"ScannedCount":1}`,
 		},
 		"a key without a place": {
 			actions: []string{
 				put(views), onKey("Delete", "Other", ""),
 				onKey("ConditionCheck", "Another", `, "ConditionExpression": "attribute_not_exists(PK)"`),
 			},
-			after: `{"Items":[{"Count":{"N":"1"},"PK":{"S":"0123"},"SK":{"S":"VideoStatsViews"}}],"Count":1,"ScannedCount":1}`,
+			TransitionAfter: `{"Items":[{"Count":{"N":"1"},"PK":{"S":"0123"},"SK":{"S":"VideoStatsViews"}}],"Count":1,"ScannedCount":1}`,
 		},
 		"an item that should be without a place": {
-			actions: []string{put(views), onKey("ConditionCheck", "Other", `, "ConditionExpression": "attribute_exists(PK)"`)},
-			reasons: "[None, ConditionalCheckFailed]",
-			after:   `{"Items":[],"Count":0,"ScannedCount":0}`,
+			actions:         []string{put(views), onKey("ConditionCheck", "Other", `, "ConditionExpression": "attribute_exists(PK)"`)},
+			reasons:         "[None, ConditionalCheckFailed]",
+			TransitionAfter: `{"Items":[],"Count":0,"ScannedCount":0}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newTestServer(t, func(o *Options) { o.Mappings = public(loadMapping(t, videoMapping)) })
+			s := newTestServer(t, func(o *Options) { o.Mappings = append(o.Mappings, mappingOf(t, videoYAML)) })
 			for _, item := range c.before {
 				must(t, s, "PutItem", `{"TableName": "Videos", "Item": `+item+`}`)
 			}
@@ -58,8 +58,8 @@ func TestTransactWriteItems_Mapped(t *testing.T) {
 			if c.reasons == "" && err != nil || c.reasons != "" && (err == nil || !strings.HasSuffix(err.Error(), c.reasons)) {
 				t.Errorf("answered %v, want reasons %s", err, c.reasons)
 			}
-			if got := must(t, s, "Scan", `{"TableName": "Videos"}`); got != c.after {
-				t.Errorf("the table holds %s, want %s", got, c.after)
+			if got := must(t, s, "Scan", `{"TableName": "Videos"}`); got != c.TransitionAfter {
+				t.Errorf("the table holds %s, want %s", got, c.TransitionAfter)
 			}
 		})
 	}

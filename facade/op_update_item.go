@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -80,12 +81,12 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if v.current && update != nil && update.Size() > maxItemBytes {
 		return nil, validationError(msgUpdateTooLarge)
 	}
-	old, updated, err := s.store.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
+	old, updated, err := s.store.WriteItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
 			return nil, err
 		}
 		return applyUpdate(t, key, update, old)
-	}, writeHint{})
+	}, store.Hint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
 		err = validationError(msgUpdateStoredType)
 	}
@@ -111,7 +112,7 @@ func (v *validator) expressionAtRunTime(err error) error {
 }
 
 // checkUpdatePaths refuses to touch the key.
-func checkUpdatePaths(t *tableDef, update *expr.Update) error {
+func checkUpdatePaths(t *store.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
 	}
@@ -120,7 +121,7 @@ func checkUpdatePaths(t *tableDef, update *expr.Update) error {
 		return err
 	}
 	for _, p := range paths {
-		if isKeyAttribute(t.Key, p.Attribute()) {
+		if t.Key.IsKey(p.Attribute()) {
 			return validationError(fmt.Sprintf(msgUpdateKey, p.Attribute()))
 		}
 	}
@@ -129,7 +130,7 @@ func checkUpdatePaths(t *tableDef, update *expr.Update) error {
 
 // applyUpdate returns the item after the update. An update that only removes
 // creates no item; one without clauses creates an item of its key.
-func applyUpdate(t *tableDef, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
+func applyUpdate(t *store.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	var updated attr.Item
 	if update == nil {
 		updated = maps.Clone(old)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -25,8 +26,8 @@ type updateTableInput struct {
 	SSESpecification            *sseSpecification
 	TableClass                  *string
 	DeletionProtectionEnabled   *wire.Flag
-	OnDemandThroughput          *onDemandThroughput
-	WarmThroughput              *warmThroughput
+	OnDemandThroughput          *store.OnDemandThroughput
+	WarmThroughput              *store.WarmThroughput
 
 	ReplicaUpdates                     jsontext.Value
 	MultiRegionConsistency             jsontext.Value
@@ -42,8 +43,8 @@ type globalSecondaryIndexUpdate struct {
 	Update *struct {
 		IndexName             *string
 		ProvisionedThroughput *provisionedThroughput
-		OnDemandThroughput    *onDemandThroughput
-		WarmThroughput        *warmThroughput
+		OnDemandThroughput    *store.OnDemandThroughput
+		WarmThroughput        *store.WarmThroughput
 	}
 	Delete *struct{ IndexName *string }
 }
@@ -74,7 +75,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.attributeDefinitions(in.AttributeDefinitions)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	v.throughputSettings("", throughputSettings{in.OnDemandThroughput, in.WarmThroughput})
+	v.throughputSettings("", store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
 	v.tableClass(in.TableClass)
 	v.streamSpecification(in.StreamSpecification)
 	v.sseSpecification(in.SSESpecification)
@@ -95,8 +96,8 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	updated, err := s.store.updateTable(ctx, name, func(t *tableDef) error {
-		t.Transition = after(s.opts.Now(), statusUpdating, s.opts.StatusDelays.Update)
+	updated, err := s.store.UpdateTable(ctx, name, func(t *store.Table) error {
+		t.Transition = store.TransitionAfter(s.opts.Now(), store.StatusUpdating, s.opts.StatusDelays.Update)
 		return in.apply(t, s.opts.Now())
 	})
 	if err != nil {
@@ -110,11 +111,11 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	case u.Create != nil:
 		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
 		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
-		v.throughputSettings(member+".Create.", throughputSettings{u.Create.OnDemandThroughput, u.Create.WarmThroughput})
+		v.throughputSettings(member+".Create.", store.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
 	case u.Update != nil:
 		v.required(member+".Update.IndexName", u.Update.IndexName != nil)
 		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
-		v.throughputSettings(member+".Update.", throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput})
+		v.throughputSettings(member+".Update.", store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
 	case u.Delete != nil:
 		v.required(member+".Delete.IndexName", u.Delete.IndexName != nil)
 	}
@@ -166,10 +167,10 @@ func (in *updateTableInput) check() error {
 }
 
 // apply changes a copy of the table's definition.
-func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
+func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 	wasProvisioned := t.BillingMode != billingOnDemand
 	if in.BillingMode != nil {
-		t.setBilling(*in.BillingMode, now)
+		setBilling(t, *in.BillingMode, now)
 	}
 	given := in.ProvisionedThroughput
 	switch {
@@ -181,7 +182,7 @@ func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 		}
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	if err := t.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, t.BillingMode); err != nil {
+	if err := setThroughput(&t.Throughput, store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -220,10 +221,10 @@ func (in *updateTableInput) apply(t *tableDef, now time.Time) error {
 }
 
 // applyIndex creates, changes or deletes one global index.
-func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate) error {
+func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpdate) error {
 	if u.Create == nil {
 		name := *u.indexName()
-		i := slices.IndexFunc(t.Indexes, func(ix indexDef) bool { return ix.Global && ix.Name == name })
+		i := slices.IndexFunc(t.Indexes, func(ix store.Index) bool { return ix.Global && ix.Name == name })
 		if i < 0 && u.Update != nil {
 			return validationError(msgIndexUpdateBlocked)
 		}
@@ -243,9 +244,9 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 			}
 			t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
 		}
-		return t.Indexes[i].Throughput.set(throughputSettings{u.Update.OnDemandThroughput, u.Update.WarmThroughput}, t.BillingMode)
+		return setThroughput(&t.Indexes[i].Throughput, store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
 	}
-	if t.index(*u.Create.IndexName) != nil {
+	if t.Index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)
 	}
 	// The request has to define the key attributes of the index, those too that
@@ -274,7 +275,7 @@ func (in *updateTableInput) applyIndex(t *tableDef, u globalSecondaryIndexUpdate
 
 // pruneDefinitions drops the definitions that no key uses any more, silently
 // as DynamoDB does.
-func pruneDefinitions(t *tableDef) {
+func pruneDefinitions(t *store.Table) {
 	used := usedKeys(t)
 	kept := make([]layout.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {

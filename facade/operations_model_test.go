@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +24,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
 // The random tests of this package see the same requests in every run, unless
@@ -58,7 +62,7 @@ func TestOperations_Model(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tables := draw(t)
-			var remote *remoteConn
+			var remote *peer.Conn
 			if *remoteBigtable != "" {
 				remote = dialRemote(t)
 			}
@@ -89,12 +93,12 @@ type machine struct {
 	server   *Server
 }
 
-func newMachine(t *testing.T, r *rapid.T, remote *remoteConn, tables []modelTable) *machine {
+func newMachine(t *testing.T, r *rapid.T, remote *peer.Conn, tables []modelTable) *machine {
 	t.Helper()
 	m := &machine{tb: t, clock: clock.NewFrozen(testTime)}
 	m.db = &ddbmodel.DB{Now: m.clock.Now}
 	if remote != nil {
-		m.opts = testOptions(remote.another())
+		m.opts.Conn = remote.Another()
 	} else {
 		var err error
 		if m.engine, err = engine.Open(engine.Options{Now: m.clock.Now}); err != nil {
@@ -103,13 +107,13 @@ func newMachine(t *testing.T, r *rapid.T, remote *remoteConn, tables []modelTabl
 		if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Now: m.clock.Now}); err != nil {
 			r.Fatal(err)
 		}
-		m.opts = testOptions(m.bigtable.Conn())
+		m.opts.Conn = m.bigtable.Conn()
 	}
-	m.opts.Now, m.opts.NoAuth = m.clock.Now, true
+	m.opts.Now, m.opts.NoAuth, m.opts.Rand = m.clock.Now, true, rand.NewChaCha8([32]byte{1})
 	m.opts.Logger = slog.New(slog.NewTextHandler(r.Output(), nil))
 	for i := range tables {
 		if tables[i].mapping != nil {
-			m.opts.Mappings = append(m.opts.Mappings, public(tables[i].mapping)...)
+			m.opts.Mappings = append(m.opts.Mappings, (*mapping.Mapping)(tables[i].mapping))
 		}
 	}
 	m.open(r)
@@ -253,7 +257,7 @@ func (m *machine) transactGet(r *rapid.T) {
 
 // pass lets time go on, garbage be collected, and items expire.
 func (m *machine) pass(r *rapid.T) {
-	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, requestTokenAge, time.Hour))
+	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, 10*time.Minute, time.Hour))
 	if m.bigtable != nil {
 		if _, err := m.bigtable.RunGC(m.tb.Context()); err != nil {
 			r.Fatal(err)
@@ -303,24 +307,21 @@ func (m *machine) load(r *rapid.T) {
 		return
 	}
 	m.run(r, ddbmodel.Write{Kind: "Delete", Table: table.Name, Key: key})
-	c, err := m.server.store.lookup(m.tb.Context(), table.Name)
-	if err != nil {
-		r.Fatal(err)
-	}
+	base := nativeTableOf(m.tb, m.server, table.Name).base
 	loaded, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 	if err != nil {
 		r.Fatal(err)
 	}
-	placed, err := c.layout.base.Place(loaded, importTimeMicros)
+	placed, err := base.Place(loaded, importTimeMicros)
 	if err != nil {
 		r.Fatal(err)
 	}
 	r.Logf("load %s", ddbmodel.Text(item))
 	var muts []*btpb.Mutation
 	for _, c := range placed.Cells {
-		muts = append(muts, setCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
+		muts = append(muts, btclient.SetCell(c.Family, c.Qualifier, c.Timestamp, c.Value))
 	}
-	if err := m.server.store.mutateRow(m.tb.Context(), c.layout.table, placed.Row, muts); err != nil {
+	if err := nativeClient(m.server).MutateRow(m.tb.Context(), base.TargetTable(), placed.Row, muts); err != nil {
 		r.Fatal(err)
 	}
 	table.Put(key, item)
@@ -483,7 +484,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 		pages := m.pages(r, "Query", request)
 		got = m.checkPages(r, pages, limit, restartable, want.Scanned, counting)
 	} else {
-		got = m.scan(r, request, limit, want.Scanned, counting)
+		got = m.Scan(r, request, limit, want.Scanned, counting)
 	}
 	if counting {
 		n := 0
@@ -531,8 +532,8 @@ func (m *machine) pages(r *rapid.T, operation string, request map[string]any) []
 	}
 }
 
-// scan reads one segment after the other.
-func (m *machine) scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
+// Scan reads one segment after the other.
+func (m *machine) Scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
 	segments := rapid.IntRange(1, 3).Draw(r, "segments")
 	var got []string
 	total := 0
@@ -589,21 +590,18 @@ func (m *machine) checkPages(r *rapid.T, pages []answerPage, limit int, restarta
 // check reads the rows natively and compares what they hold with the model.
 func (m *machine) check(r *rapid.T) {
 	for _, table := range m.tables {
-		c, err := m.server.store.lookup(m.tb.Context(), table.Name)
-		if err != nil {
-			r.Fatal(err)
-		}
-		base := m.rowItems(r, c.layout.table, c.layout.base.Items)
+		native := nativeTableOf(m.tb, m.server, table.Name)
+		base := m.rowItems(r, native.base.TargetTable(), native.base.Items)
 		if diff := gocmp.Diff(modelTexts(table.Items()), base); diff != "" {
 			r.Fatalf("items in the rows of table %s (-want +got):\n%s", table.Name, diff)
 		}
-		for _, x := range c.layout.indexes {
+		for _, x := range native.indexes {
 			entries := due(table.Table)
-			if x != c.layout.due {
-				entries = table.Entries(table.Index(x.x.Name()))
+			if x.Name() != dueTimes {
+				entries = table.Entries(table.Index(x.Name()))
 			}
-			if diff := gocmp.Diff(modelTexts(entries), m.rowItems(r, x.table, x.x.Items)); diff != "" {
-				r.Fatalf("entries in the rows of index %s of table %s (-want +got):\n%s", x.x.Name(), table.Name, diff)
+			if diff := gocmp.Diff(modelTexts(entries), m.rowItems(r, x.TargetTable(), x.Items)); diff != "" {
+				r.Fatalf("entries in the rows of index %s of table %s (-want +got):\n%s", x.Name(), table.Name, diff)
 			}
 		}
 	}
@@ -628,7 +626,7 @@ func modelTexts(items []ddbmodel.Item) []string {
 // bookkeeping that should be gone.
 func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([]attr.Item, error)) []string {
 	var texts []string
-	for row, err := range m.server.store.readRows(m.tb.Context(), rowRead{table: table, spans: []layout.Span{{}}}) {
+	for row, err := range nativeClient(m.server).Read(m.tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -639,8 +637,7 @@ func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([
 				return true
 			case c.Family != layout.FamilyState:
 				return false
-			case len(c.Qualifier) > 0 && (c.Qualifier[0] == outboxQualifier || c.Qualifier[0] == intentQualifier),
-				len(c.Qualifier) > 0 && c.Qualifier[0] == stateQualifier && bytes.HasPrefix(c.Value, []byte{stateIntent}):
+			case isUnfinished(c):
 				r.Errorf("table %s, row %q: the cell %q is left", table, row.Key, c.Qualifier)
 			}
 			states++
@@ -650,7 +647,7 @@ func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([
 		if err != nil {
 			r.Fatalf("table %s, row %q: %v", table, row.Key, err)
 		}
-		if len(items) == 0 && states > 0 && len(row.Cells) == 0 && !strings.HasPrefix(table, reservedPrefix) {
+		if len(items) == 0 && states > 0 && len(row.Cells) == 0 && !strings.HasPrefix(table, "_tabletop.") {
 			r.Errorf("table %s: row %q holds nothing but bookkeeping", table, row.Key)
 		}
 		for _, item := range items {

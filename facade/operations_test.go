@@ -255,7 +255,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
-	s.store.background.Wait() // the backfill
+	s.store.Wait() // the backfill
 	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)
 	if want := `{"Count":5,"ScannedCount":5}`; got != want {
 		t.Errorf("the new index answers %s, want %s", got, want)
@@ -264,7 +264,7 @@ func TestUpdateTable_Index(t *testing.T) {
 		t.Errorf("after the backfill: %s", d)
 	}
 	must(t, s, "UpdateTable", `{"TableName": "pairs", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g"}}]}`)
-	s.store.background.Wait()
+	s.store.Wait()
 	if d := must(t, s, "DescribeTable", `{"TableName": "pairs"}`); strings.Contains(d, "by-g") || strings.Contains(d, `"AttributeName":"g"`) {
 		t.Errorf("after the deletion: %s", d)
 	}
@@ -411,7 +411,7 @@ func TestOptions(t *testing.T) {
 func TestOperations_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {
-		o.Mappings = public(loadMapping(t, catalogMapping), loadMapping(t, videoMapping))
+		o.Mappings = []*mapping.Mapping{mappingOf(t, catalogYAML), mappingOf(t, videoYAML)}
 	})
 	for _, c := range []struct{ operation, request, want string }{
 		{"PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "a#b"}, "SK": {"S": "c"}}}`, "E-DELIM"},

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -86,9 +87,16 @@ type Options struct {
 	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	catalog string // id of the table that holds the definitions
-
 	maxTables, maxNamespaces int // limits, which tests lower
+}
+
+// store returns the options of the store over a catalog. o is normalized.
+func (o Options) store(catalog string) store.Options {
+	return store.Options{
+		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
+		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
+		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables,
+	}
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -165,9 +173,6 @@ func (o Options) normalized() (Options, error) {
 		o.Rand = rand.Reader
 	}
 	o.Rand = &lockedReader{src: o.Rand}
-	if o.catalog == "" {
-		o.catalog = catalogTable
-	}
 	o.maxTables, o.maxNamespaces = cmp.Or(o.maxTables, maxTables), cmp.Or(o.maxNamespaces, maxNamespaces)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

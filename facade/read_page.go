@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -52,8 +53,8 @@ func (out *readOutput) WriteJSON(w *wire.Writer) {
 type readPlan struct {
 	v          *validator
 	in         *readInput
-	table      *tableDef
-	index      *indexDef // nil: the table itself
+	table      *store.Table
+	index      *store.Index // nil: the table itself
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
@@ -107,12 +108,12 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 	}
 	p.table = t
 	if in.IndexName != nil {
-		if p.index = t.index(*in.IndexName); p.index == nil || p.index.Status != statusActive {
+		if p.index = t.Index(*in.IndexName); p.index == nil || p.index.Status != store.StatusActive {
 			// Another process may have made it, or filled it.
-			if t, err = s.store.tableNow(ctx, tableName); err != nil {
+			if t, err = s.store.TableNow(ctx, tableName); err != nil {
 				return err
 			}
-			p.table, p.index = t, t.index(*in.IndexName)
+			p.table, p.index = t, t.Index(*in.IndexName)
 		}
 		if p.index == nil {
 			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
@@ -120,7 +121,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 		if p.index.Global && in.ConsistentRead.IsTrue() {
 			return validationError(msgConsistentOnGlobal)
 		}
-		if p.index.Status == statusCreating {
+		if p.index.Status == store.StatusCreating {
 			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
 		}
 	}
@@ -134,11 +135,11 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 }
 
 // key is the key schema that the read goes by.
-func (p *readPlan) key() indexKey {
+func (p *readPlan) key() store.IndexKey {
 	if p.index != nil {
 		return p.index.Key
 	}
-	return indexKeyOf(p.table.Key)
+	return store.IndexKeyOf(p.table.Key)
 }
 
 // checkSelect checks Select against the index and the projection, and decides
@@ -162,7 +163,7 @@ func (p *readPlan) checkSelect() error {
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
 		return p.v.enveloped(fmt.Sprintf(msgListWithSelect, list, *in.Select))
 	}
-	if p.index == nil || p.index.Projection == projectAll {
+	if p.index == nil || p.index.Projection == store.ProjectAll {
 		return nil
 	}
 	if is(in.Select, "ALL_ATTRIBUTES") {
@@ -207,11 +208,11 @@ func (p *readPlan) checkStartKey() error {
 	}
 	given := p.in.ExclusiveStartKey.Item
 	want := map[string]attr.Type{}
-	for _, a := range keyAttributes(p.table.Key) {
+	for _, a := range p.table.Key.Attrs() {
 		want[a.Name] = a.Type
 	}
 	if p.index != nil {
-		for _, a := range p.index.Key.attributes() {
+		for _, a := range p.index.Key.Attributes() {
 			want[a.Name] = a.Type
 		}
 	}
@@ -236,9 +237,9 @@ func (p *readPlan) checkStartKey() error {
 
 // lastKey is the LastEvaluatedKey after an item.
 func (p *readPlan) lastKey(item layout.Stored) attr.Item {
-	key := indexKeyOf(p.table.Key).of(item)
+	key := store.IndexKeyOf(p.table.Key).Of(item)
 	if p.index != nil {
-		maps.Copy(key, p.index.Key.of(item))
+		maps.Copy(key, p.index.Key.Of(item))
 	}
 	return key
 }
@@ -324,7 +325,7 @@ func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored
 	out := selection{entryBytes: entry.Size()}
 	item := entry
 	if p.fetch {
-		if item, err = s.store.getItem(ctx, p.table, keyOf(p.table.Key, entry)); err != nil {
+		if item, err = s.store.GetItem(ctx, p.table, p.table.Key.KeyOf(entry)); err != nil {
 			return out, err
 		}
 		out.fetchedBytes = item.Size()

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 // safe for concurrent use.
 type Server struct {
 	opts  Options
-	store *store
+	store *store.Store
 	pages *wire.PageMemory
 
 	namespaces *namespaces // nil: all callers share the tables of store
@@ -36,7 +37,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: opts, pages: &wire.PageMemory{}}
-	s.store, err = newStore(ctx, opts)
+	s.store, err = store.Open(ctx, opts.store(store.CatalogTable))
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
 	}
@@ -179,7 +180,7 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
 	defer s.answerPanic(ctx, op, &err)
 	response, err = op.handle(ctx, s, op, r)
-	if s.store.outdated(err) {
+	if s.store.Outdated(err) {
 		response, err = op.handle(ctx, s, op, request{body: r.body})
 	}
 	return response, err

@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -44,8 +45,8 @@ type globalSecondaryIndex struct {
 	KeySchema             []keySchemaElement
 	Projection            *projection
 	ProvisionedThroughput *provisionedThroughput
-	OnDemandThroughput    *onDemandThroughput
-	WarmThroughput        *warmThroughput
+	OnDemandThroughput    *store.OnDemandThroughput
+	WarmThroughput        *store.WarmThroughput
 }
 
 // The billing modes.
@@ -174,8 +175,8 @@ func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, type
 
 // resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
 // several attributes.
-func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (indexKey, error) {
-	var key indexKey
+func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (store.IndexKey, error) {
+	var key store.IndexKey
 	if schema[0].KeyType != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
@@ -267,12 +268,12 @@ func listOrder(names []string, room int) []string {
 const usedKeysRoom = 16
 
 // resolveProjection fills an index's projection in.
-func resolveProjection(ix *indexDef, p *projection) error {
+func resolveProjection(ix *store.Index, p *projection) error {
 	if p.ProjectionType == nil {
 		return validationError(msgProjectionUnknown)
 	}
 	ix.Projection = *p.ProjectionType
-	if ix.Projection != projectInclude {
+	if ix.Projection != store.ProjectInclude {
 		if p.NonKeyAttributes != nil {
 			return validationError(fmt.Sprintf(msgNonKeyNotAllowed, ix.Projection))
 		}
@@ -286,13 +287,13 @@ func resolveProjection(ix *indexDef, p *projection) error {
 }
 
 // resolveLocal checks a local index against its table.
-func resolveLocal(t *tableDef, in localSecondaryIndex, types map[string]attr.Type) (indexDef, error) {
-	ix := indexDef{Name: *in.IndexName}
+func resolveLocal(t *store.Table, in localSecondaryIndex, types map[string]attr.Type) (store.Index, error) {
+	ix := store.Index{Name: *in.IndexName}
 	key, err := resolveKeySchema(in.KeySchema, types)
 	if err != nil {
 		return ix, err
 	}
-	ix.Key = indexKeyOf(key)
+	ix.Key = store.IndexKeyOf(key)
 	if len(ix.Key.Range) == 0 {
 		return ix, validationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
 	}
@@ -303,8 +304,8 @@ func resolveLocal(t *tableDef, in localSecondaryIndex, types map[string]attr.Typ
 }
 
 // resolveGlobal checks a global index of a table with the given billing mode.
-func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]attr.Type) (indexDef, error) {
-	ix := indexDef{Name: *in.IndexName, Global: true}
+func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]attr.Type) (store.Index, error) {
+	ix := store.Index{Name: *in.IndexName, Global: true}
 	var err error
 	if ix.Key, err = resolveGlobalKey(in.KeySchema, types); err != nil {
 		return ix, err
@@ -324,7 +325,7 @@ func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]att
 		}
 		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	return ix, ix.Throughput.set(throughputSettings{in.OnDemandThroughput, in.WarmThroughput}, billing)
+	return ix, setThroughput(&ix.Throughput, store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, billing)
 }
 
 func checkUnits(t *provisionedThroughput) error {
@@ -338,7 +339,7 @@ func checkUnits(t *provisionedThroughput) error {
 }
 
 // checkIndexLimits checks what holds over all indexes of a table.
-func checkIndexLimits(t *tableDef) error {
+func checkIndexLimits(t *store.Table) error {
 	local, global, nonKey := 0, 0, 0
 	seen := map[string]bool{}
 	for i := range t.Indexes {
@@ -367,7 +368,7 @@ func checkIndexLimits(t *tableDef) error {
 
 // usedKeys returns the key attributes of the table and its indexes, each
 // once, in order.
-func usedKeys(t *tableDef) []string {
+func usedKeys(t *store.Table) []string {
 	var used []string
 	add := func(key []layout.KeyAttr) {
 		for _, a := range key {
@@ -376,15 +377,15 @@ func usedKeys(t *tableDef) []string {
 			}
 		}
 	}
-	add(keyAttributes(t.Key))
+	add(t.Key.Attrs())
 	for i := range t.Indexes {
-		add(t.Indexes[i].Key.attributes())
+		add(t.Indexes[i].Key.Attributes())
 	}
 	return used
 }
 
 // keySchemaElements is a key schema as descriptions show it.
-func keySchemaElements(key indexKey) []keySchemaElement {
+func keySchemaElements(key store.IndexKey) []keySchemaElement {
 	var out []keySchemaElement
 	for _, a := range key.Hash {
 		out = append(out, keySchemaElement{a.Name, "HASH"})

@@ -4,24 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Settings of throughput are checked, kept and described. Nothing is throttled
 // by them.
-
-// onDemandThroughput bounds what is used of an on-demand table or index. In a
-// request -1 takes a bound away.
-type onDemandThroughput struct {
-	MaxReadRequestUnits  *int64 `json:",omitzero"`
-	MaxWriteRequestUnits *int64 `json:",omitzero"`
-}
-
-// warmThroughput is what a table or an index can do at once.
-type warmThroughput struct {
-	ReadUnitsPerSecond  *int64 `json:",omitzero"`
-	WriteUnitsPerSecond *int64 `json:",omitzero"`
-}
 
 type warmThroughputDescription struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
@@ -29,14 +17,7 @@ type warmThroughputDescription struct {
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-// throughputSettings are those beside the provisioned ones: of a request, or of
-// a table or index.
-type throughputSettings struct {
-	OnDemand *onDemandThroughput `json:"onDemandThroughput,omitempty"`
-	Warm     *warmThroughput     `json:"warmThroughput,omitempty"`
-}
-
-func (v *validator) throughputSettings(member string, given throughputSettings) {
+func (v *validator) throughputSettings(member string, given store.Throughput) {
 	if o := given.OnDemand; o != nil {
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, noUnitsBound)
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, noUnitsBound)
@@ -56,25 +37,25 @@ func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 	}
 }
 
-// set changes the settings of a table or an index with a billing mode to what
-// is given; what is not given stays.
-func (s *throughputSettings) set(given throughputSettings, billing string) error {
+// setThroughput changes the settings of a table or an index with a billing mode
+// to what is given; what is not given stays.
+func setThroughput(s *store.Throughput, given store.Throughput, billing string) error {
 	if o := given.OnDemand; o != nil {
 		if billing != billingOnDemand {
 			return validationError(msgOnDemandProvisioned)
 		}
-		var bounds onDemandThroughput
+		var bounds store.OnDemandThroughput
 		if s.OnDemand != nil {
 			bounds = *s.OnDemand
 		}
 		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
 		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
-		if s.OnDemand = &bounds; bounds == (onDemandThroughput{}) {
+		if s.OnDemand = &bounds; bounds == (store.OnDemandThroughput{}) {
 			s.OnDemand = nil
 		}
 	}
 	if w := given.Warm; w != nil {
-		var warm warmThroughput
+		var warm store.WarmThroughput
 		if s.Warm != nil {
 			warm = *s.Warm
 		}
@@ -95,18 +76,18 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-func (s *throughputSettings) describeWarm() *warmThroughputDescription {
+func describeWarm(s store.Throughput) *warmThroughputDescription {
 	if s.Warm == nil {
 		return nil
 	}
 	return &warmThroughputDescription{
-		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: statusActive,
+		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: store.StatusActive,
 	}
 }
 
 // setBilling changes the billing mode of a table. On demand nothing is
 // provisioned, and the other way around nothing is bounded.
-func (t *tableDef) setBilling(mode string, now time.Time) {
+func setBilling(t *store.Table, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return
 	}
@@ -130,7 +111,7 @@ func (t *tableDef) setBilling(mode string, now time.Time) {
 
 // describeBilling describes the billing mode of a table that is or was on
 // demand.
-func (t *tableDef) describeBilling() *billingModeSummary {
+func describeBilling(t *store.Table) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
 		if t.BillingMode != billingOnDemand {

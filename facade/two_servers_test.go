@@ -1,11 +1,13 @@
 package facade
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -43,16 +45,16 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	}
 	must(t, a, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
-	a.store.background.Wait()
+	a.store.Wait()
 	must(t, a, "UpdateTimeToLive", `{"TableName": "pairs", "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": true}}`)
-	a.store.background.Wait()
+	a.store.Wait()
 	put(b, "comes", `, "g": {"S": "x"}, "until": {"N": "`+strconv.FormatInt(testTime.Unix()+60, 10)+`"}`)
 	put(b, "moves", `, "g": {"S": "y"}`)
 	must(t, b, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "goes"}, "sk": {"N": "1"}}}`)
 
-	now.Advance(fillAgainAfter)
+	now.Advance(2 * time.Second) // then no facade goes by an older definition
 	must(t, a, "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "stays"}, "sk": {"N": "1"}}}`)
-	a.store.background.Wait()
+	a.store.Wait()
 	holds := func(g string, want ...string) {
 		t.Helper()
 		for _, s := range []*Server{a, b} {
@@ -69,9 +71,9 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	}
 	holds("x", "comes", "stays")
 	holds("y", "moves")
-	def, err := a.store.tableNow(t.Context(), "pairs")
-	if err != nil || len(def.fillTimes()) != 0 {
-		t.Errorf("to be filled again: %v, %v", def.fillTimes(), err)
+	def, err := a.store.TableNow(t.Context(), "pairs")
+	if err != nil || !def.TTLFillAgain.IsZero() || slices.ContainsFunc(def.Indexes, func(ix store.Index) bool { return !ix.FillAgain.IsZero() }) {
+		t.Errorf("to be filled again: %+v, %v", def, err)
 	}
 
 	now.Advance(time.Minute)
@@ -108,12 +110,12 @@ func TestServer_TwoOfThem(t *testing.T) {
 
 	must(t, a, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
-	a.store.background.Wait()
+	a.store.Wait()
 	holds("DescribeTable", `{"TableName": "pairs"}`, "by-g")
 	holds("Query", `{"TableName": "pairs", "IndexName": "by-g", "KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "x"}}}`, `"Count":1`)
 
 	must(t, a, "UpdateTable", `{"TableName": "pairs", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g"}}]}`)
-	a.store.background.Wait()
+	a.store.Wait()
 	must(t, b, "PutItem", item("y")) // leaves one entry and makes another
 	holds("GetItem", key, `"g":{"S":"y"}`)
 	refused("Query", `{"TableName": "pairs", "IndexName": "by-g", "KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "x"}}}`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -412,32 +413,10 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 	return p, v.expression(err)
 }
 
-// keyAttributes returns the key attributes of a table, hash first.
-func keyAttributes(key layout.KeySchema) []layout.KeyAttr {
-	if key.Range.Name == "" {
-		return []layout.KeyAttr{key.Hash}
-	}
-	return []layout.KeyAttr{key.Hash, key.Range}
-}
-
-// isKeyAttribute reports whether name is part of key.
-func isKeyAttribute(key layout.KeySchema, name string) bool {
-	return name == key.Hash.Name || name == key.Range.Name && name != ""
-}
-
-// keyOf returns the key attributes of an item.
-func keyOf(key layout.KeySchema, item attr.Item) attr.Item {
-	out := attr.Item{key.Hash.Name: item[key.Hash.Name]}
-	if key.Range.Name != "" {
-		out[key.Range.Name] = item[key.Range.Name]
-	}
-	return out
-}
-
 // checkKey checks the member Key: exactly the key attributes, of their types,
 // not empty, not too large.
 func checkKey(key layout.KeySchema, given attr.Item) error {
-	attrs := keyAttributes(key)
+	attrs := key.Attrs()
 	if len(given) != len(attrs) {
 		return validationError(msgKeyMismatch)
 	}
@@ -451,7 +430,7 @@ func checkKey(key layout.KeySchema, given attr.Item) error {
 
 // checkKeySizes checks the key attributes of an item whose types are right.
 func checkKeySizes(key layout.KeySchema, item attr.Item) error {
-	for _, a := range keyAttributes(key) {
+	for _, a := range key.Attrs() {
 		if value := item[a.Name]; isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
 		}
@@ -478,8 +457,8 @@ func kindName(t attr.Type) string {
 }
 
 // checkItem checks a whole item against a table: its key and its index keys.
-func checkItem(t *tableDef, item attr.Item) error {
-	for _, a := range keyAttributes(t.Key) {
+func checkItem(t *store.Table, item attr.Item) error {
+	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
 			return validationError(fmt.Sprintf(msgKeyMissing, a.Name))
@@ -497,12 +476,12 @@ func checkItem(t *tableDef, item attr.Item) error {
 // checkIndexKeys checks the index key attributes of item that differ from
 // those of old: an item that came in natively keeps what it has until someone
 // changes it.
-func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
+func checkIndexKeys(t *store.Table, old, item attr.Item, emptyText string) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		for _, a := range ix.Key.attributes() {
+		for _, a := range ix.Key.Attributes() {
 			value, ok := item[a.Name]
-			if !ok || isKeyAttribute(t.Key, a.Name) {
+			if !ok || t.Key.IsKey(a.Name) {
 				continue
 			}
 			if before, had := old[a.Name]; had && attr.Equal(before, value) {
@@ -524,7 +503,7 @@ func checkIndexKeys(t *tableDef, old, item attr.Item, emptyText string) error {
 
 // checkIndexKeySizes checks the size of each part of an index's key that
 // differs from that of old: the attributes of a part count together.
-func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
+func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 	for _, part := range []struct {
 		attributes []layout.KeyAttr
 		maxBytes   int
@@ -546,13 +525,13 @@ func checkIndexKeySizes(ix *indexDef, old, item attr.Item) error {
 // checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
 // scalars.
 func checkPathsOutsideKeys(key layout.KeySchema, paths []expr.Path) error {
-	return checkPathsOutsideIndexKey(indexKeyOf(key), paths)
+	return checkPathsOutsideIndexKey(store.IndexKeyOf(key), paths)
 }
 
 // checkPathsOutsideIndexKey is checkPathsOutsideKeys for a read of an index.
-func checkPathsOutsideIndexKey(key indexKey, paths []expr.Path) error {
+func checkPathsOutsideIndexKey(key store.IndexKey, paths []expr.Path) error {
 	for _, p := range paths {
-		if len(p) > 1 && key.has(p.Attribute()) {
+		if len(p) > 1 && key.Has(p.Attribute()) {
 			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
 		}
 	}

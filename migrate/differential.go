@@ -270,8 +270,8 @@ func (d *trial) apart(items []attr.Item) []attr.Item {
 		if err != nil {
 			return true // refused, as was counted
 		}
-		taken := rows[string(at[0].Row)]
-		rows[string(at[0].Row)] = true
+		taken := rows[string(at.Row)]
+		rows[string(at.Row)] = true
 		return taken
 	})
 }
@@ -348,18 +348,18 @@ func (d *trial) compareItems(r *Report, items []attr.Item, rows []layout.Row) {
 // located puts the rule and the row of an item into a failure.
 func (d *trial) located(f Failure, item attr.Item) Failure {
 	at, err := d.mapping.Locate(item)
-	if err != nil || len(at) == 0 {
+	if err != nil {
 		return f
 	}
-	f.Rule, f.Mapping = at[0].Rule, d.mapping.RulePosition(at[0].Rule)
-	f.RowKey, f.RowHex = strconv.QuoteToGraphic(string(at[0].Row)), fmt.Sprintf("%x", at[0].Row)
+	f.Rule, f.Mapping = at.Rule, d.mapping.RulePosition(at.Rule)
+	f.RowKey, f.RowHex = strconv.QuoteToGraphic(string(at.Row)), fmt.Sprintf("%x", at.Row)
 	return f
 }
 
 // derived reports whether an item is a copy of another.
 func (d *trial) derived(item attr.Item) bool {
 	at, err := d.mapping.Locate(item)
-	return err == nil && len(at) > 0 && at[0].Derived
+	return err == nil && at.Derived
 }
 
 // withDoors runs do with the DynamoDB door on the trial's table, and deletes

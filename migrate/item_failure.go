@@ -49,8 +49,8 @@ func (l rowLayout) unplaced(e source.Entry, err error) Failure {
 	f := Failure{Table: table}
 	if l.index != nil {
 		f.Table = l.index.TargetTable()
-	} else if at, err := l.j.mapping.Locate(e.Item); err == nil && len(at) > 0 {
-		f = inRow(table, at[0].Row)
+	} else if at, err := l.j.mapping.Locate(e.Item); err == nil {
+		f = inRow(table, at.Row)
 	}
 	of := l.ownerOf(e.Item)
 	var broken *layout.Error

@@ -68,8 +68,8 @@ func (l rowLayout) ownerOf(item attr.Item) owner {
 		return owner{}
 	}
 	o := owner{item: l.j.keyJSON(item)}
-	if at, err := l.j.mapping.Locate(item); err == nil && len(at) > 0 {
-		o.rule = at[0].Rule
+	if at, err := l.j.mapping.Locate(item); err == nil {
+		o.rule = at.Rule
 	}
 	return o
 }

@@ -6,34 +6,6 @@ import (
 	"strings"
 )
 
-// StringSet returns a value of type SS. The error is an *Error: EmptySet or
-// DuplicateMember.
-func StringSet(members ...string) (Value, error) { return newSet(SS, slices.Clone(members)) }
-
-// NumberSet returns a value of type NS from any number texts that DynamoDB
-// accepts. The error is an *Error: EmptySet, DuplicateMember or one of
-// ParseNumber.
-func NumberSet(members ...string) (Value, error) {
-	numbers := make([]string, len(members))
-	for i, m := range members {
-		n, err := ParseNumber(m)
-		if err != nil {
-			return Value{}, err
-		}
-		numbers[i] = n
-	}
-	return newSet(NS, numbers)
-}
-
-// BinarySet returns a value of type BS, as StringSet.
-func BinarySet(members ...[]byte) (Value, error) {
-	texts := make([]string, len(members))
-	for i, m := range members {
-		texts[i] = string(m)
-	}
-	return newSet(BS, texts)
-}
-
 // newSet makes a set of canonical members, which it takes over.
 func newSet(t Type, members []string) (Value, error) {
 	if len(members) == 0 {

@@ -2,10 +2,6 @@ package attr
 
 import "strings"
 
-// MaxItemBytes is DynamoDB's limit for the size of an item. Source: developer
-// guide, "Service, account, and table quotas", item size.
-const MaxItemBytes = 400 << 10
-
 // Bytes that a list or map counts for by itself, and each of its elements.
 const (
 	documentBytes = 3

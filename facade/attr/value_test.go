@@ -159,32 +159,32 @@ func TestCompare(t *testing.T) {
 
 func TestSets(t *testing.T) {
 	t.Parallel()
-	strs, err := StringSet("b", "a", "")
-	if diff := cmp.Diff([]string{"", "a", "b"}, strs.Set); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+	strs := mustValue(t, `{"SS":["b","a",""]}`)
+	if diff := cmp.Diff([]string{"", "a", "b"}, strs.Set); diff != "" {
+		t.Error(diff)
 	}
-	numbers, err := NumberSet("10", "9.0", "-1e0")
-	if diff := cmp.Diff([]string{"-1", "9", "10"}, numbers.Set); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+	numbers := mustValue(t, `{"NS":["10","9.0","-1e0"]}`)
+	if diff := cmp.Diff([]string{"-1", "9", "10"}, numbers.Set); diff != "" {
+		t.Error(diff)
 	}
-	binaries, err := BinarySet([]byte{255}, []byte{0, 1}, nil)
-	if diff := cmp.Diff([]string{"", "\x00\x01", "\xff"}, binaries.Set); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
+	binaries := mustValue(t, `{"BS":["/w==","AAE=",""]}`)
+	if diff := cmp.Diff([]string{"", "\x00\x01", "\xff"}, binaries.Set); diff != "" {
+		t.Error(diff)
 	}
 	if !numbers.HasMember("9") || numbers.HasMember("8") || !binaries.HasMember("") {
 		t.Errorf("members of %s, %s", numbers, binaries)
 	}
-	for name, set := range map[string]func() (Value, error){
-		"empty strings":     func() (Value, error) { return StringSet() },
-		"empty numbers":     func() (Value, error) { return NumberSet() },
-		"empty binaries":    func() (Value, error) { return BinarySet() },
-		"the same string":   func() (Value, error) { return StringSet("a", "b", "a") },
-		"the same number":   func() (Value, error) { return NumberSet("1", "1.0") },
-		"the same binary":   func() (Value, error) { return BinarySet(nil, []byte{}) },
-		"not a number":      func() (Value, error) { return NumberSet("1", "x") },
-		"a number too long": func() (Value, error) { return Number("1e126") },
+	for name, set := range map[string]string{
+		"empty strings":     `{"SS":[]}`,
+		"empty numbers":     `{"NS":[]}`,
+		"empty binaries":    `{"BS":[]}`,
+		"the same string":   `{"SS":["a","b","a"]}`,
+		"the same number":   `{"NS":["1","1.0"]}`,
+		"the same binary":   `{"BS":["",""]}`,
+		"not a number":      `{"NS":["1","x"]}`,
+		"a number too long": `{"N":"1e126"}`,
 	} {
-		v, err := set()
+		v, err := UnmarshalValue([]byte(set))
 		var e *Error
 		if !errors.As(err, &e) || !v.IsAbsent() {
 			t.Errorf("%s: %s, %v", name, v, err)

@@ -69,7 +69,7 @@ func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return at[0].Row, nil
+	return at.Row, nil
 }
 
 // Placed is an item laid out as a row, or as its part of one that it shares.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // googleUtility is the layout of Google's DynamoDB to Bigtable migration
@@ -89,7 +90,7 @@ func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 	case attr.NULL, attr.Absent:
 		return nil, false, ""
 	case attr.SS, attr.NS, attr.BS, attr.L:
-		elements := elementsOf(v)
+		elements := codec.ElementsOf(v)
 		b = append(b, '[')
 		for i, e := range elements {
 			if i > 0 {
@@ -106,7 +107,7 @@ func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendPlainJSON(b, attr.String(k)), ':')
+			b = append(codec.AppendPlainJSON(b, attr.String(k)), ':')
 			if b, bad = l.appendJSON(b, v.Map[k]); bad != "" {
 				return nil, false, bad
 			}
@@ -126,7 +127,7 @@ func (l *googleUtility) appendJSON(dst []byte, v attr.Value) ([]byte, string) {
 	case raw:
 		return append(dst, b...), ""
 	}
-	return appendPlainJSON(dst, attr.String(string(b))), ""
+	return codec.AppendPlainJSON(dst, attr.String(string(b))), ""
 }
 
 // twiceBase64 is the base64 of what DynamoDB's JSON has, which is base64
@@ -136,11 +137,11 @@ func twiceBase64(raw string) string {
 }
 
 func (l *googleUtility) place(item attr.Item, _ int64) (Placed, error) {
-	locations, err := l.locate(item)
+	at, err := l.locate(item)
 	if err != nil {
 		return Placed{}, err
 	}
-	placed := Placed{Location: locations[0]}
+	placed := Placed{Location: at}
 	if bad := l.cells(&placed, item, "", item); bad != nil {
 		return Placed{}, bad
 	}
@@ -179,12 +180,12 @@ func (l *googleUtility) cells(placed *Placed, item attr.Item, prefix string, of 
 	return nil
 }
 
-func (l *googleUtility) locate(key attr.Item) ([]Location, error) {
+func (l *googleUtility) locate(key attr.Item) (Location, error) {
 	row, bad := l.row(key)
 	if bad != nil {
-		return nil, bad
+		return Location{}, bad
 	}
-	return []Location{{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}}, nil
+	return Location{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}, nil
 }
 
 // items reads every column as an attribute of type S: nothing tells more.
@@ -199,7 +200,7 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 			key = raw
 		}
 	}
-	hash, err := parseScalar(l.key.Hash.Type, key)
+	hash, err := codec.ParseScalar(l.key.Hash.Type, key)
 	if err != nil {
 		return nil, nil //nolint:nilerr // no row of the utility's
 	}

@@ -2,14 +2,14 @@ package layout
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // The default layout: family FamilyItem, one self-describing cell (type tag
@@ -54,64 +54,7 @@ func (l *defaultLayout) columnFamilies() []Family {
 	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
 }
 
-// keyBytes is the order-preserving form of a key attribute.
-func keyBytes(v attr.Value) []byte { return appendKeyBytes(nil, v) }
-
-func appendKeyBytes(dst []byte, v attr.Value) []byte {
-	if v.Type == attr.N {
-		return attr.AppendOrderedNumber(dst, v.Str)
-	}
-	return append(dst, v.Str...)
-}
-
-// parseKeyBytes is the inverse of keyBytes.
-func parseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
-	switch {
-	case t == attr.N:
-		text, err := attr.ParseOrderedNumber(b)
-		return attr.Value{Type: attr.N, Str: text}, err == nil
-	case t == attr.S && !utf8.Valid(b):
-		return attr.Value{}, false
-	}
-	return attr.Value{Type: t, Str: string(b)}, len(b) > 0
-}
-
-// Forms of what begins with a 00 byte that is not an escaped one.
-const (
-	longPartition = 2 // 00 02, two bytes of length, the bytes
-	hashedTail    = 3 // 00 03, a hash
-)
-
-// appendPartition appends the self-delimiting form of a partition key; long
-// says that its escaped form would be above maxBytes.
-func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
-	start := len(dst)
-	dst = append(appendOC(dst, key), 0, 1)
-	if len(dst)-start <= maxBytes {
-		return dst, false
-	}
-	dst = append(dst[:start], 0, longPartition)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(min(len(key), 1<<16-1)))
-	return append(dst, key...), true
-}
-
-func cutPartition(row []byte) (key, rest []byte, ok bool) {
-	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
-		n := int(binary.BigEndian.Uint16(row[2:]))
-		if len(row) < 4+n {
-			return nil, nil, false
-		}
-		return row[4 : 4+n], row[4+n:], true
-	}
-	key, rest, more, ok := cutOC(row)
-	return key, rest, ok && more
-}
-
 const maxShortPartitionBytes = MaxRowKeyBytes - maxSortKeyBytes
-
-// shortKeyBytes is the size of a key attribute up to which its form is laid out
-// without taking memory from the heap.
-const shortKeyBytes = 64
 
 // defaultRow is the row key of the default layout.
 func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
@@ -159,22 +102,16 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 // defaultRule is the name that locations of the default layout have.
 const defaultRule = "default"
 
-func (l *defaultLayout) locate(key attr.Item) ([]Location, error) {
-	loc, err := l.location(key)
-	if err != nil {
-		return nil, err
-	}
-	return []Location{loc}, nil
-}
-
-// location is where the item of a key is.
-func (l *defaultLayout) location(key attr.Item) (Location, *Error) {
+func (l *defaultLayout) locate(key attr.Item) (Location, error) {
 	row, err := defaultRow(l.table, l.key, key)
-	return Location{Rule: defaultRule, Row: row, Own: l.own}, err
+	if err != nil {
+		return Location{}, err
+	}
+	return Location{Rule: defaultRule, Row: row, Own: l.own}, nil
 }
 
 func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
-	loc, err := l.location(item)
+	loc, err := l.locate(item)
 	if err != nil {
 		return Placed{}, err
 	}
@@ -193,7 +130,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		start := len(buf)
 		buf = append(buf, name...)
 		value := len(buf)
-		buf = appendTagged(buf, item[name])
+		buf = codec.AppendTagged(buf, item[name])
 		p.Cells = append(p.Cells, Cell{Family: FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
 	}
 	switch {
@@ -202,7 +139,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: appendWhole(nil, rest)}}
+		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: codec.AppendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
 		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
@@ -255,14 +192,14 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 			continue
 		}
 		if name != "" {
-			v, err := parseTaggedText(value)
+			v, err := codec.ParseTaggedText(value)
 			if err != nil {
 				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
 			}
 			item[name] = v
 			continue
 		}
-		whole, err := parseWhole(c.Value)
+		whole, err := codec.ParseWhole(c.Value)
 		if err != nil {
 			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}
@@ -323,7 +260,7 @@ func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
 	if v.empty() {
 		return Plan{}
 	}
-	s := Span{Start: prefix, End: prefixEnd(prefix)}
+	s := Span{Start: prefix, End: rowkey.PrefixEnd(prefix)}
 	if len(v.lo) > 0 {
 		s.Start = append(bytes.Clone(prefix), form(v.lo)...)
 	}
@@ -334,26 +271,3 @@ func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
 }
 
 func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }
-
-// groupBytes is how many bytes of a key one group of appendGroups holds.
-const groupBytes = 8
-
-// appendGroups appends an order-preserving, self-delimiting form of key that
-// is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
-// followed by ff if another comes and by the number of its bytes if not.
-func appendGroups(dst, key []byte) []byte {
-	for len(key) >= groupBytes {
-		dst = append(append(dst, key[:groupBytes]...), 0xff)
-		key = key[groupBytes:]
-	}
-	dst = append(dst, key...)
-	dst = append(dst, make([]byte, groupBytes-len(key))...)
-	return append(dst, byte(len(key)))
-}
-
-// tailHash stands for the base key of an index row whose key would be too
-// long. base may be what follows dst in its memory: it is read first.
-func tailHash(dst, base []byte) []byte {
-	sum := sha256.Sum256(base)
-	return append(append(dst, 0, hashedTail), sum[:16]...)
-}

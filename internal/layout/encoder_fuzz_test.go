@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FuzzEncoder checks that whatever bytes an encoder takes for its own it writes
@@ -22,30 +24,30 @@ func FuzzEncoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		for _, operand := range []attr.Type{attr.Absent, attr.S, attr.N, attr.B} {
-			e, err := parseEncoder(name, operand)
+			e, err := rowkey.ParseEncoder(name, operand)
 			if err != nil {
 				continue
 			}
-			if operand != attr.Absent && e.in != operand {
-				t.Fatalf("encoder %s of %s takes %s", name, operand, e.in)
+			if operand != attr.Absent && e.In != operand {
+				t.Fatalf("encoder %s of %s takes %s", name, operand, e.In)
 			}
 			for _, v := range []attr.Value{attr.String(string(b)), attr.Binary(b), attr.Int(int64(len(b)))} {
-				out, ok := e.encodeKey(nil, v)
-				if ok && e.width > 0 && len(out) != e.width {
-					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.width)
+				out, ok := e.EncodeKey(nil, v)
+				if ok && e.Width > 0 && len(out) != e.Width {
+					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.Width)
 				}
-				if back, told := e.decodeKey(out); ok && !e.derived && (!told || !attr.Equal(back, v)) {
+				if back, told := e.DecodeKey(out); ok && !e.Derived && (!told || !attr.Equal(back, v)) {
 					if v.Type == attr.S && !bytes.Equal(bytes.ToValidUTF8(b, nil), b) {
 						continue // no text
 					}
 					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, told)
 				}
 			}
-			v, ok := e.decodeKey(b)
+			v, ok := e.DecodeKey(b)
 			if !ok {
 				continue
 			}
-			if again, ok := e.encodeKey(nil, v); !ok || !bytes.Equal(again, b) {
+			if again, ok := e.EncodeKey(nil, v); !ok || !bytes.Equal(again, b) {
 				t.Fatalf("%s reads %q as %v, and writes it as %q, %v", name, b, v, again, ok)
 			}
 		}
@@ -55,7 +57,8 @@ func FuzzEncoder(f *testing.F) {
 // FuzzCodec does the same for codecs: what is read is written the same, or reads
 // the same again.
 func FuzzCodec(f *testing.F) {
-	for name := range codecNames {
+	for _, c := range codec.All {
+		name := c.Name
 		f.Add(name, byte(attr.S), []byte(`{"M":{"a":{"N":"1"}}}`))
 		f.Add(name, byte(attr.N), []byte("1.50"))
 		f.Add(name, byte(attr.BOOL), []byte("true"))
@@ -63,20 +66,20 @@ func FuzzCodec(f *testing.F) {
 		f.Add(name, byte(attr.M), []byte{0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
 	}
 	f.Fuzz(func(t *testing.T, name string, kind byte, b []byte) {
-		c, err := parseCodec(name, &Spec{})
+		c, err := codec.Parse(name, nil)
 		if err != nil || kind > byte(attr.M) {
 			return
 		}
 		schema := Schema{Type: attr.Type(kind)}
-		v, err := c.decode(b, schema)
+		v, err := c.Decode(b, schema)
 		if err != nil {
 			return
 		}
-		out, ok := c.encode(v, schema)
+		out, ok := c.Encode(v, schema)
 		if !ok {
 			return // of another type than the schema's: the sidecar's business
 		}
-		if again, err := c.decode(out, schema); err != nil || !attr.Equal(v, again) {
+		if again, err := c.Decode(out, schema); err != nil || !attr.Equal(v, again) {
 			t.Fatalf("codec %s reads %q as %v, writes %q, and reads that as %v, %v", name, b, v, out, again, err)
 		}
 	})

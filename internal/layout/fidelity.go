@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Class is how well an attribute survives the mapping.
@@ -87,8 +88,8 @@ func (m *Mapping) Fidelity() []Fidelity {
 // attributesOf are the attributes that a rule places and that the file names.
 func (l *rules) attributesOf(r *rule) []string {
 	names := map[string]bool{}
-	for name, p := range r.byAttr {
-		names[name] = !p.stored
+	for name := range r.byAttr {
+		names[name] = !l.key.isKey(name)
 	}
 	for name := range l.schema {
 		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]
@@ -106,21 +107,21 @@ func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: a.Name}
 	var domain []string
 	if r.when[slot] != nil {
-		domain = append(domain, "matches "+r.when[slot].src)
+		domain = append(domain, "matches "+r.when[slot].Src)
 	}
 	for i, t := range r.row {
-		for _, p := range t.parts {
-			if p.lit == nil && !p.enc.derived && (p.slot == slot || p.slot >= firstCapture && r.when[slot] != nil && r.when[slot].uses(p.slot)) {
-				if l.joiner.kind == joinPlain && i < len(r.row)-1 {
-					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.delim))
+		for _, p := range t.Parts {
+			if p.Lit == nil && !p.Enc.Derived && (p.Slot == slot || p.Slot >= rowkey.FirstCapture && r.when[slot] != nil && r.when[slot].Uses(p.Slot)) {
+				if l.joiner.Kind == rowkey.JoinPlain && i < len(r.row)-1 {
+					domain = append(domain, fmt.Sprintf("no byte up to %q", l.joiner.Delim))
 				}
-				if p.slot == slot && p.enc.expected != "text" && p.enc.expected != "a binary" && p.enc.expected != "a number" {
-					domain = append(domain, p.enc.expected)
+				if p.Slot == slot && p.Enc.Expected != "text" && p.Enc.Expected != "a binary" && p.Enc.Expected != "a number" {
+					domain = append(domain, p.Enc.Expected)
 				}
 			}
 		}
 	}
-	if r.latest && r.when[slot] != nil && r.when[slot].uses(r.version) {
+	if r.latest && r.when[slot] != nil && r.when[slot].Uses(r.version) {
 		domain = append(domain, "version 0 is a copy of the highest")
 	}
 	if len(domain) > 0 {
@@ -144,14 +145,14 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 			note(LosslessInDomain, "within "+gc)
 		}
 	}
-	if p.omit {
+	if p.codec.OmitsNull {
 		if r.accepted[LossNull] {
 			note(Lossy, "accepted: a NULL is left out")
 		} else {
 			note(LosslessInDomain, "no NULL")
 		}
 	}
-	if p.codec.kind == codecF64BE && r.accepted[LossPrecision] {
+	if p.codec.Round != nil && r.accepted[LossPrecision] {
 		note(Lossy, "accepted: rounded to 64 bits of floating point")
 	}
 	if slices.Contains(r.versioned, name) && !l.sidecar {
@@ -162,18 +163,18 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		}
 	}
 	switch {
-	case l.sidecar || p.codec.kind == codecDDBJSON:
+	case l.sidecar || p.codec.Domain == nil:
 	case r.accepted[LossTypes]:
 		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
 	case r.accepted[LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
 		note(Lossy, "accepted: empty ones vanish")
-	case p.codec.kind == codecF64BE && r.accepted[LossPrecision]:
+	case p.codec.Round != nil && r.accepted[LossPrecision]:
 	default:
-		domain := cmp.Or(p.codec.expected(s), "one of the put's kind")
+		domain := cmp.Or(p.codec.Expected(s), "one of the put's kind")
 		if e := p.elementEncoder(); e != nil {
-			domain += ", each " + e.expected
+			domain += ", each " + e.Expected
 		}
-		if room := l.listRoom(p.family); s.Type == attr.L && r.listCells(p) && room < math.MaxInt {
+		if room := l.listRoom(p.family); s.Type == attr.L && p.native(r) && room < math.MaxInt {
 			domain += fmt.Sprintf(" of at most %d elements (family %s)", room, p.family)
 		}
 		note(LosslessInDomain, domain)
@@ -193,7 +194,7 @@ func typeText(s Schema) string {
 // Where it is to delete what expires it loses nothing.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
-	if r.exclusive && p.codec.kind == codecByType && !p.members && !p.mapKeys {
+	if r.exclusive && p.codec.ByType && p.shape() == shapeCell {
 		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
 	}
 	gc := l.declared[family]
@@ -224,9 +225,9 @@ func (m *Mapping) Notes() []string {
 			shared = append(shared, r.name)
 		}
 		for _, t := range r.row {
-			for _, p := range t.parts {
-				if p.lit == nil && p.enc.shards > 1 && p.slot != slotHash {
-					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.enc.shards))
+			for _, p := range t.Parts {
+				if p.Lit == nil && p.Enc.Shards > 1 && p.Slot != rowkey.SlotHash {
+					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.Enc.Shards))
 				}
 			}
 		}

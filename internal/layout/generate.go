@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Generate draws n items, no two of the same key, at the edges of what the
@@ -54,7 +56,7 @@ func (m *Mapping) marks() []string {
 		return nil
 	}
 	var marks []string
-	if d := string(l.joiner.delimiter()); d != "" {
+	if d := string(l.joiner.Delimiter()); d != "" {
 		marks = append(marks, d)
 	}
 	for _, r := range l.rules {
@@ -66,8 +68,8 @@ func (m *Mapping) marks() []string {
 			if t == nil {
 				continue
 			}
-			for _, p := range t.parts {
-				if text := string(p.lit); text != "" && utf8.ValidString(text) && !slices.Contains(marks, text) {
+			for _, p := range t.Parts {
+				if text := string(p.Lit); text != "" && utf8.ValidString(text) && !slices.Contains(marks, text) {
 					marks = append(marks, text)
 				}
 			}
@@ -125,15 +127,15 @@ func (g *generator) item(m *Mapping) attr.Item {
 
 // keys draws the key of an item of rule r.
 func (g *generator) keys(item attr.Item, l *rules, r *rule) {
-	vars := make([]attr.Value, firstCapture+len(r.captures))
+	vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
 	for i, c := range r.captures {
-		vars[firstCapture+i] = g.encoded(c.enc)
+		vars[rowkey.FirstCapture+i] = g.encoded(c.enc)
 	}
 	for slot, a := range l.key.attrs() {
 		v := g.plain(a.Type)
 		if when := r.when[slot]; when != nil {
-			if text, bad := when.render(nil, vars, ""); bad == nil {
-				if written, err := parseScalar(a.Type, text); err == nil && len(text) > 0 {
+			if text, bad := when.Render(nil, vars, ""); bad == nil {
+				if written, err := codec.ParseScalar(a.Type, text); err == nil && len(text) > 0 {
 					v = written
 				}
 			}
@@ -153,11 +155,11 @@ func (g *generator) keys(item attr.Item, l *rules, r *rule) {
 }
 
 // encoderOf is the encoder that the row has for a key attribute, or nil.
-func (r *rule) encoderOf(slot int) *encoder {
+func (r *rule) encoderOf(slot int) *rowkey.Encoder {
 	for _, t := range r.row {
-		for _, p := range t.parts {
-			if p.lit == nil && p.slot == slot && !p.enc.derived {
-				return p.enc
+		for _, p := range t.Parts {
+			if p.Lit == nil && p.Slot == slot && !p.Enc.Derived {
+				return p.Enc
 			}
 		}
 	}
@@ -179,28 +181,25 @@ func (g *generator) attribute(l *rules, r *rule, name string) attr.Value {
 	schema := l.schema[name]
 	if p := r.byAttr[name]; p != nil {
 		switch {
-		case p.codec.kind == codecProto:
-			return g.message(p.codec.message, schema, 2)
-		case p.codec.kind == codecDDBJSON && g.IntN(2) == 0: // it takes any
+		case p.codec.Message != nil:
+			return g.message(p.codec.Message, schema, 2)
+		case p.codec.Domain == nil && g.IntN(2) == 0: // it takes any
 			return g.value(2)
 		}
 	}
 	if p := r.byAttr[name]; p != nil && schema.Type == attr.Absent && g.mild {
-		schema.Type = map[codecKind]attr.Type{
-			codecString: attr.S, codecNumber: attr.N, codecBinary: attr.B, codecBool: attr.BOOL, codecBase64: attr.B,
-			codecI64BE: attr.N, codecF64BE: attr.N, codecOrdered: attr.N,
-		}[p.codec.kind]
+		schema.Type = p.codec.In
 	}
 	return g.typed(schema, 2)
 }
 
 // encoded draws a value near the edges of an encoder's domain, now and then one
 // outside of it.
-func (g *generator) encoded(e *encoder) attr.Value {
+func (g *generator) encoded(e *rowkey.Encoder) attr.Value {
 	if !g.mild && g.IntN(4) == 0 {
-		return g.plain(e.in)
+		return g.plain(e.In)
 	}
-	name, arg, _ := strings.Cut(strings.TrimSuffix(e.name, ")"), "(")
+	name, arg, _ := strings.Cut(strings.TrimSuffix(e.Name, ")"), "(")
 	switch {
 	case name == "strip":
 		return attr.String(arg + g.plain(attr.S).Str)
@@ -208,20 +207,20 @@ func (g *generator) encoded(e *encoder) attr.Value {
 		return attr.String(arg)
 	case name == "revdigits":
 		return attr.String(fmt.Sprint(g.IntN(1000000)))
-	case e.version:
+	case e.Version:
 		return attr.Int(int64(g.IntN(13)))
-	case timeFormats[e.name] != timeFormat{}:
+	case codec.TimeFormats[e.Name] != codec.TimeFormat{}:
 		millis := pick(g, int64(1694359308000), 1694359309000, 1694359308001, 9999999999999, 1000000000000)
-		if e.time {
+		if e.Time {
 			return attr.Int(millis)
 		}
-		text, _ := timeFormats[e.name].format(millis)
-		return attr.Value{Type: e.in, Str: text}
-	case e.in == attr.N && e.width > 0 && name != "i64":
-		limit := pow10(min(e.width, 18)) - 1
+		text, _ := codec.TimeFormats[e.Name].Format(millis)
+		return attr.Value{Type: e.In, Str: text}
+	case e.In == attr.N && e.Width > 0 && name != "i64":
+		limit := rowkey.Pow10(min(e.Width, 18)) - 1
 		return attr.Int(pick(g, 0, 1, 2, limit/2, limit-1, limit, limit+1))
 	}
-	return g.plain(e.in)
+	return g.plain(e.In)
 }
 
 // plain draws a key value, a mild one where such is asked for.
@@ -358,7 +357,7 @@ func (g *generator) typed(s Schema, depth int) attr.Value {
 		}
 		for range g.IntN(3) {
 			k := g.key(attr.S).Str // DynamoDB has no member without a name
-			v.Map[k] = g.typed(s.at(k), depth-1)
+			v.Map[k] = g.typed(s.At(k), depth-1)
 		}
 		return v
 	case attr.Absent:
@@ -372,7 +371,7 @@ func (g *generator) message(d protoreflect.MessageDescriptor, s Schema, depth in
 	for range min(g.IntN(4), d.Fields().Len()) {
 		f := d.Fields().Get(g.IntN(d.Fields().Len()))
 		name := string(f.Name())
-		switch schema := s.at(name); {
+		switch schema := s.At(name); {
 		case f.IsMap():
 			entries := attr.MapOf(map[string]attr.Value{})
 			for range g.IntN(3) {
@@ -381,7 +380,7 @@ func (g *generator) message(d protoreflect.MessageDescriptor, s Schema, depth in
 				if key.Type == attr.BOOL {
 					text = strconv.FormatBool(key.Bool)
 				}
-				entries.Map[text] = g.field(f.MapValue(), schema.at(text), depth-1)
+				entries.Map[text] = g.field(f.MapValue(), schema.At(text), depth-1)
 			}
 			v.Map[name] = entries
 		case f.IsList():

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Groups tells the items of a row apart that many of them share, cell by cell: who
@@ -77,14 +78,12 @@ func (g *Groups) Of(c Cell) string {
 		}
 	}
 	for _, d := range g.decoders {
-		for _, star := range [2]bool{false, true} { // in the order of decoder.column
-			for _, put := range d.r.puts {
-				if put.star != star || put.family != column.Family {
-					continue
-				}
-				if group, ok := d.groupOfPut(put, column); ok {
-					return group
-				}
+		for _, put := range d.r.columns {
+			if put.family != column.Family {
+				continue
+			}
+			if group, ok := d.groupOfPut(put, column); ok {
+				return group
 			}
 		}
 	}
@@ -94,7 +93,7 @@ func (g *Groups) Of(c Cell) string {
 // groupOfPut is the group of a cell that a put of the rule wrote; false for others.
 func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
 	vars, special := slices.Clone(d.rowVars), ""
-	if !put.qual.match(c.Qualifier, vars, &special) || !d.nameable(put, special) {
+	if !put.takes(d.l, c.Qualifier, vars, &special) {
 		return "", false
 	}
 	switch {
@@ -113,7 +112,7 @@ func (d *decoder) groupOfPresence(captures string) (string, bool) {
 		return "", false
 	}
 	if put := d.r.puts[0]; put.byTime {
-		millis, ok := integer(vars[put.timeSlot])
+		millis, ok := codec.Integer(vars[put.timeSlot])
 		return groupOfTime + strconv.FormatInt(millis*1000, 10), ok
 	}
 	if len(d.r.identity) == 0 {

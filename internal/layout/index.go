@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // IndexDef declares a secondary index. Local indexes have the base table's
@@ -213,7 +215,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	case long:
 		row = appendGroups(row, form)
 	default:
-		row = append(appendOC(row, form), 0, 1)
+		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
 	start := len(row)
 	row, err := appendDefaultRow(row, x.source, x.base, keys)
@@ -251,7 +253,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
-		return []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: appendWhole(nil, projected)}}, 0, nil
+		return []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: codec.AppendWhole(nil, projected)}}, 0, nil
 	}
 	var types []Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
@@ -260,13 +262,13 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 		}
 		v := projected[name]
 		if len("a/")+len(name) > MaxQualifierBytes {
-			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
-		if b, ok := byType.encode(v, x.schemaOf(name)); ok {
+		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
 			cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
 			continue
 		}
-		cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: plain(v)})
+		cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: codec.Plain(v)})
 		types = append(types, Cell{Family: FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: plainMark(v.Type)})
 	}
 	if len(cells) == 0 {
@@ -288,7 +290,7 @@ func (x *Index) Items(row Row) ([]attr.Item, error) {
 		if len(c.Value) == 0 {
 			return nil, nil
 		}
-		item, err := parseWhole(c.Value)
+		item, err := codec.ParseWhole(c.Value)
 		if err != nil {
 			return nil, x.corrupt(row, "", err)
 		}
@@ -325,11 +327,11 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		var err error
 		switch {
 		case !marked:
-			v, err = byType.decode(value, schema)
+			v, err = codec.ByType.Decode(value, schema)
 		case form == markJSON:
 			v, err = attr.UnmarshalValue(value)
 		default:
-			v, err = parseScalar(t, value)
+			v, err = codec.ParseScalar(t, value)
 		}
 		if err != nil {
 			return x.corrupt(row, name, err)
@@ -363,7 +365,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 			if long {
 				return appendGroups(nil, b)
 			}
-			return appendOC(nil, b)
+			return rowkey.AppendOC(nil, b)
 		}), nil
 	}
 	return x.mappedPlan(c), nil

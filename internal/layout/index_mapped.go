@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // mappedLayout is the layout of `as: table`: a row key of the shard, if there
@@ -16,7 +17,7 @@ import (
 type mappedLayout struct {
 	schema   map[string]Schema
 	keys     []KeyAttr // the segments of the row key, after the shard
-	joiner   joiner
+	joiner   rowkey.Joiner
 	shard    *indexShard
 	families []Family
 	// ordered says that the rows of a shard are in the order of the index's
@@ -51,14 +52,14 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	joinerText := g.Joiner
 	if g.Shard != nil {
 		m.shard = &indexShard{n: g.Shard.N, width: len(strconv.Itoa(g.Shard.N - 1))}
-		if g.Shard.N < 1 || g.Shard.N > maxShards {
-			c.fail(path+".shard.n", CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", maxShards))
+		if g.Shard.N < 1 || g.Shard.N > rowkey.MaxShards {
+			c.fail(path+".shard.n", CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
 		}
 		by := g.Shard.By
 		if hash, arg, ok := strings.Cut(by, "("); ok && strings.HasSuffix(arg, ")") {
 			by = strings.TrimSuffix(arg, ")")
 			var err error
-			if m.shard.digest, err = parseDigest(hash); err != nil {
+			if m.shard.digest, err = rowkey.ParseDigest(hash); err != nil {
 				c.fail(path+".shard.by", CodeSyntax, err.Error(), "")
 			}
 		}
@@ -73,7 +74,7 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 		joinerText = "oc"
 	}
 	var err error
-	if m.joiner, err = parseJoiner(joinerText); err != nil || m.joiner.auto || m.joiner.kind == joinFixed {
+	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.Kind == rowkey.JoinFixed {
 		c.fail(path+".joiner", CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {
@@ -86,7 +87,7 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	if len(g.Row) > 0 {
 		return
 	}
-	m.ordered = m.joiner.kind != joinPlain
+	m.ordered = m.joiner.Kind != rowkey.JoinPlain
 	for _, a := range all {
 		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.isKey(a.Name) {
 			m.keys = append(m.keys, a)
@@ -120,7 +121,7 @@ func (x *Index) schemaOf(name string) Schema {
 // and is none.
 func (s *indexShard) of(v attr.Value) (int, bool) {
 	if s.digest != nil {
-		return shardOf(s.digest, v.Str, s.n), true
+		return rowkey.ShardOf(s.digest, v.Str, s.n), true
 	}
 	n, err := strconv.Atoi(v.Str)
 	return n, err == nil && n >= 0 && n < s.n && strconv.Itoa(n) == v.Str
@@ -151,17 +152,17 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 		if !ok {
 			return nil, fault(CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is no shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
 		}
-		row = append(m.shard.append(row, shard), m.joiner.delimiter()...)
+		row = append(m.shard.append(row, shard), m.joiner.Delimiter()...)
 	}
 	for i, a := range m.keys {
 		if i > 0 {
-			row = append(row, m.joiner.delimiter()...)
+			row = append(row, m.joiner.Delimiter()...)
 		}
 		seg := keyBytes(keys[a.Name])
-		if m.joiner.kind == joinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.delim) >= 0 {
-			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.delim), "it in the first attribute of the row alone, or joiner escaped or oc")
+		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
+			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
 		}
-		row = m.joiner.appendSegment(row, seg, i == len(m.keys)-1)
+		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}
 	return row, nil
 }
@@ -170,7 +171,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	m := x.mapped
 	if m.shard != nil {
-		delim := m.joiner.delimiter()
+		delim := m.joiner.Delimiter()
 		if len(row) < m.shard.width+len(delim) || !bytes.HasPrefix(row[m.shard.width:], delim) {
 			return nil, false
 		}
@@ -178,17 +179,17 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	}
 	var segs [][]byte
 	var ok bool
-	if m.joiner.kind == joinPlain {
+	if m.joiner.Kind == rowkey.JoinPlain {
 		segs = make([][]byte, len(m.keys))
 		for i := len(segs) - 1; i > 0; i-- {
-			cut := bytes.LastIndexByte(row, m.joiner.delim)
+			cut := bytes.LastIndexByte(row, m.joiner.Delim)
 			if cut < 0 {
 				return nil, false
 			}
 			segs[i], row = row[cut+1:], row[:cut]
 		}
 		segs[0] = row
-	} else if segs, ok = m.joiner.split(row, len(m.keys), nil); !ok {
+	} else if segs, ok = m.joiner.Split(row, len(m.keys), nil); !ok {
 		return nil, false
 	}
 	item := attr.Item{}
@@ -233,7 +234,7 @@ func (x *Index) mappedPlan(c KeyCondition) Plan {
 	}
 	var plan Plan
 	for shard := from; shard < to; shard++ {
-		span, order, ok := x.entries(append(m.shard.append(nil, shard), m.joiner.delimiter()...), c, v)
+		span, order, ok := x.entries(append(m.shard.append(nil, shard), m.joiner.Delimiter()...), c, v)
 		if !ok {
 			return Plan{}
 		}
@@ -255,13 +256,13 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 	for i, a := range m.keys {
 		last := i == len(m.keys)-1
 		if i > 0 {
-			row = append(row, m.joiner.delimiter()...)
+			row = append(row, m.joiner.Delimiter()...)
 		}
 		switch {
 		case a.Name == x.def.Key.Hash.Name:
-			row = m.joiner.appendSegment(row, keyBytes(c.Hash), last)
+			row = m.joiner.AppendSegment(row, keyBytes(c.Hash), last)
 		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
-			row = m.joiner.appendSegment(row, keyBytes(c.A), last)
+			row = m.joiner.AppendSegment(row, keyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
 			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
@@ -271,7 +272,7 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = SortOrder
 			}
-			return clamp(Span{Start: row, End: prefixEnd(row)}), order, true
+			return clamp(Span{Start: row, End: rowkey.PrefixEnd(row)}), order, true
 		}
 	}
 	order := SameOrder
@@ -285,11 +286,11 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 // which is not in the last segment unless last.
 func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
 	m := x.mapped
-	s := Span{Start: m.joiner.appendSegment(bytes.Clone(row), v.lo, last), End: prefixEnd(row)}
+	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.lo, last), End: rowkey.PrefixEnd(row)}
 	if v.hi != nil {
-		s.End = m.joiner.appendSegment(bytes.Clone(row), v.hi, last)
+		s.End = m.joiner.AppendSegment(bytes.Clone(row), v.hi, last)
 	}
-	if m.joiner.kind != joinPlain || last {
+	if m.joiner.Kind != rowkey.JoinPlain || last {
 		return clamp(s), SameOrder
 	}
 	// A delimiter sorts above some bytes that can stand in its place, so a
@@ -299,7 +300,7 @@ func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
 			if bytes.Compare(v.hi[:n], v.lo) < 0 {
 				continue
 			}
-			if end := prefixEnd(append(append(bytes.Clone(row), v.hi[:n]...), m.joiner.delim)); bytes.Compare(end, s.End) > 0 {
+			if end := rowkey.PrefixEnd(append(append(bytes.Clone(row), v.hi[:n]...), m.joiner.Delim)); bytes.Compare(end, s.End) > 0 {
 				s.End = end
 			}
 		}

@@ -33,3 +33,23 @@ rules: [{name: item, row: ["{id}"], put: [{attr: spelled, cell: "spelled:{member
 		t.Errorf("%v comes back as %v, %v", item, back, err)
 	}
 }
+
+// TestWholeItemTime: where one cell holds all attributes, the one that is its
+// timestamp comes back from that.
+func TestWholeItemTime(t *testing.T) {
+	t.Parallel()
+	m, err := Load("m.yaml", []byte("apiVersion: migration/v1\nsource: {table: T, key: {hash: {name: pk, type: S}}, schema: {At: S}}\n"+
+		"target: {table: t, families: {a: {}, _t: {}}}\nrules:\n- {name: item, row: ['{pk:s}'], put: [{attr: '*', cell: 'a:item', codec: ddbjson, ts: {attr: At, as: iso(s)}}]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := attr.Item{"pk": attr.String("k"), "At": attr.String("2023-09-10T15:21:48"), "x": attr.Int(1)}
+	placed, err := m.Place(item, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Items(Row{Key: placed.Row, Cells: placed.Cells})
+	if err != nil || len(got) != 1 || !attr.EqualItems(got[0], item) {
+		t.Fatalf("%v came back as %v, %v", item, got, err)
+	}
+}

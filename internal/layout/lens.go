@@ -170,3 +170,11 @@ type Plan struct {
 	Extents []Extent // nil: whole rows
 	Order   Order
 }
+
+// Limits of Bigtable. Source: google/bigtable/v2/data.proto (row key,
+// qualifier) and bigtable_table_admin.proto (family name).
+const (
+	MaxRowKeyBytes     = 4096
+	MaxQualifierBytes  = 16384
+	MaxFamilyNameBytes = 64
+)

@@ -25,7 +25,7 @@ type Mapping struct {
 type layout interface {
 	columnFamilies() []Family
 	place(item attr.Item, defaultTimeMicros int64) (Placed, error)
-	locate(key attr.Item) ([]Location, error)
+	locate(key attr.Item) (Location, error)
 	items(row Row) ([]attr.Item, error)
 	itemOf(row Row, key attr.Item) (attr.Item, error)
 	planQuery(c KeyCondition) (Plan, error)
@@ -137,10 +137,10 @@ func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error)
 	return m.layout.place(item, defaultTimeMicros)
 }
 
-// Locate returns where the item of the given key lives, or would live: one
-// location, since the key alone decides on the rule. key may have other
-// attributes too. Errors are *Error.
-func (m *Mapping) Locate(key attr.Item) ([]Location, error) { return m.layout.locate(key) }
+// Locate returns where the item of the given key lives, or would live: the key
+// alone decides on the rule. key may have other attributes too. Errors are
+// *Error.
+func (m *Mapping) Locate(key attr.Item) (Location, error) { return m.layout.locate(key) }
 
 // Items returns the items of a row, or of the part of it that was read, sorted
 // by partition and sort key. Cells of FamilyState and cells that no rule

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
@@ -201,15 +202,13 @@ func TestMapping(t *testing.T) {
 			case "own":
 				var b strings.Builder
 				for _, key := range parseItems(t, d.Input) {
-					locations, err := m.Locate(key)
+					at, err := m.Locate(key)
 					if err != nil {
 						return err.Error()
 					}
-					for _, l := range locations {
-						fmt.Fprintf(&b, "%s %q\n", l.Rule, l.Row)
-						for _, e := range l.Own {
-							fmt.Fprintf(&b, "  %s\n", formatExtent(e))
-						}
+					fmt.Fprintf(&b, "%s %q\n", at.Rule, at.Row)
+					for _, e := range at.Own {
+						fmt.Fprintf(&b, "  %s\n", formatExtent(e))
 					}
 				}
 				return b.String()
@@ -366,15 +365,15 @@ func TestEncoders(t *testing.T) {
 		{"ocint", "\xff\xc0\x7f\xff\xff\xff\xff\xff\xff\xff", attr.Int(math.MaxInt64)},
 		{"ocint", "\x00\x3f\x80\x00\x00\x00\x00\x00\x00\x00", attr.Int(math.MinInt64)},
 	} {
-		e, err := parseEncoder(c.enc, c.v.Type)
+		e, err := rowkey.ParseEncoder(c.enc, c.v.Type)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := e.encodeKey(nil, c.v)
+		got, ok := e.EncodeKey(nil, c.v)
 		if !ok || string(got) != c.want {
 			t.Errorf("%s(%s) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
 		}
-		if back, ok := e.decodeKey(got); !ok || !attr.Equal(back, c.v) {
+		if back, ok := e.DecodeKey(got); !ok || !attr.Equal(back, c.v) {
 			t.Errorf("%s: %q comes back as %v, %v", c.enc, got, back, ok)
 		}
 	}
@@ -396,11 +395,11 @@ func TestEncoders(t *testing.T) {
 		{"strip(Invoice-)", attr.String("invoice-1")},
 		{"const(Video)", attr.String("Videos")},
 	} {
-		e, err := parseEncoder(bad.enc, bad.v.Type)
+		e, err := rowkey.ParseEncoder(bad.enc, bad.v.Type)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := e.encodeKey(nil, bad.v); ok {
+		if got, ok := e.EncodeKey(nil, bad.v); ok {
 			t.Errorf("%s(%s) = %q; want it refused", bad.enc, bad.v.Str, got)
 		}
 	}
@@ -408,8 +407,8 @@ func TestEncoders(t *testing.T) {
 		"pad", "pad(0)", "pad(19)", "pad(02)", "iso", "iso(h)", "s(1)", "rot13", "", "pad(2", "revmax(3)", "strip", "strip()", "const()", "ver(1)", "ocint(8)",
 		"salt", "salt(fnv1a32)", "salt(rot13,8,1)", "salt(fnv1a32,11,1)", "salt(fnv1a32,0,1)", "salt(fnv1a32,8,0)", "salt(fnv1a32,1001,4)", "hash()", "hash(rot13)",
 	} {
-		if e, err := parseEncoder(bad, attr.Absent); err == nil {
-			t.Errorf("encoder %q is accepted as %s", bad, e.name)
+		if e, err := rowkey.ParseEncoder(bad, attr.Absent); err == nil {
+			t.Errorf("encoder %q is accepted as %s", bad, e.Name)
 		}
 	}
 }
@@ -432,15 +431,15 @@ func TestDerivedEncoders(t *testing.T) {
 		{"hash(md5)", "d41d8cd98f00b204e9800998ecf8427e", attr.Binary(nil)},
 		{"hash(sha256)", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", attr.String("abc")},
 	} {
-		e, err := parseEncoder(c.enc, c.v.Type)
+		e, err := rowkey.ParseEncoder(c.enc, c.v.Type)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ok := e.encodeKey(nil, c.v)
-		if !ok || string(got) != c.want || len(got) != e.width {
+		got, ok := e.EncodeKey(nil, c.v)
+		if !ok || string(got) != c.want || len(got) != e.Width {
 			t.Errorf("%s(%q) = %q, %v; want %q", c.enc, c.v.Str, got, ok, c.want)
 		}
-		if back, ok := e.decodeKey(got); ok {
+		if back, ok := e.DecodeKey(got); ok {
 			t.Errorf("%s: %q comes back as %v", c.enc, got, back)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -264,7 +266,7 @@ func readPutTime(v strictyaml.Value, t *PutTime) error {
 	}
 	name, ok := strings.CutPrefix(v.Scalar(), "{")
 	name, ok2 := strings.CutSuffix(name, "}")
-	if !ok || !ok2 || !captureName.MatchString(name) {
+	if !ok || !ok2 || !rowkey.CaptureName.MatchString(name) {
 		return v.Unfit(`"{capture}" or {attr: name, as: iso(s)}`)
 	}
 	t.Capture = name
@@ -272,7 +274,7 @@ func readPutTime(v strictyaml.Value, t *PutTime) error {
 }
 
 func readTimeFormat(v strictyaml.Value, t *PutTime) (err error) {
-	t.As, err = v.Word(slices.Sorted(maps.Keys(timeFormats))...)
+	t.As, err = v.Word(slices.Sorted(maps.Keys(codec.TimeFormats))...)
 	return err
 }
 
@@ -297,7 +299,7 @@ func (s *Spec) YAML() ([]byte, error) {
 		item("source", object(
 			given("table", s.Source.Table),
 			item("key", s.Source.Key.yaml()),
-			given("schema", entries(s.Source.Schema, Schema.yaml)),
+			given("schema", entries(s.Source.Schema, schemaYAML)),
 			given("ttl", ttl),
 			given("gsis", elements(s.Source.GSIs, GSI.yaml)),
 		)),
@@ -414,16 +416,16 @@ func (p Put) yaml() yaml.MapSlice {
 	return object(name, item("cell", p.Cell), given("codec", p.Codec), given("order", p.Order), given("ts", ts))
 }
 
-func (s Schema) yaml() any {
+func schemaYAML(s Schema) any {
 	switch {
 	case s.Type == attr.L && s.Elem != nil:
-		return object(item("L", s.Elem.yaml()))
+		return object(item("L", schemaYAML(*s.Elem)))
 	case s.Type == attr.M && s.Keys == nil && s.Elem != nil && s.Elem.Elem == nil && s.Elem.Keys == nil:
-		return object(item("M", s.Elem.yaml()))
+		return object(item("M", schemaYAML(*s.Elem)))
 	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
-		m := object(item("M", entries(s.Keys, Schema.yaml)))
+		m := object(item("M", entries(s.Keys, schemaYAML)))
 		if s.Elem != nil {
-			m = append(m, item("else", s.Elem.yaml()))
+			m = append(m, item("else", schemaYAML(*s.Elem)))
 		}
 		return m
 	}

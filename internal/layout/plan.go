@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Matches reports whether an item of the condition's partition satisfies its
@@ -89,7 +91,7 @@ func (v interval) common() []byte {
 		return nil
 	}
 	for n := len(v.lo); n > 0; n-- {
-		if end := prefixEnd(v.lo[:n]); end == nil || bytes.Compare(end, v.hi) >= 0 {
+		if end := rowkey.PrefixEnd(v.lo[:n]); end == nil || bytes.Compare(end, v.hi) >= 0 {
 			return v.lo[:n]
 		}
 	}
@@ -135,7 +137,7 @@ func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
 		to(c.B, true)
 	case BeginsWith:
 		if b, ok := form(c.A); ok {
-			v = interval{b, prefixEnd(b)}
+			v = interval{b, rowkey.PrefixEnd(b)}
 		}
 	}
 	return v
@@ -175,7 +177,7 @@ func (l *rules) planQuery(c KeyCondition) (Plan, error) {
 	}
 	var found []candidate
 	for _, r := range l.rules {
-		x := candidate{r: r, vars: make([]attr.Value, firstCapture+len(r.captures))}
+		x := candidate{r: r, vars: make([]attr.Value, rowkey.FirstCapture+len(r.captures))}
 		if l.candidate(&x, c) {
 			found = append(found, x)
 		}
@@ -194,15 +196,15 @@ func (l *rules) planQuery(c KeyCondition) (Plan, error) {
 // candidate fills in x for rule x.r; false where none of its items can match.
 func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 	r := x.r
-	x.vars[slotHash] = c.Hash
+	x.vars[rowkey.SlotHash] = c.Hash
 	if c.Op == Equal {
-		x.vars[slotRange] = c.A
+		x.vars[rowkey.SlotRange] = c.A
 	}
 	if c.Hash.Str == "" || !r.derive(x.vars) {
 		return false
 	}
 	if r.keys == 2 {
-		if v := x.vars[slotRange]; !v.IsAbsent() && !c.Matches(v) {
+		if v := x.vars[rowkey.SlotRange]; !v.IsAbsent() && !c.Matches(v) {
 			return false
 		}
 		if l.key.Range.Type == attr.S {
@@ -215,10 +217,10 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 	if salt == nil {
 		return l.span(x, c, -1)
 	}
-	for shard := range salt.enc.shards {
+	for shard := range salt.Enc.Shards {
 		l.span(x, c, shard)
 	}
-	if x.point = false; salt.enc.shards > 1 {
+	if x.point = false; salt.Enc.Shards > 1 {
 		switch x.order {
 		case SameOrder:
 			x.order = MergeOrder
@@ -234,19 +236,19 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 // rule's.
 func (r *rule) sortTexts(c KeyCondition) interval {
 	texts := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
-	if t := r.when[slotRange]; t != nil {
-		prefix, _ := t.literalEnds(nil)
-		texts = texts.intersect(interval{prefix, prefixEnd(prefix)})
+	if t := r.when[rowkey.SlotRange]; t != nil {
+		prefix, _ := t.LiteralEnds(nil)
+		texts = texts.intersect(interval{prefix, rowkey.PrefixEnd(prefix)})
 	}
 	return texts
 }
 
 // unknownSalt is the salt of the row key whose variable has no value, or nil.
-func (r *rule) unknownSalt(vars []attr.Value) *part {
+func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 	for _, t := range r.row {
-		for i := range t.parts {
-			if t.parts[i].unknownSalt(vars) {
-				return &t.parts[i]
+		for i := range t.Parts {
+			if t.Parts[i].UnknownSalt(vars) {
+				return &t.Parts[i]
 			}
 		}
 	}
@@ -260,20 +262,20 @@ func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
 	var key []byte
 	for i, t := range r.row {
 		last := i == len(r.row)-1
-		seg, whole, bad := t.renderKnown(nil, x.vars, shard)
+		seg, whole, bad := t.RenderKnown(nil, x.vars, shard)
 		if bad != nil {
 			return false // no item of the rule has such a key
 		}
 		if i > 0 {
-			key = append(key, l.joiner.delimiter()...)
+			key = append(key, l.joiner.Delimiter()...)
 		}
-		key = l.joiner.appendSegment(key, seg, last && whole)
+		key = l.joiner.AppendSegment(key, seg, last && whole)
 		if whole {
 			continue
 		}
 		x.order = SortOrder
 		bounds := interval{}
-		if p := t.unknown(x.vars, shard); p == &t.parts[len(t.parts)-1] {
+		if p := t.Unknown(x.vars, shard); p == &t.Parts[len(t.Parts)-1] {
 			bounds, x.order = l.textBounds(x, c, p)
 		}
 		span := l.bounded(key, bounds, last, widthAt(r.widths, i)-len(seg))
@@ -298,42 +300,31 @@ func widthAt(widths []int, i int) int {
 	return 0
 }
 
-// unknown is the first reference without a value, a salt not counted where
-// the shard is given.
-func (t *template) unknown(vars []attr.Value, shard int) *part {
-	for i := range t.parts {
-		if p := &t.parts[i]; p.lit == nil && (p.slot < 0 || vars[p.slot].IsAbsent() && (shard < 0 || p.enc.shards == 0)) {
-			return p
-		}
-	}
-	return nil
-}
-
 // textBounds bounds the text of a reference that depends on the sort key, and
 // says how it sorts.
-func (l *rules) textBounds(x *candidate, c KeyCondition, p *part) (interval, Order) {
+func (l *rules) textBounds(x *candidate, c KeyCondition, p *rowkey.Part) (interval, Order) {
 	switch {
-	case p.slot == slotRange && p.enc.prefix != "":
-		prefix := []byte(p.enc.prefix)
+	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
+		prefix := []byte(p.Enc.Prefix)
 		text := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
-		if text = text.intersect(interval{prefix, prefixEnd(prefix)}); text.empty() {
+		if text = text.intersect(interval{prefix, rowkey.PrefixEnd(prefix)}); text.empty() {
 			return interval{lo: []byte{0}, hi: []byte{0}}, SameOrder
 		}
 		return text.within(prefix), SameOrder
-	case p.slot == slotRange && p.enc.order == sameOrder:
+	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.SameOrder:
 		return c.bounds(func(v attr.Value) ([]byte, bool) {
-			if p.enc.in == attr.S { // all other such encoders write the text as it is
+			if p.Enc.In == attr.S { // all other such encoders write the text as it is
 				return []byte(v.Str), true
 			}
-			return p.enc.encodeKey(nil, v)
+			return p.Enc.EncodeKey(nil, v)
 		}), SameOrder
-	case p.slot == slotRange && p.enc.order == reversedOrder:
-		return c.reversed().bounds(func(v attr.Value) ([]byte, bool) { return p.enc.encodeKey(nil, v) }), ReversedOrder
-	case p.slot == slotRange || p.slot < firstCapture:
+	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.ReversedOrder:
+		return c.reversed().bounds(func(v attr.Value) ([]byte, bool) { return p.Enc.EncodeKey(nil, v) }), ReversedOrder
+	case p.Slot == rowkey.SlotRange || p.Slot < rowkey.FirstCapture:
 		return interval{}, SortOrder
 	}
-	text, ok := l.captureBounds(x, p.slot)
-	if !ok || x.r.captures[p.slot-firstCapture].enc.name != p.enc.name {
+	text, ok := l.captureBounds(x, p.Slot)
+	if !ok || x.r.captures[p.Slot-rowkey.FirstCapture].enc.Name != p.Enc.Name {
 		return interval{}, SortOrder
 	}
 	return text, SameOrder
@@ -342,31 +333,31 @@ func (l *rules) textBounds(x *candidate, c KeyCondition, p *part) (interval, Ord
 // captureBounds bounds the text of a capture that ends the sort key, after a
 // literal.
 func (l *rules) captureBounds(x *candidate, slot int) (interval, bool) {
-	t := x.r.when[slotRange]
-	if t == nil || l.key.Range.Type != attr.S || len(t.parts) > 2 || t.parts[len(t.parts)-1].slot != slot || t.parts[len(t.parts)-1].lit != nil {
+	t := x.r.when[rowkey.SlotRange]
+	if t == nil || l.key.Range.Type != attr.S || len(t.Parts) > 2 || t.Parts[len(t.Parts)-1].Slot != slot || t.Parts[len(t.Parts)-1].Lit != nil {
 		return interval{}, false
 	}
-	if len(t.parts) == 2 && t.parts[0].lit == nil {
+	if len(t.Parts) == 2 && t.Parts[0].Lit == nil {
 		return interval{}, false
 	}
-	prefix, _ := t.literalEnds(nil)
+	prefix, _ := t.LiteralEnds(nil)
 	return x.text.within(prefix), true
 }
 
 // bounded is the span of the keys that go on from base with a text of the
 // interval. width is that of the text where it is fixed by the joiner.
 func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
-	s := Span{Start: l.joiner.appendSegment(bytes.Clone(base), v.lo, last), End: prefixEnd(base)}
+	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.lo, last), End: rowkey.PrefixEnd(base)}
 	if v.hi != nil {
 		hi := v.hi
-		switch k := l.joiner.delimOffence(hi); {
-		case l.joiner.kind == joinPlain && !last && k >= 0:
+		switch k := l.joiner.DelimOffence(hi); {
+		case l.joiner.Kind == rowkey.JoinPlain && !last && k >= 0:
 			// What sorts below has no such byte: it is hi[:k] or below it.
-			s.End = prefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.delim))
-		case l.joiner.kind == joinFixed && !last && len(hi) > width:
-			s.End = prefixEnd(append(bytes.Clone(base), hi[:width]...))
+			s.End = rowkey.PrefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.Delim))
+		case l.joiner.Kind == rowkey.JoinFixed && !last && len(hi) > width:
+			s.End = rowkey.PrefixEnd(append(bytes.Clone(base), hi[:width]...))
 		default:
-			s.End = l.joiner.appendSegment(bytes.Clone(base), hi, last)
+			s.End = l.joiner.AppendSegment(bytes.Clone(base), hi, last)
 		}
 	}
 	return clamp(s)
@@ -378,7 +369,7 @@ func clamp(s Span) Span {
 		s.Start = s.Start[:MaxRowKeyBytes]
 	}
 	if len(s.End) > MaxRowKeyBytes {
-		s.End = prefixEnd(s.End[:MaxRowKeyBytes])
+		s.End = rowkey.PrefixEnd(s.End[:MaxRowKeyBytes])
 	}
 	return s
 }
@@ -393,7 +384,7 @@ func orderOf(found []candidate) Order {
 	}
 	sameTemplate := func(a, b candidate) bool {
 		return a.order == b.order && a.r.exclusive && b.r.exclusive &&
-			slices.EqualFunc(a.r.row, b.r.row, func(x, y *template) bool { return x.src == y.src && !x.usesCapture() })
+			slices.EqualFunc(a.r.row, b.r.row, func(x, y *rowkey.Template) bool { return x.Src == y.Src && !x.UsesCapture() })
 	}
 	switch {
 	case len(found) == 1:
@@ -414,10 +405,6 @@ func orderOf(found []candidate) Order {
 		}
 	}
 	return MergeOrder
-}
-
-func (t *template) usesCapture() bool {
-	return slices.ContainsFunc(t.slots(), func(s int) bool { return s >= firstCapture })
 }
 
 func overlap(s, o Span) bool {
@@ -458,8 +445,8 @@ func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
 			if err != nil {
 				continue // no item of the rule has such a key
 			}
-			if next := p.qual.unknown(x.vars, -1); next != nil && next.slot >= firstCapture && x.r.captures[next.slot-firstCapture].enc.name == next.enc.name {
-				if text, ok := l.captureBounds(&x, next.slot); ok {
+			if next := p.qual.Unknown(x.vars, -1); next != nil && next.Slot >= rowkey.FirstCapture && x.r.captures[next.Slot-rowkey.FirstCapture].enc.Name == next.Enc.Name {
+				if text, ok := l.captureBounds(&x, next.Slot); ok {
 					e.Qualifier = append(e.Qualifier, text.common()...)
 				}
 			}
@@ -482,36 +469,36 @@ func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
 
 // timeBounds bounds the timestamps of a capture that is one, in microseconds.
 func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) {
-	e := x.r.captures[slot-firstCapture].enc
+	e := x.r.captures[slot-rowkey.FirstCapture].enc
 	text, ok := l.captureBounds(x, slot)
-	if !ok || e.width == 0 {
+	if !ok || e.Width == 0 {
 		return 0, 0
 	}
-	if format := timeFormats[e.name]; format.layout != "" {
-		if from, ok := format.from(text.lo); ok {
+	if format := codec.TimeFormats[e.Name]; format.Layout != "" {
+		if from, ok := format.From(text.lo); ok {
 			minMicros = from * 1000
 		}
-		if to, ok := format.from(text.hi); ok && text.hi != nil && to < maxTimeMillis-1 {
+		if to, ok := format.From(text.hi); ok && text.hi != nil && to < codec.MaxTimeMillis-1 {
 			maxMicros = (to + 1) * 1000
 		}
 		return minMicros, maxMicros
 	}
-	least := digitsNear(text.lo, e.width)
-	most := bytes.Repeat([]byte{'9'}, e.width)
+	least := digitsNear(text.lo, e.Width)
+	most := bytes.Repeat([]byte{'9'}, e.Width)
 	if text.hi != nil {
-		most = digitsNear(text.hi, e.width)
+		most = digitsNear(text.hi, e.Width)
 	}
-	a, okA := e.decode(least)
-	b, okB := e.decode(most)
-	from, isA := integer(a)
-	to, isB := integer(b)
-	if e.order == reversedOrder {
+	a, okA := e.Decode(least)
+	b, okB := e.Decode(most)
+	from, isA := codec.Integer(a)
+	to, isB := codec.Integer(b)
+	if e.Order == rowkey.ReversedOrder {
 		from, to, okA, okB, isA, isB = to, from, okB, okA, isB, isA
 	}
-	if okA && isA && from > 0 && from < maxTimeMillis {
+	if okA && isA && from > 0 && from < codec.MaxTimeMillis {
 		minMicros = from * 1000
 	}
-	if okB && isB && to >= 0 && to < maxTimeMillis-1 {
+	if okB && isB && to >= 0 && to < codec.MaxTimeMillis-1 {
 		maxMicros = (to + 1) * 1000
 	}
 	return minMicros, maxMicros

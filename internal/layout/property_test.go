@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
@@ -398,7 +399,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 	got := readAll(t, m, rows)
 	copies := slices.DeleteFunc(slices.Clone(got), func(item attr.Item) bool {
 		at, err := m.Locate(item)
-		return err != nil || !at[0].Derived
+		return err != nil || !at.Derived
 	})
 	if len(got) != len(items)+len(copies) {
 		t.Fatalf("%d items placed, %d read back\n%s", len(items), len(got), format(rows))
@@ -409,13 +410,13 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		if err != nil || !attr.EqualItems(back, item) {
 			t.Fatalf("%s comes back as %s, %v\n%s", attr.AppendItemJSON(nil, item), attr.AppendItemJSON(nil, back), err, format(rows))
 		}
-		locations, err := m.Locate(m.key.keyOf(item))
-		if err != nil || len(locations) != 1 || !bytes.Equal(locations[0].Row, placed[i].Row) {
-			t.Fatalf("placed at %q, located at %v, %v", placed[i].Row, locations, err)
+		at, err := m.Locate(m.key.keyOf(item))
+		if err != nil || !bytes.Equal(at.Row, placed[i].Row) {
+			t.Fatalf("placed at %q, located at %v, %v", placed[i].Row, at, err)
 		}
 		for j, other := range placed {
 			for _, c := range other.Cells {
-				if in := covered(locations[0].Own, c) && bytes.Equal(other.Row, placed[i].Row); in != (i == j) {
+				if in := covered(at.Own, c) && bytes.Equal(other.Row, placed[i].Row); in != (i == j) {
 					t.Fatalf("item %d's own extents on cell %v of item %d: %v\n%s", i, c, j, in, format(rows))
 				}
 			}
@@ -716,7 +717,7 @@ func TestIndexRoundTrip(t *testing.T) {
 func TestEncoderLaws(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"s", "n", "b", "hex", "b64u", "nord", "i64", "pad(4)", "ocint", "revmax", "revms(13)", "ver", "revdigits", "revdomain", "strip(a)", "const(a)"} {
-		e, err := parseEncoder(name, attr.Absent)
+		e, err := rowkey.ParseEncoder(name, attr.Absent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -726,7 +727,7 @@ func TestEncoderLaws(t *testing.T) {
 				var v [2]attr.Value
 				var b [2][]byte
 				for i := range v {
-					v[i] = drawKeyValue(t, e.in)
+					v[i] = drawKeyValue(t, e.In)
 					switch name {
 					case "revdigits":
 						v[i].Str = rapid.StringMatching(`[0-9]{1,5}`).Draw(t, "digits")
@@ -736,14 +737,14 @@ func TestEncoderLaws(t *testing.T) {
 						v[i] = attr.Int(rapid.Int64().Draw(t, "int"))
 					}
 					var ok bool
-					if b[i], ok = e.encodeKey(nil, v[i]); !ok {
+					if b[i], ok = e.EncodeKey(nil, v[i]); !ok {
 						return
 					}
-					if back, ok := e.decodeKey(b[i]); !ok || !attr.Equal(back, v[i]) {
+					if back, ok := e.DecodeKey(b[i]); !ok || !attr.Equal(back, v[i]) {
 						t.Fatalf("%s becomes %q and comes back as %s, %v", v[i].Str, b[i], back.Str, ok)
 					}
-					if e.width > 0 && len(b[i]) != e.width {
-						t.Fatalf("%q is not %d wide", b[i], e.width)
+					if e.Width > 0 && len(b[i]) != e.Width {
+						t.Fatalf("%q is not %d wide", b[i], e.Width)
 					}
 				}
 				want, _ := attr.Compare(v[0], v[1])
@@ -752,7 +753,7 @@ func TestEncoderLaws(t *testing.T) {
 				switch {
 				case (want == 0) != (got == 0):
 					t.Fatalf("%s and %s become %q and %q", v[0].Str, v[1].Str, b[0], b[1])
-				case e.order == sameOrder && want != got, e.order == reversedOrder && want != -got:
+				case e.Order == rowkey.SameOrder && want != got, e.Order == rowkey.ReversedOrder && want != -got:
 					t.Fatalf("%s, %s sort %d; %q, %q sort %d", v[0].Str, v[1].Str, want, b[0], b[1], got)
 				}
 			})
@@ -765,7 +766,7 @@ func TestEncoderLaws(t *testing.T) {
 func TestJoinerLaws(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"plain('#')", "escaped('#')", "escaped('!')", "oc"} {
-		j, err := parseJoiner(text)
+		j, err := rowkey.ParseJoiner(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -777,15 +778,15 @@ func TestJoinerLaws(t *testing.T) {
 				for i := range tuple {
 					for k := range tuple[i] {
 						tuple[i][k] = hostileBytes().Draw(t, "segment")
-						if j.kind == joinPlain && k < 2 && j.delimOffence([]byte(tuple[i][k])) >= 0 {
+						if j.Kind == rowkey.JoinPlain && k < 2 && j.DelimOffence([]byte(tuple[i][k])) >= 0 {
 							return
 						}
 						if k > 0 {
-							key[i] = append(key[i], j.delimiter()...)
+							key[i] = append(key[i], j.Delimiter()...)
 						}
-						key[i] = j.appendSegment(key[i], []byte(tuple[i][k]), k == 2)
+						key[i] = j.AppendSegment(key[i], []byte(tuple[i][k]), k == 2)
 					}
-					segs, ok := j.split(key[i], 3, nil)
+					segs, ok := j.Split(key[i], 3, nil)
 					if !ok || string(segs[0]) != tuple[i][0] || string(segs[1]) != tuple[i][1] || string(segs[2]) != tuple[i][2] {
 						t.Fatalf("%q is split as %q, %v", tuple[i], segs, ok)
 					}

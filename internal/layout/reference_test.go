@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/mapping.md")
@@ -79,8 +82,8 @@ func reference(t *testing.T) string {
 			section(&b, "`"+d.Key.(string)+"`", s)
 		}
 	}
-	encoders(t, &b)
-	codecs(t, &b)
+	encoderTable(t, &b)
+	codecTable(t, &b)
 	typeCells(t, &b)
 	b.WriteString("\n## Errors\n\n| code | meaning |\n|---|---|\n")
 	src, err := os.ReadFile("error.go")
@@ -186,125 +189,117 @@ func valueOf(s yaml.MapSlice) string {
 
 func cellText(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// encoders writes the table of encoders: each as it is, on a sample.
-func encoders(t *testing.T, b *strings.Builder) {
+// encoderTable writes the table of encoders: each as it is, on samples.
+func encoderTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	b.WriteString("\n## Encoders\n\nIn a template `{name:encoder}` stands for a key attribute, or for a capture, a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
-		"| encoder | takes | example | is written | order | domain |\n|---|---|---|---|---|---|\n")
-	samples := []struct {
-		encoder string
-		v       attr.Value
+		"| encoder | writes | takes | domain | order | for example |\n|---|---|---|---|---|---|\n")
+	samples := map[string][]struct {
+		text string
+		v    attr.Value
 	}{
-		{"s", attr.String("hats")},
-		{"n", attr.Int(-7)},
-		{"b", attr.Binary([]byte{0, 0xff})},
-		{"hex", attr.Binary([]byte{0, 0xff})},
-		{"b64u", attr.Binary([]byte{0, 0xff})},
-		{"pad(4)", attr.Int(20)},
-		{"nord", attr.Int(20)},
-		{"i64", attr.Int(20)},
-		{"ocint", attr.Int(20)},
-		{"revmax", attr.Int(1425330757685)},
-		{"revms(13)", attr.Int(1694372475000)},
-		{"iso(s)", attr.String("2023-09-10T15:21:48")},
-		{"iso(ms)", attr.String("2023-09-10T15:21:48.123")},
-		{"iso(s,Z)", attr.String("2023-09-10T15:21:48Z")},
-		{"iso(ms,Z)", attr.String("2023-09-10T15:21:48.123Z")},
-		{"epoch(s)", attr.Int(1694359308)},
-		{"epoch(ms)", attr.Int(1694359308000)},
-		{"ver", attr.Int(3)},
-		{"revdigits", attr.String("12345")},
-		{"revdomain", attr.String("maps.google.com")},
-		{"strip(Invoice-)", attr.String("Invoice-0123")},
-		{"const(Video)", attr.String("Video")},
-		{"salt(fnv1a32,8,1)", attr.String("u1")},
-		{"hash(md5)", attr.String("u1")},
+		"s":         {{"s", attr.String("hats")}},
+		"n":         {{"n", attr.Int(-7)}},
+		"b":         {{"b", attr.Binary([]byte{0, 0xff})}},
+		"hex":       {{"hex", attr.Binary([]byte{0, 0xff})}},
+		"b64u":      {{"b64u", attr.Binary([]byte{0, 0xff})}},
+		"pad":       {{"pad(4)", attr.Int(20)}},
+		"nord":      {{"nord", attr.Int(20)}},
+		"i64":       {{"i64", attr.Int(20)}},
+		"ocint":     {{"ocint", attr.Int(20)}},
+		"revmax":    {{"revmax", attr.Int(1425330757685)}},
+		"revms":     {{"revms(13)", attr.Int(1694372475000)}},
+		"iso":       {{"iso(s)", attr.String("2023-09-10T15:21:48")}, {"iso(ms)", attr.String("2023-09-10T15:21:48.123")}, {"iso(s,Z)", attr.String("2023-09-10T15:21:48Z")}, {"iso(ms,Z)", attr.String("2023-09-10T15:21:48.123Z")}},
+		"epoch":     {{"epoch(s)", attr.Int(1694359308)}, {"epoch(ms)", attr.Int(1694359308000)}},
+		"ver":       {{"ver", attr.Int(3)}},
+		"revdigits": {{"revdigits", attr.String("12345")}},
+		"revdomain": {{"revdomain", attr.String("maps.google.com")}},
+		"strip":     {{"strip(Invoice-)", attr.String("Invoice-0123")}},
+		"const":     {{"const(Video)", attr.String("Video")}},
+		"salt":      {{"salt(fnv1a32,8,1)", attr.String("u1")}},
+		"hash":      {{"hash(md5)", attr.String("u1")}},
 	}
-	for _, name := range regexp.MustCompile(`[a-z][a-z0-9]*`).FindAllString(regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(strings.ReplaceAll(encoderNames, " or ", " "), ""), -1) {
-		if !slices.ContainsFunc(samples, func(s struct {
-			encoder string
-			v       attr.Value
-		},
-		) bool {
-			return s.encoder == name || strings.HasPrefix(s.encoder, name+"(")
-		}) {
-			t.Errorf("encoder %s is not in the reference", name)
+	for _, k := range rowkey.Encoders {
+		if len(samples[k.Name]) == 0 {
+			t.Errorf("encoder %s has no sample", k.Name)
+		}
+		for i, s := range samples[k.Name] {
+			e, err := rowkey.ParseEncoder(s.text, s.v.Type)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, ok := e.EncodeKey(nil, s.v)
+			if !ok {
+				t.Fatalf("%s does not take %v", s.text, s.v)
+			}
+			sample, written := "`"+s.v.Str+"`", "`"+string(out)+"`"
+			if s.v.Type == attr.B {
+				sample = fmt.Sprintf("bytes `%x`", s.v.Str)
+			}
+			if e.Bytes {
+				written = fmt.Sprintf("bytes `%x`", out)
+			}
+			order := map[rowkey.KeyOrder]string{rowkey.NoOrder: "none", rowkey.SameOrder: "kept", rowkey.ReversedOrder: "reversed"}[e.Order]
+			takes, domain := s.v.Type.String(), e.Expected
+			if e.Derived {
+				takes, domain = "any", "any; the value itself has to be told elsewhere"
+			}
+			name, doc := "`"+k.Name+k.Args+"`", k.Doc
+			if i > 0 {
+				name, doc = "", ""
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | `%s`: %s → %s |\n", cellText(name), doc, takes, domain, order, s.text, sample, written)
 		}
 	}
-	for _, s := range samples {
-		e, err := parseEncoder(s.encoder, s.v.Type)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, ok := e.encodeKey(nil, s.v)
-		if !ok {
-			t.Fatalf("%s does not take %v", s.encoder, s.v)
-		}
-		sample, written := s.v.Str, "`"+string(out)+"`"
-		if s.v.Type == attr.B {
-			sample = fmt.Sprintf("bytes %x", s.v.Str)
-		}
-		if !e.text {
-			written = fmt.Sprintf("bytes `%x`", out)
-		}
-		order := map[keyOrder]string{noOrder: "none", sameOrder: "kept", reversedOrder: "reversed"}[e.order]
-		domain := e.expected
-		if e.derived {
-			domain = "any; the value itself has to be told elsewhere"
-		}
-		fmt.Fprintf(b, "| `%s` | %s | `%s` | %s | %s | %s |\n", s.encoder, s.v.Type, sample, written, order, domain)
-	}
-	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(digests)), ", "))
+	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
-// codecs writes the table of codecs, each on a sample.
-func codecs(t *testing.T, b *strings.Builder) {
+// codecTable writes the table of codecs, each on samples.
+func codecTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Codecs\n\nA value outside of a codec's domain is kept in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | example | is written | domain |\n|---|---|---|---|\n")
-	document := attr.MapOf(map[string]attr.Value{"k": attr.Int(1)})
-	documentSchema := Schema{Type: attr.M, Elem: &Schema{Type: attr.N}}
-	seen := map[string]bool{"flatten": true, codecOmit: true}
-	for _, s := range []struct {
-		codec  string
+	b.WriteString("\n## Codecs\n\nA value outside of a codec's domain is kept in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
+	type sample struct {
 		v      attr.Value
 		schema Schema
-	}{
-		{"", attr.Int(30), Schema{Type: attr.N}},
-		{"", document, documentSchema},
-		{"s", attr.String("x"), Schema{}},
-		{"n", attr.Int(30), Schema{}},
-		{"b", attr.Binary([]byte{0, 0xff}), Schema{}},
-		{"bool", attr.Boolean(true), Schema{}},
-		{"text", attr.Boolean(true), Schema{Type: attr.BOOL}},
-		{"b64", attr.Binary([]byte{0, 0xff}), Schema{}},
-		{"i64be", attr.Int(30), Schema{}},
-		{"f64be", attr.Value{Type: attr.N, Str: "0.5"}, Schema{}},
-		{"nord", attr.Int(30), Schema{}},
-		{"json", document, documentSchema},
-		{"ddbjson", document, Schema{}},
-	} {
-		c, err := parseCodec(s.codec, &Spec{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[s.codec] = true
-		out, ok := c.encode(s.v, s.schema)
-		if !ok {
-			t.Fatalf("codec %s does not take %v", s.codec, s.v)
-		}
-		name := "`" + s.codec + "`"
-		if s.codec == "" {
+	}
+	document := sample{attr.MapOf(map[string]attr.Value{"k": attr.Int(1)}), Schema{Type: attr.M, Elem: &Schema{Type: attr.N}}}
+	samples := map[string][]sample{
+		"":        {{attr.Int(30), Schema{Type: attr.N}}, document},
+		"s":       {{attr.String("x"), Schema{}}},
+		"n":       {{attr.Int(30), Schema{}}},
+		"b":       {{attr.Binary([]byte{0, 0xff}), Schema{}}},
+		"bool":    {{attr.Boolean(true), Schema{}}},
+		"text":    {{attr.Boolean(true), Schema{Type: attr.BOOL}}},
+		"b64":     {{attr.Binary([]byte{0, 0xff}), Schema{}}},
+		"i64be":   {{attr.Int(30), Schema{}}},
+		"f64be":   {{attr.Value{Type: attr.N, Str: "0.5"}, Schema{}}},
+		"nord":    {{attr.Int(30), Schema{}}},
+		"json":    {document},
+		"ddbjson": {{document.v, Schema{}}},
+		"flatten": nil, "omit": nil, "proto": nil, // below the table
+	}
+	for _, c := range codec.All {
+		name := "`" + c.Name + c.Args + "`"
+		if c == codec.ByType {
 			name = "by type"
 		}
-		domain := c.expected(s.schema)
-		if domain == "" {
-			domain = "any value"
+		of, ok := samples[c.Name]
+		if !ok {
+			t.Errorf("codec %s has no sample", c.Name)
 		}
-		fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", name, attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"), domain)
-	}
-	for name := range codecNames {
-		if !seen[name] {
-			t.Errorf("codec %s is not in the reference", name)
+		if len(of) == 0 {
+			fmt.Fprintf(b, "| %s | %s | | below |\n", name, c.Doc)
+		}
+		for i, s := range of {
+			out, ok := c.Encode(s.v, s.schema)
+			if !ok {
+				t.Fatalf("codec %s does not take %v", c.Name, s.v)
+			}
+			doc := c.Doc
+			if i > 0 {
+				name, doc = "", ""
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.Expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"))
 		}
 	}
 	b.WriteString("\n`flatten` gives a map a cell a leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +

@@ -13,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
@@ -38,9 +40,11 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 		return text
 	}
 	var puts []*put
+	slots := 0
 	for _, r := range l.rules {
 		if _, ok := l.parseRow(r, row); ok {
-			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.kind != codecProto })...)
+			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.Message == nil })...)
+			slots = max(slots, rowkey.FirstCapture+len(r.captures))
 		}
 	}
 	if len(puts) == 0 {
@@ -48,15 +52,15 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	}
 	return func(c Cell) string {
 		for _, p := range puts {
-			if p.family != c.Family || !p.qual.match(c.Qualifier, make([]attr.Value, p.slots), nil) {
+			if p.family != c.Family || !p.qual.Match(c.Qualifier, make([]attr.Value, slots), nil) {
 				continue
 			}
 			schema := l.schema[p.attr]
-			if p.whole {
+			if p.shape() == shapeItem {
 				schema = l.itemSchema()
 			}
-			if v, err := p.codec.decode(c.Value, schema); err == nil {
-				return string(p.codec.message.FullName()) + " " + string(appendPlainJSON(nil, v))
+			if v, err := p.codec.Decode(c.Value, schema); err == nil {
+				return string(p.codec.Message.FullName()) + " " + string(codec.AppendPlainJSON(nil, v))
 			}
 		}
 		return text(c)

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // The table that says how to read the tables of an instance, and its family.
@@ -73,7 +71,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 		if part != "" {
 			cells = append(cells, "key", part)
 		}
-		cells = append(cells, "type", string(schema.text()))
+		cells = append(cells, "type", string(schema.Text()))
 		if r := row(name, cells...); len(r.Key) <= MaxRowKeyBytes {
 			rows = append(rows, r)
 		}
@@ -121,27 +119,4 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 		return m, err
 	}
 	return m.Proven(joiner)
-}
-
-// text is the schema as the mapping file writes it, on one line of JSON.
-func (s Schema) text() []byte {
-	switch {
-	case s.Type == attr.L && s.Elem != nil:
-		return append(append([]byte(`{"L":`), s.Elem.text()...), '}')
-	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
-		dst := []byte(`{"M":{`)
-		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendPlainJSON(dst, attr.String(k)), ':')
-			dst = append(dst, s.Keys[k].text()...)
-		}
-		dst = append(dst, '}')
-		if s.Elem != nil {
-			dst = append(append(dst, `,"else":`...), s.Elem.text()...)
-		}
-		return append(dst, '}')
-	}
-	return appendPlainJSON(nil, attr.String(s.Type.String()))
 }

@@ -3,6 +3,8 @@ package layout
 import (
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -27,17 +29,17 @@ func (m *Mapping) Segments(rule string) []Segment {
 	}
 	segments := make([]Segment, len(r.row))
 	for i, t := range r.row {
-		s := Segment{Template: t.src}
-		for _, p := range t.parts {
-			if p.lit != nil {
+		s := Segment{Template: t.Src}
+		for _, p := range t.Parts {
+			if p.Lit != nil {
 				continue
 			}
-			s.Encoders = append(s.Encoders, p.enc.name)
-			s.Time = s.Time || p.enc.time || timeFormats[p.enc.name] != (timeFormat{})
-			s.Reversed = s.Reversed || p.enc.order == reversedOrder
-			s.Unordered = s.Unordered || p.enc.order == noOrder
+			s.Encoders = append(s.Encoders, p.Enc.Name)
+			s.Time = s.Time || p.Enc.Time || codec.TimeFormats[p.Enc.Name] != (codec.TimeFormat{})
+			s.Reversed = s.Reversed || p.Enc.Order == rowkey.ReversedOrder
+			s.Unordered = s.Unordered || p.Enc.Order == rowkey.NoOrder
 			for slot, a := range l.key.attrs() {
-				held := p.slot == slot || r.when[slot] != nil && r.when[slot].uses(p.slot)
+				held := p.Slot == slot || r.when[slot] != nil && r.when[slot].Uses(p.Slot)
 				if held && !slices.Contains(s.Attrs, a.Name) {
 					s.Attrs = append(s.Attrs, a.Name)
 				}
@@ -55,7 +57,7 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	if r == nil {
 		return nil, false
 	}
-	return l.joiner.split(key, len(r.row), r.widths)
+	return l.joiner.Split(key, len(r.row), r.widths)
 }
 
 func (m *Mapping) ruleNamed(name string) (*rules, *rule) {

@@ -1,6 +1,18 @@
 package layout
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
 
 // SidecarKind is what a cell of FamilyTypes says, one name a kind.
 type SidecarKind string
@@ -69,4 +81,241 @@ func (k SidecarKind) String() string {
 	case SidecarUnknown:
 	}
 	return "nothing that a mapping writes"
+}
+
+// exception writes the type mark of an attribute: `a/<attr>` where the row is
+// the item's own, else `c/<family>:<qualifier>`.
+func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *Error {
+	if !p.r.exclusive {
+		return p.cellException(family, qual, name, mark, v, expected)
+	}
+	return p.typeCell("a/"+name, name, v, mark, "", expected)
+}
+
+func (p *placer) cellException(family string, qual []byte, name string, mark []byte, v attr.Value, expected string) *Error {
+	return p.typeCell("c/"+family+":"+string(qual), name, v, mark, "", expected)
+}
+
+func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *Error {
+	if !p.l.sidecar {
+		if loss == LossEmpty && p.r.accepted[LossEmpty] {
+			return nil
+		}
+		what := fmt.Sprintf("the value is %s", codec.Clip(attr.AppendJSON(nil, v)))
+		if loss == LossEmpty {
+			what = "the value is an empty " + v.Type.String()
+		}
+		return p.l.fault(CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
+	}
+	if len(qual) > MaxQualifierBytes {
+		return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("c/")))
+	}
+	p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
+	return nil
+}
+
+// extra keeps a value in the item's `i/` cell.
+func (p *placer) extra(name string, v attr.Value) *Error {
+	if !p.l.sidecar {
+		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+	}
+	p.keep(name, v)
+	return nil
+}
+
+// keep puts a value into the item's `i/` cell.
+func (p *placer) keep(name string, v attr.Value) {
+	if p.extras == nil {
+		p.extras = attr.Item{}
+	}
+	p.extras[name] = v
+}
+
+// plainMark is the type mark of a value in the form of appendPlain.
+func plainMark(t attr.Type) []byte {
+	if t.IsScalar() {
+		return mark(t)
+	}
+	return mark(t, markJSON)
+}
+
+// identityText is the part of an `i/` qualifier that tells the items of a row
+// apart.
+func (r *rule) identityText(vars []attr.Value) string {
+	var b []byte
+	for i, slot := range r.identity {
+		if i > 0 {
+			b = append(b, '#')
+		}
+		b = identityJoiner.AppendSegment(b, keyText(vars[slot]), i == len(r.identity)-1)
+	}
+	return string(b)
+}
+
+var identityJoiner = rowkey.Joiner{Kind: rowkey.JoinEscaped, Delim: '#'}
+
+// appendExtras appends the value of an `i/` cell: nothing, or the JSON of the
+// attributes that have no cell, followed by an array of the names of those that
+// the cells would say are there and are not.
+func appendExtras(dst []byte, extras attr.Item) []byte {
+	if len(extras) == 0 {
+		return dst
+	}
+	present, absent := attr.Item{}, attr.Value{Type: attr.L}
+	for _, name := range slices.Sorted(maps.Keys(extras)) {
+		if v := extras[name]; v.IsAbsent() {
+			absent.List = append(absent.List, attr.String(name))
+		} else {
+			present[name] = v
+		}
+	}
+	dst = attr.AppendItemJSON(dst, present)
+	if len(absent.List) > 0 {
+		dst = codec.AppendPlainJSON(dst, absent)
+	}
+	return dst
+}
+
+// parseExtras is the inverse of appendExtras.
+func parseExtras(b []byte) (attr.Item, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	extras, err := attr.DecodeItem(d)
+	if err != nil || d.PeekKind() == 0 {
+		return extras, err
+	}
+	absent, err := codec.DecodePlainJSON(d, Schema{})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range absent.List {
+		extras[name.Str] = attr.Value{}
+	}
+	return extras, nil
+}
+
+// sidecarOf are the newest values of the row's type cells, by qualifier.
+func sidecarOf(row Row) map[string][]byte {
+	var side map[string][]byte
+	_ = columns(row.Cells, func(c column) error {
+		if c.family == FamilyTypes {
+			if side == nil {
+				side = map[string][]byte{}
+			}
+			side[string(c.qual)] = c.versions[0].Value
+		}
+		return nil
+	})
+	return side
+}
+
+// typeColumn reads a sidecar cell that says something of its own: that an
+// item, or an empty map or list, is there.
+func (d *decoder) typeColumn(c column) error {
+	value := c.versions[0].Value
+	if rest, ok := strings.CutPrefix(string(c.qual), "i/"+d.r.name+"/"); ok {
+		vars := d.vars()
+		if !d.present(rest, vars) {
+			return nil
+		}
+		p := d.claim(vars)
+		if p == nil {
+			return nil
+		}
+		d.expiry(p, c.versions[0].Timestamp)
+		var err error
+		if p.extras, err = parseExtras(value); err != nil {
+			return d.l.corrupt(d.r, d.row, c, err)
+		}
+		return nil
+	}
+	name, ok := strings.CutPrefix(string(c.qual), "a/")
+	if !ok || !d.r.exclusive || d.l.key.isKey(name) {
+		return nil
+	}
+	t, form, ok := parseMark(value)
+	if !ok || form != markEmpty || cmp.Or(d.r.byAttr[name], d.r.star) == nil {
+		return nil
+	}
+	p := d.claim(d.rowVars)
+	if p == nil {
+		return nil
+	}
+	d.expiry(p, c.versions[0].Timestamp)
+	if _, has := p.item[name]; !has {
+		p.item[name] = attr.Value{Type: t}
+		if t == attr.M {
+			p.item[name] = attr.MapOf(map[string]attr.Value{})
+		}
+	}
+	return nil
+}
+
+// present sets the variables that the captures of a cell i/ tell, which is that of an
+// item; false where they are not what the rule writes.
+func (d *decoder) present(captures string, vars []attr.Value) bool {
+	segs, ok := identityJoiner.Split([]byte(captures), max(1, len(d.r.identity)), nil)
+	if !ok || len(d.r.identity) == 0 && captures != "" {
+		return false
+	}
+	for i, slot := range d.r.identity {
+		v, err := codec.ParseScalar(d.r.typeOf(slot), segs[i])
+		if err != nil {
+			return false
+		}
+		vars[slot] = v
+	}
+	return true
+}
+
+// markOf is the type mark of an attribute's cell.
+func (d *decoder) markOf(p *cellTemplate, name string, c column) (attr.Type, byte, bool) {
+	switch {
+	case len(d.side) == 0 || !d.r.exclusive && p.byTime:
+		return attr.Absent, 0, false
+	case d.r.exclusive:
+		return parseMark(d.side["a/"+name])
+	}
+	return d.markOfCell(c)
+}
+
+// markOfCell is the type mark of one cell.
+func (d *decoder) markOfCell(c column) (attr.Type, byte, bool) {
+	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
+}
+
+// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
+// byte alone for a value in its usual place; with 'j' for one that is a single
+// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
+const (
+	markJSON  = 'j'
+	markEmpty = 'e'
+)
+
+func mark(t attr.Type, form ...byte) []byte { return append([]byte{codec.TagOf(t)}, form...) }
+
+// parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
+func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
+	if len(b) == 0 || len(b) > 2 {
+		return attr.Absent, 0, false
+	}
+	t, ok = codec.TypeOfTag(b[0])
+	if !ok {
+		return attr.Absent, 0, false
+	}
+	if len(b) == 2 {
+		form = b[1]
+	}
+	switch form {
+	case 0:
+	case markJSON:
+		ok = !t.IsScalar()
+	case markEmpty:
+		ok = t == attr.M || t == attr.L
+	default:
+		ok = false
+	}
+	return t, form, ok
 }

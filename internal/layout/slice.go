@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // CellRange is the cells of one family of a row whose qualifier is in
@@ -29,7 +31,7 @@ type Slice struct {
 	one bool
 	// core is what the qualifiers have after the known beginning of each: its
 	// text is the position. nil: the timestamp is.
-	core  []part
+	core  []rowkey.Part
 	width int // of the text; 0: it varies
 	// order is that of the positions against the sort key.
 	order Order
@@ -82,7 +84,7 @@ func (m *Mapping) Slices(row []byte) []*Slice {
 // compile finds out how the items lie; false where they cannot be read in parts.
 func (s *Slice) compile() bool {
 	switch r := s.r; {
-	case r.latest || s.vars[slotHash].IsAbsent():
+	case r.latest || s.vars[rowkey.SlotHash].IsAbsent():
 		return false
 	case len(r.identity) == 0:
 		s.one = true
@@ -103,7 +105,7 @@ func (s *Slice) compile() bool {
 func (e Extent) cells() CellRange {
 	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
 	if e.Prefix {
-		r.Before = prefixEnd(e.Qualifier)
+		r.Before = rowkey.PrefixEnd(e.Qualifier)
 	} else {
 		r.Before = append(bytes.Clone(e.Qualifier), 0)
 	}
@@ -151,7 +153,7 @@ func (s *Slice) byQualifier() bool {
 		}
 		if i == 0 {
 			s.core = core
-			s.width = (&template{parts: core}).width()
+			s.width = (&rowkey.Template{Parts: core}).Width()
 		}
 		if !slices.EqualFunc(core, s.core, samePart) || !fixedTail && s.width == 0 || !s.add(p.family, begin) {
 			return false
@@ -167,7 +169,7 @@ func (s *Slice) byQualifier() bool {
 	}
 	if s.l.sidecar {
 		begin := []byte("i/" + s.r.name + "/")
-		if s.core[0].writesIdentity(s.r) && len(s.core) == 1 {
+		if s.r.writesIdentity(&s.core[0]) && len(s.core) == 1 {
 			if !s.add(FamilyTypes, begin) {
 				return false
 			}
@@ -175,19 +177,19 @@ func (s *Slice) byQualifier() bool {
 			s.rest = append(s.rest, Extent{Family: FamilyTypes, Qualifier: begin, Prefix: true}.cells())
 		}
 	}
-	_, order := s.texts(KeyCondition{Hash: s.vars[slotHash]})
+	_, order := s.texts(KeyCondition{Hash: s.vars[rowkey.SlotHash]})
 	s.order = order
 	return order == SameOrder || order == ReversedOrder
 }
 
 // split takes the qualifier of a put apart: the beginning that the row key tells,
 // what tells the items apart, and whether nothing follows.
-func (s *Slice) split(p *put) (begin []byte, core []part, noTail, ok bool) {
-	parts := p.qual.parts
+func (s *Slice) split(p *put) (begin []byte, core []rowkey.Part, noTail, ok bool) {
+	parts := p.qual.Parts
 	first, last := -1, -1
 	for i := range parts {
-		if q := &parts[i]; q.lit == nil && q.slot >= 0 && s.vars[q.slot].IsAbsent() {
-			if q.enc.derived {
+		if q := &parts[i]; q.Lit == nil && q.Slot >= 0 && s.vars[q.Slot].IsAbsent() {
+			if q.Enc.Derived {
 				return nil, nil, false, false
 			}
 			if last = i; first < 0 {
@@ -198,8 +200,8 @@ func (s *Slice) split(p *put) (begin []byte, core []part, noTail, ok bool) {
 	if first < 0 {
 		return nil, nil, false, false
 	}
-	begin, _, bad := p.qual.renderKnown(nil, s.vars, -1)
-	if bad != nil || slices.ContainsFunc(parts[:first], func(q part) bool { return q.lit == nil && q.slot < 0 }) {
+	begin, _, bad := p.qual.RenderKnown(nil, s.vars, -1)
+	if bad != nil || slices.ContainsFunc(parts[:first], func(q rowkey.Part) bool { return q.Lit == nil && q.Slot < 0 }) {
 		return nil, nil, false, false
 	}
 	core = parts[first : last+1]
@@ -210,21 +212,21 @@ func (s *Slice) split(p *put) (begin []byte, core []part, noTail, ok bool) {
 		}
 	}
 	for _, q := range core {
-		if q.lit == nil {
-			known[q.slot] = true
+		if q.Lit == nil {
+			known[q.Slot] = true
 		}
 	}
 	return begin, core, last+1 == len(parts), s.r.knowsKey(s.r.closure(known))
 }
 
-func samePart(a, b part) bool {
-	return bytes.Equal(a.lit, b.lit) && (a.lit == nil) == (b.lit == nil) && a.slot == b.slot && (a.lit != nil || a.enc.name == b.enc.name)
+func samePart(a, b rowkey.Part) bool {
+	return bytes.Equal(a.Lit, b.Lit) && (a.Lit == nil) == (b.Lit == nil) && a.Slot == b.Slot && (a.Lit != nil || a.Enc.Name == b.Enc.Name)
 }
 
 // writesIdentity reports whether the part is written as it is in the qualifiers of
 // the sidecar's cells i/.
-func (p *part) writesIdentity(r *rule) bool {
-	return len(r.identity) == 1 && p.slot == r.identity[0] && p.enc.in == attr.S && p.enc.order == sameOrder && p.enc.prefix == "" && r.typeOf(p.slot) == attr.S
+func (r *rule) writesIdentity(p *rowkey.Part) bool {
+	return len(r.identity) == 1 && p.Slot == r.identity[0] && p.Enc.In == attr.S && p.Enc.Order == rowkey.SameOrder && p.Enc.Prefix == "" && r.typeOf(p.Slot) == attr.S
 }
 
 // byTime is compile of a rule whose items are versions of the same columns.
@@ -246,10 +248,10 @@ func (s *Slice) byTime() bool {
 		return false
 	}
 	// The newest cells come first.
-	switch e := s.r.captures[slot-firstCapture].enc; {
-	case e.order == reversedOrder:
+	switch e := s.r.captures[slot-rowkey.FirstCapture].enc; {
+	case e.Order == rowkey.ReversedOrder:
 		s.order = SameOrder
-	case e.order == sameOrder, timeFormats[e.name] != timeFormat{}:
+	case e.Order == rowkey.SameOrder, codec.TimeFormats[e.Name] != codec.TimeFormat{}:
 		s.order = ReversedOrder
 	default:
 		return false
@@ -273,28 +275,28 @@ func (s *Slice) texts(c KeyCondition) (interval, Order) {
 	if len(s.core) == 1 {
 		return s.l.textBounds(&x, c, &s.core[0])
 	}
-	t := s.r.when[slotRange]
+	t := s.r.when[rowkey.SlotRange]
 	if t == nil || s.l.key.Range.Type != attr.S {
 		return interval{}, SortOrder
 	}
-	parts, prefix := t.parts, []byte(nil)
-	if parts[0].lit != nil {
-		parts, prefix = parts[1:], parts[0].lit
+	parts, prefix := t.Parts, []byte(nil)
+	if parts[0].Lit != nil {
+		parts, prefix = parts[1:], parts[0].Lit
 	}
-	named := func(p part) part {
-		if p.lit == nil && p.slot >= firstCapture && s.r.captures[p.slot-firstCapture].enc.name != p.enc.name {
-			p.slot = slotNone // written otherwise than in the key
+	named := func(p rowkey.Part) rowkey.Part {
+		if p.Lit == nil && p.Slot >= rowkey.FirstCapture && s.r.captures[p.Slot-rowkey.FirstCapture].enc.Name != p.Enc.Name {
+			p.Slot = rowkey.SlotNone // written otherwise than in the key
 		}
 		return p
 	}
-	if !slices.EqualFunc(parts, s.core, func(a, b part) bool { return samePart(named(a), named(b)) }) {
+	if !slices.EqualFunc(parts, s.core, func(a, b rowkey.Part) bool { return samePart(named(a), named(b)) }) {
 		return interval{}, SortOrder
 	}
 	return x.text.within(prefix), SameOrder
 }
 
 // Hash is the partition key of the items.
-func (s *Slice) Hash() attr.Value { return s.vars[slotHash] }
+func (s *Slice) Hash() attr.Value { return s.vars[rowkey.SlotHash] }
 
 // Reversed reports whether positions ascend as sort keys descend.
 func (s *Slice) Reversed() bool { return s.order == ReversedOrder }
@@ -310,7 +312,7 @@ func (s *Slice) Bounds(c KeyCondition) (from, before []byte, ok bool) {
 		return nil, nil, false
 	}
 	if s.one {
-		return nil, nil, s.r.keys == 1 || c.Matches(s.vars[slotRange])
+		return nil, nil, s.r.keys == 1 || c.Matches(s.vars[rowkey.SlotRange])
 	}
 	x := s.candidate(c)
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S && x.text.empty() {
@@ -319,7 +321,7 @@ func (s *Slice) Bounds(c KeyCondition) (from, before []byte, ok bool) {
 	if s.core != nil {
 		v, _ := s.texts(c)
 		if w := s.width; w > 0 && len(v.hi) > w {
-			v.hi = prefixEnd(v.hi[:w]) // what follows a text in a qualifier is not of its order
+			v.hi = rowkey.PrefixEnd(v.hi[:w]) // what follows a text in a qualifier is not of its order
 		}
 		return v.lo, v.hi, !v.empty()
 	}
@@ -423,9 +425,9 @@ func (s *Slice) position(vars []attr.Value) ([]byte, bool) {
 	case s.one:
 		return nil, true
 	case s.core == nil:
-		millis, ok := integer(vars[s.r.puts[0].timeSlot])
+		millis, ok := codec.Integer(vars[s.r.puts[0].timeSlot])
 		return timePosition(millis * 1000), ok
 	}
-	text, bad := (&template{parts: s.core}).render(nil, vars, "")
+	text, bad := (&rowkey.Template{Parts: s.core}).Render(nil, vars, "")
 	return text, bad == nil
 }

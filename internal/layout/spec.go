@@ -3,8 +3,8 @@ package layout
 import (
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -96,13 +96,7 @@ const (
 )
 
 // Schema is the type of an attribute, or of something inside of one.
-type Schema struct {
-	Type attr.Type
-	// Elem is the type of the elements of a list, or of the values of a map
-	// whose key is not in Keys; nil where nothing is said.
-	Elem *Schema
-	Keys map[string]Schema // of a map, by key
-}
+type Schema = codec.Schema
 
 // GSI is a secondary index in a mapping file. The name stands for local
 // indexes too.

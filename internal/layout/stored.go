@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
 // Stored is an item that was read, of which no more is decoded than is asked for.
@@ -127,15 +128,15 @@ func (s *defaultRowItem) appendDecoded(dst []byte) (json []byte, sizeBytes int, 
 func appendCell(w *attr.ItemWriter, c *Cell) error {
 	if len(c.Value) > 0 {
 		switch t, content := c.Value[0], c.Value[1:]; {
-		case t == tagOf(attr.S) && utf8.Valid(content):
+		case t == codec.TagOf(attr.S) && utf8.Valid(content):
 			w.AddCell(c.Qualifier, attr.S, content)
 			return nil
-		case t == tagOf(attr.B):
+		case t == codec.TagOf(attr.B):
 			w.AddCell(c.Qualifier, attr.B, content)
 			return nil
 		}
 	}
-	v, err := parseTagged(c.Value)
+	v, err := codec.ParseTagged(c.Value)
 	if err != nil {
 		return err
 	}

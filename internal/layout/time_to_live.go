@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 const ttlModes = "attribute, one-second or shift(720h)"
@@ -78,7 +80,7 @@ func (c *compiler) timeToLive() *timeToLive {
 // checkRule refuses a rule whose cells have times of their own.
 func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	for _, p := range r.puts {
-		if p.timeSlot != slotNone || p.timeAttr != "" {
+		if p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
 			c.fail(p.path+".ts", CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
 		}
 	}
@@ -92,7 +94,7 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 // time long past or no time at all, does not let the item expire.
 func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
 	v := item[t.name]
-	seconds, ok := integer(v)
+	seconds, ok := codec.Integer(v)
 	if v.IsAbsent() || !ok || seconds >= neverMicros/1e6 || seconds < 0 || seconds*1e6 < t.shift || seconds*1e6 < importMicros-maxOverdue.Microseconds() {
 		return neverMicros, v.IsAbsent()
 	}
@@ -147,7 +149,7 @@ func (p *placer) timedOut(told bool) *Error {
 	if !p.l.sidecar {
 		return p.l.fault(CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
 	}
-	p.extras[t.name] = p.item[t.name]
+	p.keep(t.name, p.item[t.name])
 	return nil
 }
 

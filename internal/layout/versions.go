@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // isCopy reports whether the variables are those of a copy of the highest
@@ -20,7 +23,7 @@ func (r *rule) isCopy(vars []attr.Value) bool {
 // item of the rule has.
 func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 	for slot, v := range vars {
-		if slot == r.version || slot < firstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].uses(r.version)) {
+		if slot == r.version || slot < rowkey.FirstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].Uses(r.version)) {
 			continue
 		}
 		dst = append(binary.AppendUvarint(dst, uint64(len(v.Str))), v.Str...)
@@ -30,7 +33,7 @@ func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 
 // number is which version the variables are of.
 func (r *rule) number(vars []attr.Value) int64 {
-	n, _ := integer(vars[r.version])
+	n, _ := codec.Integer(vars[r.version])
 	return n
 }
 
@@ -40,7 +43,7 @@ func (l *rules) renumbered(r *rule, vars []attr.Value, version int64) ([]attr.Va
 	vars = slices.Clone(vars)
 	vars[r.version] = attr.Int(version)
 	for slot := range r.keys {
-		if r.when[slot] != nil && r.when[slot].uses(r.version) {
+		if r.when[slot] != nil && r.when[slot].Uses(r.version) {
 			vars[slot] = attr.Value{}
 		}
 	}
@@ -171,4 +174,80 @@ func compareKeys(key KeySchema, a, b attr.Item) int {
 		c[i], _ = attr.Compare(a[k.Name], b[k.Name])
 	}
 	return cmp.Or(c[0], c[1])
+}
+
+// versions finds the rules whose items are versions of one another.
+func (c *compiler) versions(r *rule, spec *Rule, path string) {
+	for _, p := range r.puts {
+		if c := p.timeSlot - rowkey.FirstCapture; p.byTime && (r.captures[c].enc.Version || r.captures[c].alone) {
+			r.version = p.timeSlot
+		}
+	}
+	if r.version != rowkey.SlotNone {
+		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.isKey(name) && !r.timeAttrs[name] {
+				r.versioned = append(r.versioned, name)
+			}
+		}
+	}
+	if own, types := c.l.declared[FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
+		for _, p := range r.puts {
+			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
+				c.fail(joinPath("target.families", FamilyTypes), CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
+					"as many versions as the other family has")
+			}
+		}
+	}
+	if spec.Latest == "" {
+		return
+	}
+	path += ".latest"
+	r.latest = true
+	if r.version == rowkey.SlotNone || !r.captures[r.version-rowkey.FirstCapture].enc.Version {
+		c.fail(path, CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
+		return
+	}
+	for _, p := range r.puts {
+		if p.timeSlot != r.version {
+			c.fail(p.path, CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
+		}
+	}
+	begins := false
+	for _, t := range r.when {
+		if t != nil && t.Uses(r.version) {
+			prefix, _ := t.LiteralEnds(nil)
+			begins = len(t.Parts[0].Lit) == len(prefix) && spec.Latest == string(prefix)+"0"
+		}
+	}
+	if !begins {
+		c.fail(path, CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+	}
+	for i, g := range c.spec.Source.GSIs {
+		if g.As == IndexAsTable {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none")
+		}
+	}
+}
+
+// absent is the value of a sidecar cell that says that a version lacks an
+// attribute.
+const absent = 'A'
+
+// absences records which attributes a version lacks.
+func (p *placer) absences() *Error {
+	for _, name := range p.r.versioned {
+		if _, has := p.item[name]; has || !p.l.sidecar && p.r.accepted[LossAbsent] {
+			continue
+		}
+		qual := "a/" + name
+		switch {
+		case !p.l.sidecar:
+			return p.l.fault(CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+		case len(qual) > MaxQualifierBytes:
+			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
+		}
+		millis, _ := codec.Integer(p.vars[p.r.version])
+		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
+	}
+	return nil
 }

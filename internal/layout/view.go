@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // View is a continuous materialized view that serves as an asynchronous
@@ -73,12 +74,12 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 			continue
 		}
 		special := ""
-		if p.star {
+		if p == r.star {
 			special = name
 		}
-		single := !p.byTime && !p.flatten && !p.whole && !p.members && !p.mapKeys && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
-			(l.schema[name].Type != attr.L || !r.listCells(p))
-		qual, bad := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), special)
+		single := !p.byTime && p.shape() == shapeCell && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
+			(l.schema[name].Type != attr.L || !p.native(r))
+		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
 			c.fail(path, CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
@@ -106,7 +107,7 @@ func (l *rules) markColumns(name string) []string {
 		}
 		mark := "a/" + name
 		if !r.exclusive {
-			qual, _ := p.qual.render(nil, make([]attr.Value, firstCapture+len(r.captures)), name)
+			qual, _ := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), name)
 			mark = "c/" + p.family + ":" + string(qual)
 		}
 		if !slices.Contains(marks, mark) {
@@ -118,12 +119,9 @@ func (l *rules) markColumns(name string) []string {
 
 // sortsByValue reports whether the cells of an attribute sort as its values do.
 func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
-	sorted := map[attr.Type][]codecKind{
-		attr.S: {codecByType, codecString, codecText}, attr.N: {codecOrdered}, attr.B: {codecByType, codecBinary},
-	}
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
 		p := l.putOf(r, a.Name)
-		return p != nil && !slices.Contains(sorted[a.Type], p.codec.kind)
+		return p != nil && !slices.Contains(p.codec.Sorts, a.Type)
 	})
 }
 

@@ -89,11 +89,11 @@ func TestSignature_Verified(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		query  bool
-		signed time.Duration // after now
-		after  func(*http.Request)
-		want   string
+		name            string
+		query           bool
+		signed          time.Duration // after now
+		TransitionAfter func(*http.Request)
+		want            string
 	}{
 		{"as signed", false, 0, nil, good},
 		{"as signed, in the query", true, 0, nil, good},
@@ -134,8 +134,8 @@ func TestSignature_Verified(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := signedRequest(t, `{"a":1}`, testTime.Add(c.signed), c.query)
-			if c.after != nil {
-				c.after(r)
+			if c.TransitionAfter != nil {
+				c.TransitionAfter(r)
 			}
 			sent, _, err := ReadBody(r)
 			if err != nil {

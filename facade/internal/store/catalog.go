@@ -1,0 +1,320 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// The catalog is one Bigtable table. Its rows are
+//
+//	t/<table name>                          a table's definition
+//	w/<token>                               a row that may hold an outbox cell
+//	x/<id>                                  a transaction
+//	k/<token>                               a request that is not to be done twice
+//	s/<Bigtable table>                      where parallel scans cut a table
+//	epoch                                   how many stores were opened
+//
+// A definition is two cells: the JSON text, and a version that changes with
+// every write, so that a change is guarded by one short value.
+const (
+	CatalogTable     = reservedPrefix + "catalog"
+	catalogFamily    = "d"
+	tableRowPrefix   = "t/"
+	pendingRowPrefix = "w/"
+	epochRow         = "epoch"
+
+	// reservedPrefix begins the ids of all Bigtable tables that the store
+	// keeps for itself: the catalog and the index tables.
+	reservedPrefix = "_tabletop."
+
+	// maxBigtableNameChars is the longest table id that Bigtable takes.
+	// https://cloud.google.com/bigtable/quotas
+	maxBigtableNameChars = 50
+
+	// catalogMaxAge bounds how long operations on items go by a definition that
+	// another process has changed, where nothing tells them: tables and indexes
+	// that came, and those that went, are noticed at once. What this process
+	// writes in that time is missing in an index, or among the due times, that
+	// another process has just added, until these are filled again.
+	catalogMaxAge = time.Second
+
+	// fillAgainAfter is when that is: it leaves as much time again to the writes
+	// that are under way.
+	fillAgainAfter = 2 * catalogMaxAge
+)
+
+var (
+	definitionQualifier = []byte("definition")
+	versionQualifier    = []byte("version")
+)
+
+// cachedTable is a definition with what the store derives from it.
+type cachedTable struct {
+	def     *Table
+	version []byte
+	fetched time.Time
+	layout  *tableLayout
+
+	fillAgain time.Time // the earliest one of the definition; zero: there is none
+}
+
+// catalog is the store's view of the definitions.
+type catalog struct {
+	*instance
+	mappings map[string]*layout.Mapping // by DynamoDB table
+	// fillAgain is called, with no lock held, for a table of which something is to
+	// be filled again by now.
+	fillAgain func(name string)
+
+	mu     sync.RWMutex
+	tables map[string]*cachedTable // by name
+
+	// ddl serializes the changes of definitions in this process. It is taken
+	// before a table's schema latch and before mu.
+	ddl sync.Mutex
+	// latches hold off item writes while a definition changes, so that after
+	// the change no write is under way that does not know it. By name; under
+	// mu.
+	latches map[string]*sync.RWMutex
+	// filling are the tables whose indexes this process fills again; under mu.
+	filling map[string]bool
+
+	// room is how many tables may come before they are counted again, and
+	// counted when they were; under ddl.
+	room    int
+	counted time.Time
+}
+
+func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
+	return &catalog{
+		instance: in, mappings: mappings,
+		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{},
+	}
+}
+
+// lookup returns a table's definition as it looks now, from the cache while it
+// is fresh.
+func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
+	now := cat.o.Now()
+	cat.mu.RLock()
+	c := cat.tables[name]
+	cat.mu.RUnlock()
+	if c == nil || now.Sub(c.fetched) >= catalogMaxAge {
+		var err error
+		if c, err = cat.refresh(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	if !c.fillAgain.IsZero() && !now.Before(c.fillAgain) {
+		cat.fillAgain(name)
+	}
+	return c.at(now)
+}
+
+// refresh reads a table's definition, as it is, into the cache.
+func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
+	fetched := cat.o.Now()
+	row, err := cat.bt.ReadRow(ctx, cat.o.Catalog, tableRow(name), btclient.Newest(1))
+	if err != nil {
+		return nil, err
+	}
+	var def *Table
+	var version []byte
+	for _, c := range row.Cells {
+		switch string(c.Qualifier) {
+		case string(definitionQualifier):
+			if def, err = decodeTable(c.Value); err != nil {
+				return nil, fmt.Errorf("definition of table %s: %w", name, err)
+			}
+		case string(versionQualifier):
+			version = c.Value
+		}
+	}
+	if def == nil {
+		cat.forget(name)
+		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
+	}
+	return cat.remember(def, version, fetched)
+}
+
+// remember puts a definition into the cache.
+func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	old := cat.tables[def.Name]
+	if old != nil && string(old.version) == string(version) {
+		c := *old
+		c.fetched = fetched
+		cat.tables[def.Name] = &c
+		return &c, nil
+	}
+	l, err := cat.newLayout(def)
+	if err != nil {
+		return nil, err
+	}
+	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
+	for _, at := range def.fillTimes() {
+		if c.fillAgain.IsZero() || at.Before(c.fillAgain) {
+			c.fillAgain = at
+		}
+	}
+	cat.tables[def.Name] = c
+	return c, nil
+}
+
+func (cat *catalog) forget(name string) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	delete(cat.tables, name)
+}
+
+// latchOf returns the latch that a table's writes share and a change of its
+// definition takes alone.
+func (cat *catalog) latchOf(name string) *sync.RWMutex {
+	cat.mu.RLock()
+	l := cat.latches[name]
+	cat.mu.RUnlock()
+	if l != nil {
+		return l
+	}
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	if l = cat.latches[name]; l == nil {
+		l = new(sync.RWMutex)
+		cat.latches[name] = l
+	}
+	return l
+}
+
+// current returns the definition of the table that t was, when t was looked
+// up: its indexes may have changed since.
+func (cat *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
+	c, err := cat.lookup(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	if c.def.ID != t.ID {
+		return nil, fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
+	}
+	return c, nil
+}
+
+// Table returns a table's definition, whatever its status; ErrTableNotFound.
+func (cat *catalog) Table(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.lookup(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+// TableNow is table past the cache: what another process changed shows at
+// once.
+func (cat *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
+	c, err := cat.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.at(cat.o.Now()); err != nil {
+		return nil, err
+	}
+	return c.def, nil
+}
+
+// Outdated reports whether an operation failed, having written nothing, for
+// want of a Bigtable table: another process may have deleted the table and
+// made it anew. Then the definitions will be read again.
+func (cat *catalog) Outdated(err error) bool {
+	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
+		return false
+	}
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	clear(cat.tables)
+	return true
+}
+
+// ListTables returns up to limit table names that follow after, ascending,
+// and whether there are more.
+func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
+	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
+	rows := cat.bt.Read(ctx, btclient.Read{
+		Table:  cat.o.Catalog,
+		Spans:  []layout.Span{span},
+		Filter: btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1)),
+		Limit:  int64(limit) + 1,
+	})
+	for row, err := range rows {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(names) == limit {
+			return names, true, nil
+		}
+		names = append(names, strings.TrimPrefix(string(row.Key), tableRowPrefix))
+	}
+	return names, false, nil
+}
+
+// replaceTable writes a changed definition over the version it was made from.
+func (cat *catalog) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+	next, ok, err := cat.writeTable(ctx, def, version)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		cat.forget(def.Name)
+		return nil, &TableInUseError{def.Name, StatusUpdating} // by another process
+	}
+	return cat.remember(def, next, cat.o.Now())
+}
+
+// writeTable writes a definition if its row still has the given version (nil:
+// if there is no such row). It returns the new version and whether it wrote.
+func (cat *catalog) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
+	text, err := encodeTable(def)
+	if err != nil {
+		return nil, false, err
+	}
+	next = cat.newToken()
+	ts := cat.nowMicros()
+	write := []*btpb.Mutation{
+		btclient.DeleteRow(),
+		btclient.SetCell(catalogFamily, definitionQualifier, ts, text),
+		btclient.SetCell(catalogFamily, versionQualifier, ts, next),
+	}
+	guard := btclient.OfColumn(catalogFamily, versionQualifier)
+	if version == nil {
+		ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), guard, nil, write)
+		return next, !ok, err
+	}
+	ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
+	return next, ok, err
+}
+
+func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
+
+// newTableID makes a Bigtable table id of a DynamoDB name, which may be
+// longer: as much of the name as fits and a hash of all parts.
+func newTableID(prefix, name string, parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
+	tail := "-" + hex.EncodeToString(sum[:6])
+	if room := maxBigtableNameChars - len(prefix) - len(tail); len(name) > room {
+		name = name[:room]
+	}
+	return prefix + name + tail
+}

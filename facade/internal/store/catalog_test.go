@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+func TestStore_Catalog(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			long := strings.Repeat("long.name-", 25) + "12345"
+			want := Table{
+				Name: long, Key: testSchemas["SN"], Attributes: []layout.KeyAttr{stringKey("p"), numberKey("s")},
+				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
+				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
+			}
+			def := newTable(t, s, want)
+			if def.Status != StatusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
+				t.Errorf("created %+v", def)
+			}
+			if _, err := s.CreateTable(ctx, &want); !errors.Is(err, ErrTableExists) {
+				t.Errorf("second creation: %v", err)
+			}
+			for _, name := range []string{"abc", "zzz", "mmm"} {
+				newTable(t, s, Table{Name: name, Key: testSchemas["S"]})
+			}
+
+			s = openStore(t, testOptions(conn))
+			again, err := s.Table(ctx, long)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := gocmp.Diff(def, again); d != "" {
+				t.Errorf("after a restart (-want +got):\n%s", d)
+			}
+			names, more, err := s.ListTables(ctx, "abc", 2)
+			if d := gocmp.Diff([]string{long, "mmm"}, names); d != "" || !more || err != nil {
+				t.Errorf("tables %v, %v, %v", names, more, err)
+			}
+			if _, err := s.Table(ctx, "none"); !errors.Is(err, ErrTableNotFound) {
+				t.Errorf("unknown table: %v", err)
+			}
+
+			stop := errors.New("stop")
+			if _, err := s.UpdateTable(ctx, long, func(*Table) error { return stop }); !errors.Is(err, stop) {
+				t.Errorf("update: %v", err)
+			}
+			updated, err := s.UpdateTable(ctx, long, func(d *Table) error { d.Tags["c"] = "d"; return nil })
+			if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
+				t.Errorf("update: %+v, %v", updated, err)
+			}
+
+			deleted, err := s.DeleteTable(ctx, long)
+			if err != nil || deleted.Status != StatusDeleting {
+				t.Errorf("delete: %+v, %v", deleted, err)
+			}
+			if _, err := s.Table(ctx, long); !errors.Is(err, ErrTableNotFound) {
+				t.Errorf("deleted table: %v", err)
+			}
+			if err := put(ctx, s, def, attr.Item{"p": attr.String("x"), "s": attr.Int(1)}); !errors.Is(err, ErrTableNotFound) {
+				t.Errorf("write to a deleted table: %v", err)
+			}
+			if fresh := newTable(t, s, want); fresh.ID == def.ID || fresh.BigtableTable == def.BigtableTable {
+				t.Errorf("a new table has the id of a deleted one: %+v", fresh)
+			}
+		})
+	}
+}
+
+// An index added to a table with items is filled while writes go on.
+func TestStore_AddIndex(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := start(t)
+			ctx := t.Context()
+			s := openStore(t, testOptions(conn))
+			full := indexedTable("grown")
+			def := newTable(t, s, Table{Name: full.Name, Key: full.Key})
+			m := model{}
+			rng := rand.New(rand.NewPCG(1, 2))
+			write := func() {
+				item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(rng.IntN(40)))}
+				key := maps.Clone(item)
+				item["g"], item["h"] = attr.String(strconv.Itoa(rng.IntN(5))), attr.Int(int64(rng.IntN(5)))
+				if rng.IntN(4) == 0 {
+					delete(m, keyText(key))
+					if err := remove(ctx, s, def, key); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				m[keyText(key)] = item
+				if err := put(ctx, s, def, item); err != nil {
+					t.Error(err)
+				}
+			}
+			for range 60 {
+				write()
+			}
+			grown, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = full.Indexes; return nil })
+			if err != nil || grown.Status != StatusUpdating || !grown.Indexes[0].Backfilling {
+				t.Fatalf("update: %+v, %v", grown, err)
+			}
+			for range 60 {
+				write()
+			}
+			s.Wait()
+			if grown, err = s.Table(ctx, def.Name); err != nil || grown.Status != StatusActive || grown.Indexes[3].Status != StatusActive {
+				t.Fatalf("after backfill: %+v, %v", grown, err)
+			}
+			if err := checkIndexes(ctx, s, grown, m); err != nil {
+				t.Error(err)
+			}
+			shrunk, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = d.Indexes[1:3]; return nil })
+			if err != nil || len(shrunk.Indexes) != 2 {
+				t.Fatalf("update: %+v, %v", shrunk, err)
+			}
+			for range 20 {
+				write()
+			}
+			if err := checkIndexes(ctx, s, shrunk, m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// listingConn counts the lists of tables that are read.
+type listingConn struct {
+	grpc.ClientConnInterface
+	lists atomic.Int64
+}
+
+func (c *listingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	return &listingStream{stream, c}, err
+}
+
+type listingStream struct {
+	grpc.ClientStream
+	c *listingConn
+}
+
+func (s *listingStream) SendMsg(m any) error {
+	if r, ok := m.(*btpb.ReadRowsRequest); ok {
+		for _, span := range r.GetRows().GetRowRanges() {
+			if strings.HasPrefix(string(span.GetStartKeyClosed()), tableRowPrefix) && r.GetRowsLimit() > 0 {
+				s.c.lists.Add(1)
+			}
+		}
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// A store counts the tables when it has not done so for a while, and when those
+// it made can be too many: not at each.
+func TestStore_TableLimit(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			now := clock.NewFrozen(testTime)
+			conn := start(t)
+			c := &listingConn{ClientConnInterface: conn}
+			o := testOptions(c)
+			o.Now, o.MaxTables = now.Now, 6
+			s := openStore(t, o)
+			other := openStore(t, testOptions(conn))
+			create := func(s *Store, name string) error {
+				_, err := s.CreateTable(ctx, &Table{
+					Name: name, Key: testSchemas["S"], Attributes: []layout.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+				})
+				return err
+			}
+			c.lists.Store(0)
+			for _, step := range []struct {
+				name  string
+				by    *Store
+				later time.Duration
+				want  error
+				lists int64 // in all, afterwards
+			}{
+				{"a", s, 0, nil, 1},
+				{"b", s, 0, nil, 1},
+				{"c", s, 0, nil, 1},
+				{"d", other, 0, nil, 1},
+				{"e", s, catalogMaxAge, nil, 2},
+				{"f", s, 0, nil, 2},
+				{"g", s, 0, ErrTooManyTables, 3},
+				{"g", s, 0, ErrTooManyTables, 4},
+			} {
+				now.Advance(step.later)
+				if err := create(step.by, step.name); !errors.Is(err, step.want) {
+					t.Errorf("creating %s: %v, want %v", step.name, err, step.want)
+				}
+				if n := c.lists.Load(); n != step.lists {
+					t.Errorf("after %s: %d lists of tables, want %d", step.name, n, step.lists)
+				}
+			}
+			if _, err := s.DeleteTable(ctx, "b"); err != nil {
+				t.Fatal(err)
+			}
+			if err := create(s, "g"); err != nil {
+				t.Errorf("creating g where b was: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,285 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// The statuses of tables and indexes, in DynamoDB's words.
+const (
+	StatusCreating = "CREATING"
+	StatusActive   = "ACTIVE"
+	StatusUpdating = "UPDATING"
+	StatusDeleting = "DELETING"
+)
+
+// The kinds of index projections, in DynamoDB's words.
+const (
+	ProjectAll      = "ALL"
+	projectKeysOnly = "KEYS_ONLY"
+	ProjectInclude  = "INCLUDE"
+)
+
+// Table is a table's definition, as the catalog stores it. A *Table
+// that the store hands out is shared: never change it; UpdateTable gives its
+// function a copy to change.
+type Table struct {
+	Name string `json:"name"`
+	ID   string `json:"id"` // TableId, UUID form; set by CreateTable
+	// BigtableTable is the id of the table that holds the rows; set by
+	// CreateTable.
+	BigtableTable string `json:"bigtableTable"`
+	// Mapped tables lie in the layout of a mapping; set by CreateTable.
+	Mapped     bool             `json:"mapped,omitempty"`
+	Key        layout.KeySchema `json:"key"`
+	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string           `json:"status"`     // set by the store
+	Created    time.Time        `json:"created"`    // set by CreateTable
+	// Transition is what Status looks like for a while.
+	Transition         Transition `json:"transition,omitzero"`
+	BillingMode        string     `json:"billingMode,omitempty"`
+	ReadUnits          int64      `json:"readUnits,omitempty"`
+	WriteUnits         int64      `json:"writeUnits,omitempty"`
+	Class              string     `json:"class,omitempty"`
+	DeletionProtection bool       `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
+	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
+	// StreamLabel is that of the newest stream, "" for none.
+	StreamLabel string `json:"streamLabel,omitempty"`
+	// OnDemandSince is when the billing mode last became on demand; the zero
+	// time: it has always been what it is.
+	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
+	Throughput    Throughput `json:"throughput,omitzero"`
+	// TTLAttribute is the attribute that items expire by, "" for none.
+	TTLAttribute string `json:"ttlAttribute,omitempty"`
+	// TTLChanged is when TTLAttribute last changed; the zero time: never.
+	TTLChanged time.Time `json:"ttlChanged,omitzero"`
+	// TTLTable is the id of the table of due times; set by the store.
+	TTLTable string `json:"ttlTable,omitempty"`
+	// TTLFilling says that due times of older items are still missing there;
+	// set by the store.
+	TTLFilling bool `json:"ttlFilling,omitempty"`
+	// TTLFillAgain is for the due times what FillAgain is for an index.
+	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
+	Tags         map[string]string `json:"tags,omitempty"`
+	Indexes      []Index           `json:"indexes,omitempty"` // local and global, in the order given
+	// Leaving are indexes that were deleted and still look like DELETING; set
+	// by the store.
+	Leaving []Index `json:"leaving,omitempty"`
+	// Extra holds request members that are only echoed by descriptions, by
+	// name, as JSON text.
+	Extra map[string]string `json:"extra,omitempty"`
+}
+
+// OnDemandThroughput bounds what is used of an on-demand table or index. In a
+// request -1 takes a bound away.
+type OnDemandThroughput struct {
+	MaxReadRequestUnits  *int64 `json:",omitzero"`
+	MaxWriteRequestUnits *int64 `json:",omitzero"`
+}
+
+// WarmThroughput is what a table or an index can do at once.
+type WarmThroughput struct {
+	ReadUnitsPerSecond  *int64 `json:",omitzero"`
+	WriteUnitsPerSecond *int64 `json:",omitzero"`
+}
+
+// Throughput are those beside the provisioned ones: of a request, or of
+// a table or index.
+type Throughput struct {
+	OnDemand *OnDemandThroughput `json:"onDemandThroughput,omitempty"`
+	Warm     *WarmThroughput     `json:"warmThroughput,omitempty"`
+}
+
+// Index is a secondary index of a table.
+type Index struct {
+	Name       string     `json:"name"`
+	Global     bool       `json:"global"`
+	Key        IndexKey   `json:"key"`
+	Projection string     `json:"projection"`       // projectAll, …
+	NonKey     []string   `json:"nonKey,omitempty"` // of projectInclude
+	ReadUnits  int64      `json:"readUnits,omitempty"`
+	WriteUnits int64      `json:"writeUnits,omitempty"`
+	Throughput Throughput `json:"throughput,omitzero"`
+	// Set by the store.
+	Status        string `json:"status"`
+	Backfilling   bool   `json:"backfilling,omitempty"`
+	BigtableTable string `json:"bigtableTable"`
+	// Transition is what Status looks like for a while.
+	Transition Transition `json:"transition,omitzero"`
+	// FillFrom is when an index that was added begins to look like it is being
+	// filled; the zero time for one that came with its table.
+	FillFrom time.Time `json:"fillFrom,omitzero"`
+	// FillAgain is when no process goes by a definition without the index any
+	// more, so that it can be made complete; the zero time once it has been.
+	FillAgain time.Time `json:"fillAgain,omitzero"`
+}
+
+// Index returns the index of that name, or nil.
+func (t *Table) Index(name string) *Index {
+	for i := range t.Indexes {
+		if t.Indexes[i].Name == name {
+			return &t.Indexes[i]
+		}
+	}
+	return nil
+}
+
+// The stored form of a definition: types are written as their wire tags.
+type (
+	storedTable struct {
+		plainTable
+		Key        storedKey     `json:"key"`
+		Attributes []storedAttr  `json:"attributes"`
+		Indexes    []storedIndex `json:"indexes,omitempty"`
+		Leaving    []storedIndex `json:"leaving,omitempty"`
+	}
+	storedIndex struct {
+		plainIndex
+		Key storedIndexKey `json:"key"`
+	}
+	// storedIndexKey is written as a table's key where it is like one.
+	storedIndexKey struct {
+		storedKey
+		MoreHash  []storedAttr `json:"moreHash,omitempty"`
+		MoreRange []storedAttr `json:"moreRange,omitempty"`
+	}
+	storedKey struct {
+		Hash  storedAttr  `json:"hash"`
+		Range *storedAttr `json:"range,omitempty"`
+	}
+	storedAttr struct {
+		Name string `json:"name"`
+		Type string `json:"type"`
+	}
+	plainTable Table
+	plainIndex Index
+)
+
+func encodeTable(def *Table) ([]byte, error) {
+	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
+	for _, a := range def.Attributes {
+		t.Attributes = append(t.Attributes, storeAttr(a))
+	}
+	t.Indexes, t.Leaving = storeIndexes(def.Indexes), storeIndexes(def.Leaving)
+	return json.Marshal(t)
+}
+
+func storeIndexes(indexes []Index) []storedIndex {
+	var stored []storedIndex
+	for i := range indexes {
+		stored = append(stored, storedIndex{plainIndex: plainIndex(indexes[i]), Key: storeIndexKey(indexes[i].Key)})
+	}
+	return stored
+}
+
+func indexesOf(stored []storedIndex) ([]Index, error) {
+	var indexes []Index
+	for _, x := range stored {
+		ix := Index(x.plainIndex)
+		var err error
+		if ix.Key, err = x.Key.indexKey(); err != nil {
+			return nil, err
+		}
+		indexes = append(indexes, ix)
+	}
+	return indexes, nil
+}
+
+func decodeTable(text []byte) (*Table, error) {
+	var t storedTable
+	err := json.Unmarshal(text, &t)
+	if err != nil {
+		return nil, err
+	}
+	def := (*Table)(&t.plainTable)
+	if def.Key, err = t.Key.key(); err != nil {
+		return nil, err
+	}
+	for _, a := range t.Attributes {
+		k, err := a.attr()
+		if err != nil {
+			return nil, err
+		}
+		def.Attributes = append(def.Attributes, k)
+	}
+	if def.Indexes, err = indexesOf(t.Indexes); err != nil {
+		return nil, err
+	}
+	def.Leaving, err = indexesOf(t.Leaving)
+	return def, err
+}
+
+// clone returns a deep copy, by way of the stored form: so a definition never
+// holds what the catalog would lose.
+func (t *Table) clone() (*Table, error) {
+	text, err := encodeTable(t)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTable(text)
+}
+
+func storeKey(k layout.KeySchema) storedKey {
+	stored := storedKey{Hash: storeAttr(k.Hash)}
+	if k.Range.Name != "" {
+		r := storeAttr(k.Range)
+		stored.Range = &r
+	}
+	return stored
+}
+
+func storeIndexKey(k IndexKey) storedIndexKey {
+	stored := storedIndexKey{storedKey: storeKey(k.schema())}
+	for _, a := range k.Hash[1:] {
+		stored.MoreHash = append(stored.MoreHash, storeAttr(a))
+	}
+	for i, a := range k.Range {
+		if i > 0 {
+			stored.MoreRange = append(stored.MoreRange, storeAttr(a))
+		}
+	}
+	return stored
+}
+
+func storeAttr(a layout.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+
+func (k storedKey) key() (schema layout.KeySchema, err error) {
+	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
+		schema.Range, err = k.Range.attr()
+	}
+	return schema, err
+}
+
+func (k storedIndexKey) indexKey() (IndexKey, error) {
+	schema, err := k.key()
+	if err != nil {
+		return IndexKey{}, err
+	}
+	key := IndexKeyOf(schema)
+	for _, more := range []struct {
+		stored []storedAttr
+		to     *[]layout.KeyAttr
+	}{{k.MoreHash, &key.Hash}, {k.MoreRange, &key.Range}} {
+		for _, stored := range more.stored {
+			a, err := stored.attr()
+			if err != nil {
+				return IndexKey{}, err
+			}
+			*more.to = append(*more.to, a)
+		}
+	}
+	return key, nil
+}
+
+func (a storedAttr) attr() (layout.KeyAttr, error) {
+	t, ok := attr.ParseType(a.Type)
+	if !ok {
+		return layout.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+	}
+	return layout.KeyAttr{Name: a.Name, Type: t}, nil
+}

@@ -1,0 +1,263 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// filler enters what a table holds into indexes, and due times, that came later.
+type filler struct {
+	*instance
+	cat    *catalog
+	rows   *rows
+	outbox *outbox
+	writer *writer
+	reader *reader
+}
+
+// fillIndexes fills, in the background, the indexes that are backfilling, and
+// makes the table ACTIVE. What close interrupts goes on at the next start.
+func (fl *filler) fillIndexes(c *cachedTable) {
+	fl.background.Go(func() {
+		ctx := fl.life
+		err := fl.fillAndActivate(ctx, c)
+		if err != nil && ctx.Err() == nil {
+			fl.o.Logger.Error("filling the indexes of a table", "table", c.def.Name, "error", err)
+		}
+	})
+}
+
+func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
+	for i, ix := range c.def.Indexes {
+		if ix.Backfilling {
+			if err := fl.backfill(ctx, c.layout, c.layout.indexes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	c, err := fl.cat.refresh(ctx, c.def.Name)
+	if err != nil {
+		return err
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	next.Status = StatusActive
+	for i := range next.Indexes {
+		next.Indexes[i].Status, next.Indexes[i].Backfilling = StatusActive, false
+	}
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
+	return err
+}
+
+// fillTimes returns when what was added to the table is to be filled again.
+func (t *Table) fillTimes() map[string]time.Time {
+	times := map[string]time.Time{} // by Bigtable table
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
+			times[ix.BigtableTable] = ix.FillAgain
+		}
+	}
+	if !t.TTLFillAgain.IsZero() && !t.TTLFilling {
+		times[t.TTLTable] = t.TTLFillAgain
+	}
+	return times
+}
+
+// fillAgain makes complete, in the background, the indexes and due times that
+// were added to a table while other processes may not have known of them.
+func (fl *filler) fillAgain(name string) {
+	fl.cat.mu.Lock()
+	defer fl.cat.mu.Unlock()
+	if fl.cat.filling[name] {
+		return
+	}
+	fl.cat.filling[name] = true
+	fl.background.Go(func() {
+		err := fl.fillAgainNow(fl.life, name)
+		if err != nil && fl.life.Err() == nil {
+			fl.o.Logger.Error("filling the indexes of a table again", "table", name, "error", err)
+		}
+		fl.cat.mu.Lock()
+		defer fl.cat.mu.Unlock()
+		delete(fl.cat.filling, name)
+	})
+}
+
+func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
+	c, err := fl.cat.refresh(ctx, name)
+	if err != nil {
+		return err
+	}
+	now := fl.o.Now()
+	filled := c.def.fillTimes()
+	maps.DeleteFunc(filled, func(_ string, at time.Time) bool { return now.Before(at) })
+	for _, x := range c.layout.indexes {
+		if _, ok := filled[x.table]; !ok {
+			continue
+		}
+		if err := fl.dropStale(ctx, c, x); err != nil {
+			return err
+		}
+		if err := fl.backfill(ctx, c.layout, x); err != nil {
+			return err
+		}
+	}
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	if c, err = fl.cat.refresh(ctx, name); err != nil {
+		return err
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	for i := range next.Indexes {
+		if ix := &next.Indexes[i]; ix.FillAgain.Equal(filled[ix.BigtableTable]) {
+			ix.FillAgain = time.Time{}
+		}
+	}
+	if next.TTLFillAgain.Equal(filled[next.TTLTable]) {
+		next.TTLFillAgain = time.Time{}
+	}
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
+	return err
+}
+
+// backfill enters all items of a table into an index. Writes may go on: each
+// entry has the order of the item it was made from.
+func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
+	plan := l.base.PlanScan()
+	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
+		if err != nil {
+			return err
+		}
+		items, err := fl.rows.itemsOf(l, row)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+		}
+		for _, item := range items {
+			if err := fl.backfillItem(ctx, l, x, row, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (fl *filler) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
+	st := l.slotIn(row.Key, item).bookkeeping(row)
+	placed, ok, err := x.place(item, st.order())
+	if err != nil {
+		// As on AWS, an item that an index cannot hold stays out of it.
+		fl.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
+		return nil
+	}
+	if !ok {
+		return nil
+	}
+	done, err := fl.outbox.putEntry(ctx, indexPut{index: x, row: placed.Row, cells: placed.Cells, over: anyEntry}, st.order())
+	if done || err != nil || st.order() != adoptedOrder {
+		return err
+	}
+	// The item came natively after one of the same key was deleted here, whose
+	// tombstone is in the way. A write of the item as it is gets past it.
+	t, err := fl.cat.Table(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	_, _, err = fl.writer.WriteItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
+	return err
+}
+
+// dropStale takes the entries out of an index that their items do not have: who
+// changed the items did not know the index. Writes may go on.
+func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
+	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
+		if err != nil {
+			return err
+		}
+		var order int64 // of the write that the row carries
+		for _, cell := range row.Cells {
+			if x.x.OneCell() || cell.Family == layout.FamilyState {
+				order = max(order, cell.Timestamp)
+			}
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
+		})
+		if len(row.Cells) == 0 {
+			continue
+		}
+		entries, err := x.x.Items(row)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err)
+		}
+		for _, entry := range entries {
+			item, err := fl.reader.GetItem(ctx, c.def, c.def.Key.KeyOf(entry))
+			if err != nil {
+				return err
+			}
+			placed, ok, err := x.place(item, order)
+			if err == nil && ok && bytes.Equal(placed.Row, row.Key) {
+				continue
+			}
+			if err := fl.outbox.leaveEntry(ctx, c.layout, indexRow{x.table, row.Key}, order); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// FillDueTimes enters, in the background, the items of a table that were there
+// before its due times. What close interrupts goes on at the next start. The
+// result is closed at the end.
+func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
+	ended := make(chan struct{})
+	fl.background.Go(func() {
+		defer close(ended)
+		err := fl.fillDueTimesNow(fl.life, name)
+		if err != nil && fl.life.Err() == nil {
+			fl.o.Logger.Error("filling the due times of a table", "table", name, "error", err)
+		}
+	})
+	return ended
+}
+
+func (fl *filler) fillDueTimesNow(ctx context.Context, name string) error {
+	c, err := fl.cat.lookup(ctx, name)
+	if err != nil || !c.def.TTLFilling {
+		return err
+	}
+	table := c.def.TTLTable
+	if err := fl.backfill(ctx, c.layout, c.layout.due); err != nil {
+		return err
+	}
+	fl.cat.ddl.Lock()
+	defer fl.cat.ddl.Unlock()
+	if c, err = fl.cat.refresh(ctx, name); err != nil {
+		return err
+	}
+	if c.def.TTLTable != table {
+		return nil // changed since
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return err
+	}
+	next.TTLFilling = false
+	_, err = fl.cat.replaceTable(ctx, next, c.version)
+	return err
+}

@@ -1,0 +1,230 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// indexChange is what a write does to the indexes.
+type indexChange struct {
+	puts  []indexPut
+	stale []indexRow // rows that the item leaves
+}
+
+type indexPut struct {
+	index *indexLayout
+	row   []byte
+	cells []layout.Cell
+	// over is the order of the write that the row carries, as far as is known:
+	// noEntry where it has no entry, anyEntry where it may have one of any write.
+	over int64
+}
+
+const (
+	noEntry  = -1
+	anyEntry = -2
+)
+
+type indexRow struct {
+	table string
+	row   []byte
+}
+
+func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
+
+// indexChange compares an item's entries before and after a write: before is the
+// order of the last one. With unknown, what the indexes hold of the old item is
+// not relied on.
+func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
+	var change indexChange
+	if len(l.indexes) > 0 {
+		updated = l.kept(updated)
+	}
+	for _, x := range l.indexes {
+		row, err := x.entryRow(updated)
+		if err != nil {
+			return change, err
+		}
+		was := row
+		if !x.sameRow(old, updated) {
+			if was, err = x.entryRow(old); err != nil {
+				return change, err
+			}
+		}
+		same := was != nil && row != nil && bytes.Equal(was, row)
+		if was != nil && !same {
+			change.stale = append(change.stale, indexRow{x.table, was})
+		}
+		if row == nil || same && !unknown && x.holdsSame(old, updated) {
+			continue
+		}
+		put := indexPut{index: x, row: row, over: anyEntry}
+		if put.cells, _, err = x.x.Cells(updated, x.timeOf(order)); err != nil {
+			return change, outsideMapping(err)
+		}
+		switch {
+		case unknown || !x.x.OneCell():
+		case !same:
+			put.over = noEntry
+		case x.x.ProjectsAll():
+			put.over = before // every write changes the entry
+		}
+		change.puts = append(change.puts, put)
+	}
+	return change, nil
+}
+
+// kept is an item as its row gives it back: without the losses that the mapping
+// accepts. Entries are made of that, as the next write finds them by it.
+func (l *tableLayout) kept(item attr.Item) attr.Item {
+	if spec := l.base.Spec(); item == nil || spec == nil || len(spec.AcceptLoss) == 0 {
+		return item
+	}
+	placed, err := l.base.Place(item, 0)
+	if err != nil {
+		return item // it was placed before, or was read
+	}
+	back, _ := l.base.Returned(item, placed)
+	return back
+}
+
+// sameRow reports whether the entries of two states of one item, if it has any,
+// are in one row for certain: their keys are the same.
+func (x *indexLayout) sameRow(a, b attr.Item) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	differ := func(k layout.KeyAttr) bool {
+		return a[k.Name].Type != b[k.Name].Type || a[k.Name].Str != b[k.Name].Str
+	}
+	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)
+}
+
+// timeOf is the timestamp of the cells of an entry of the given order.
+func (x *indexLayout) timeOf(order int64) int64 {
+	if order == adoptedOrder && !x.x.OneCell() {
+		return x.importMicros // the order stands in a cell of its own
+	}
+	return order
+}
+
+// entryRow returns the row of an item's entry, nil if it has none.
+func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
+	if item == nil || x.key.isMulti() && !x.key.holds(item) || !x.key.isMulti() && !x.x.Contains(item) {
+		return nil, nil
+	}
+	return x.row(item)
+}
+
+// checkEntries reports whether the indexes can take an item. Errors:
+// ErrOutsideMapping.
+func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
+	for _, x := range l.indexes {
+		var err error
+		if x.x.OneCell() { // which can hold all that has a row
+			_, err = x.entryRow(item)
+		} else {
+			_, _, err = x.place(item, order)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdsSame reports whether the index holds the same of two items.
+func (x *indexLayout) holdsSame(a, b attr.Item) bool {
+	return attr.EqualItems(x.x.Project(a), x.x.Project(b))
+}
+
+// place lays out the entry of an item; false if it has none in this index.
+func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, error) {
+	if item == nil || x.key.isMulti() && !x.key.holds(item) {
+		return layout.Placed{}, false, nil
+	}
+	placed, ok, err := x.x.Place(item, x.timeOf(order))
+	if ok && x.key.isMulti() {
+		placed.Row = x.multiRow(item)
+	}
+	return placed, ok, outsideMapping(err)
+}
+
+// outboxCell returns the mutation that puts the outbox cell into an item's row.
+func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
+	return btclient.SetCell(layout.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
+}
+
+// outbox returns the value of the outbox cell: the item's key, and the index
+// rows that the item leaves.
+func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
+	value := AppendKey(nil, l.key, key)
+	value = binary.AppendUvarint(value, uint64(len(c.stale)))
+	for _, r := range c.stale {
+		value = appendBytes(appendBytes(value, []byte(r.table)), r.row)
+	}
+	return value
+}
+
+var errOutboxText = errors.New("an outbox cell holds something else than an outbox")
+
+// parseOutbox is the inverse of outbox.
+func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
+	key, value, ok := cutKey(l.key, value)
+	if !ok {
+		return nil, nil, errOutboxText
+	}
+	n, size := binary.Uvarint(value)
+	if size <= 0 || n > uint64(len(value)) {
+		return nil, nil, errOutboxText
+	}
+	value = value[size:]
+	for range n {
+		table, rest, ok := cutBytes(value)
+		if !ok {
+			return nil, nil, errOutboxText
+		}
+		row, rest, ok := cutBytes(rest)
+		if !ok {
+			return nil, nil, errOutboxText
+		}
+		stale, value = append(stale, indexRow{string(table), row}), rest
+	}
+	return key, stale, nil
+}
+
+// cutKey takes the key off that AppendKey put there.
+func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+	key = attr.Item{}
+	for _, k := range schema.Attrs() {
+		if len(value) == 0 || attr.Type(value[0]) != k.Type {
+			return nil, nil, false
+		}
+		var text []byte
+		if text, value, ok = cutBytes(value[1:]); !ok {
+			return nil, nil, false
+		}
+		key[k.Name] = attr.Value{Type: k.Type, Str: string(text)}
+	}
+	return key, value, true
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+func cutBytes(b []byte) (head, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}

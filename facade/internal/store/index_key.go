@@ -1,0 +1,233 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// IndexKey is the key of an index: the attributes of its partition key and
+// those of its sort key. Most indexes have one of the first and one or none of
+// the second; a global one may have up to maxKeyAttributesOfKind of each.
+type IndexKey struct {
+	Hash, Range []layout.KeyAttr
+}
+
+// IndexKeyOf is the key of a table as that of an index.
+func IndexKeyOf(k layout.KeySchema) IndexKey {
+	attrs := k.Attrs()
+	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
+}
+
+// Attributes returns all attributes, the partition key's first.
+func (k IndexKey) Attributes() []layout.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+
+// Has reports whether name is part of the key.
+func (k IndexKey) Has(name string) bool {
+	named := func(a layout.KeyAttr) bool { return a.Name == name }
+	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
+}
+
+// Of returns the key attributes of an item.
+func (k IndexKey) Of(item layout.Stored) attr.Item {
+	key := attr.Item{}
+	for _, a := range k.Attributes() {
+		key[a.Name] = item.Get(a.Name)
+	}
+	return key
+}
+
+// isMulti reports whether a part of the key has several attributes.
+func (k IndexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
+
+// schema is the key of an index that is not multi.
+func (k IndexKey) schema() layout.KeySchema {
+	schema := layout.KeySchema{Hash: k.Hash[0]}
+	if len(k.Range) > 0 {
+		schema.Range = k.Range[0]
+	}
+	return schema
+}
+
+// Condition is what a query asks of an index's key. In its KeyCondition,
+// Hash is of the first attribute of the partition key, and Op, A and B are of
+// the attribute of the sort key that follows those in Equal.
+type Condition struct {
+	layout.KeyCondition
+	MoreHash []attr.Value // of the further attributes of the partition key
+	Equal    []attr.Value // of the first attributes of the sort key
+}
+
+// hashes returns the values of the partition key.
+func (c Condition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
+
+// matches reports whether an item satisfies the condition on key.
+func (c Condition) matches(key IndexKey, item layout.Stored) bool {
+	for i, hash := range c.hashes() {
+		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
+			return false
+		}
+	}
+	for i, value := range c.Equal {
+		if !attr.Equal(item.Get(key.Range[i].Name), value) {
+			return false
+		}
+	}
+	return c.Op == layout.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
+}
+
+// The rows of an index whose key is multi: the partition key, every attribute
+// of the sort key in an order-preserving form that ends itself, the base key.
+// A partition needs no order, so a long key is a hash of it; the base key only
+// tells entries apart, so it is one where it would not fit.
+const (
+	plainPart  = 0
+	hashedPart = 1
+	// maxPlainPartition leaves room for the longest sort key, each of its bytes
+	// escaped.
+	maxPlainPartition = 1 << 10
+)
+
+// multiRow is the index row of the item with the given attributes.
+func (x *indexLayout) multiRow(item attr.Item) []byte {
+	hashes := make([]attr.Value, len(x.key.Hash))
+	for i, a := range x.key.Hash {
+		hashes[i] = item[a.Name]
+	}
+	row := multiPartition(hashes)
+	for _, a := range x.key.Range {
+		row = appendSegment(row, item[a.Name])
+	}
+	base := AppendKey([]byte{plainPart}, x.base, item)
+	if len(row)+len(base) > layout.MaxRowKeyBytes {
+		base = hashPart(base)
+	}
+	return append(row, base...)
+}
+
+func multiPartition(hashes []attr.Value) []byte {
+	part := []byte{plainPart}
+	for _, value := range hashes {
+		part = appendBytes(part, orderedBytes(value))
+	}
+	if len(part) > maxPlainPartition {
+		return hashPart(part)
+	}
+	return part
+}
+
+func hashPart(part []byte) []byte {
+	sum := sha256.Sum256(part)
+	return append([]byte{hashedPart}, sum[:]...)
+}
+
+// The marks after a 00 byte in a segment: an escaped 00 byte goes above the
+// end, so that a value comes before those that it begins.
+const (
+	segmentEnd   = 1
+	segmentAfter = 2 // above the segment of this value, below that of any longer one
+	segmentZero  = 0xff
+)
+
+// appendSegment appends the form of a sort key attribute.
+func appendSegment(dst []byte, value attr.Value) []byte {
+	return append(appendEscaped(dst, value), 0, segmentEnd)
+}
+
+func appendEscaped(dst []byte, value attr.Value) []byte {
+	for _, b := range orderedBytes(value) {
+		if dst = append(dst, b); b == 0 {
+			dst = append(dst, segmentZero)
+		}
+	}
+	return dst
+}
+
+// orderedBytes is the order-preserving form of a key attribute.
+func orderedBytes(value attr.Value) []byte {
+	if value.Type == attr.N {
+		return attr.AppendOrderedNumber(nil, value.Str)
+	}
+	return []byte(value.Str)
+}
+
+// multiSpan is the rows that satisfy a condition.
+func multiSpan(c Condition) layout.Span {
+	prefix := multiPartition(c.hashes())
+	for _, value := range c.Equal {
+		prefix = appendSegment(prefix, value)
+	}
+	span := layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)}
+	edge := func(value attr.Value, mark byte) []byte {
+		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
+	}
+	switch c.Op {
+	case layout.NoRange:
+	case layout.Equal:
+		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
+	case layout.Less:
+		span.End = edge(c.A, segmentEnd)
+	case layout.LessEqual:
+		span.End = edge(c.A, segmentAfter)
+	case layout.Greater:
+		span.Start = edge(c.A, segmentAfter)
+	case layout.GreaterEqual:
+		span.Start = edge(c.A, segmentEnd)
+	case layout.Between:
+		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
+	case layout.BeginsWith:
+		begin := appendEscaped(bytes.Clone(prefix), c.A)
+		span = layout.Span{Start: begin, End: cells.PrefixEnd(begin)}
+	}
+	return span
+}
+
+// plan is how the rows that can satisfy a condition are read.
+func (x *indexLayout) plan(c Condition) (layout.Plan, error) {
+	if x.key.isMulti() {
+		return layout.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
+	}
+	plan, err := x.x.PlanQuery(c.KeyCondition)
+	return plan, outsideMapping(err)
+}
+
+// row is the index row of the item with the given key attributes.
+func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
+	if x.key.isMulti() {
+		return x.multiRow(keys), nil
+	}
+	at, err := x.x.Locate(keys)
+	return at.Row, outsideMapping(err)
+}
+
+// holds reports whether an item has all attributes of the key, of their types
+// and not empty.
+func (k IndexKey) holds(item attr.Item) bool {
+	return !slices.ContainsFunc(k.Attributes(), func(a layout.KeyAttr) bool {
+		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
+	})
+}
+
+// Definition is what an index is for the mapping that writes its entries. That
+// knows keys of one attribute each: the others are projected like any, and
+// their rows are this file's.
+func (ix *Index) Definition() layout.IndexDef {
+	d := layout.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
+	if !ix.Key.isMulti() {
+		d.Key = ix.Key.schema()
+		return d
+	}
+	d.Key.Hash = ix.Key.Hash[0]
+	if ix.Projection == ProjectAll {
+		return d
+	}
+	d.KeysOnly, d.Include = false, slices.Clone(ix.NonKey)
+	for _, a := range ix.Key.Attributes() {
+		d.Include = append(d.Include, a.Name)
+	}
+	return d
+}

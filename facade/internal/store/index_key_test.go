@@ -1,0 +1,119 @@
+package store
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// compareRange orders items of one partition by the sort key.
+func (k IndexKey) compareRange(a, b attr.Item) int {
+	for _, k := range k.Range {
+		if c := compareAttr(layout.Decoded(a), layout.Decoded(b), k.Name); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// genSegment draws a value of a key attribute: few of them, and those that an
+// order-preserving form can get wrong.
+func genSegment(t *rapid.T, k layout.KeyAttr) attr.Value {
+	if k.Type == attr.N {
+		return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-10", "-2", "0", "0.5", "2", "10"}).Draw(t, k.Name)}
+	}
+	texts := []string{"a", "a\x00", "a\x00\x00b", "a\x01", "ab", "b", "\x00", "\x7f"}
+	if k.Type == attr.B {
+		texts = append(texts, "\xff", "\xff\xff", "a\xff")
+	}
+	return attr.Value{Type: k.Type, Str: rapid.SampledFrom(texts).Draw(t, k.Name)}
+}
+
+// The rows of a multi-attribute index are in the order of its key, and the span
+// of a condition holds those of the items that satisfy it and no others.
+func TestIndexKey_Multi(t *testing.T) {
+	t.Parallel()
+	binaryKey := layout.KeyAttr{Name: "r2", Type: attr.B}
+	x := &indexLayout{
+		base: layout.KeySchema{Hash: stringKey("p")},
+		key:  IndexKey{Hash: []layout.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []layout.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
+	}
+	genItem := func(r *rapid.T) attr.Item {
+		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
+		for _, k := range x.key.Attributes() {
+			item[k.Name] = genSegment(r, k)
+		}
+		return item
+	}
+	operators := []layout.RangeOp{
+		layout.NoRange, layout.Equal, layout.Less, layout.LessEqual, layout.Greater, layout.GreaterEqual, layout.Between, layout.BeginsWith,
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		a, b := genItem(r), genItem(r)
+		rowA, rowB := x.multiRow(a), x.multiRow(b)
+		b["h1"], b["h2"] = a["h1"], a["h2"]
+		if c := x.key.compareRange(a, b); c != 0 && (c < 0) != (bytes.Compare(rowA, x.multiRow(b)) < 0) {
+			r.Errorf("rows %q and %q are in another order than their items", rowA, x.multiRow(b))
+		}
+		cond := partitionOf(x.key, a)
+		n := rapid.IntRange(0, 2).Draw(r, "equal")
+		for _, k := range x.key.Range[:n] {
+			cond.Equal = append(cond.Equal, genSegment(r, k))
+		}
+		next := x.key.Range[n]
+		cond.Op = rapid.SampledFrom(operators).Draw(r, "operator")
+		if cond.Op == layout.BeginsWith && next.Type == attr.N {
+			cond.Op = layout.NoRange
+		}
+		if cond.Op != layout.NoRange {
+			cond.A = genSegment(r, next)
+		}
+		if cond.Op == layout.Between {
+			cond.B = genSegment(r, next)
+		}
+		span := multiSpan(cond)
+		for _, item := range []attr.Item{a, b, genItem(r)} {
+			row := x.multiRow(item)
+			in := bytes.Compare(row, span.Start) >= 0 && (span.End == nil || bytes.Compare(row, span.End) < 0)
+			if want := cond.matches(x.key, layout.Decoded(item)); in != want {
+				r.Errorf("%v of %v: row %q in span %q: %v, want %v", cond, item, row, span, in, want)
+			}
+		}
+		if !bytes.Equal(rowB, rowA) && bytes.HasPrefix(rowB, rowA) {
+			r.Errorf("row %q begins row %q", rowA, rowB)
+		}
+	})
+}
+
+// Keys of any legal size fit into a row.
+func TestIndexKey_MultiSize(t *testing.T) {
+	t.Parallel()
+	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
+	x := &indexLayout{
+		base: layout.KeySchema{Hash: layout.KeyAttr{Name: "p", Type: attr.B}, Range: layout.KeyAttr{Name: "s", Type: attr.B}},
+		key: IndexKey{
+			Hash:  []layout.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
+			Range: []layout.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
+		},
+	}
+	item := attr.Item{
+		"p": zeros(2048), "s": zeros(1024),
+		"h1": zeros(2048 - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(1024 - 1),
+	}
+	row := x.multiRow(item)
+	if len(row) > layout.MaxRowKeyBytes {
+		t.Errorf("the row key has %d bytes, at most %d fit", len(row), layout.MaxRowKeyBytes)
+	}
+	for _, name := range []string{"p", "s", "h1", "r2"} {
+		other := item[name]
+		item[name] = attr.Value{Type: attr.B, Str: "\x01" + other.Str[1:]}
+		if bytes.Equal(x.multiRow(item), row) {
+			t.Errorf("another %s gives the same row", name)
+		}
+		item[name] = other
+	}
+}

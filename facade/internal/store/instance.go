@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// instance is the Bigtable instance behind a store, with what else all owners work
+// with.
+type instance struct {
+	o  Options
+	bt *btclient.Client
+
+	randMu sync.Mutex
+	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
+	epoch  int64         // counts the stores opened on the catalog
+	tokens atomic.Uint64
+
+	life       context.Context // ends with Close
+	end        context.CancelFunc
+	background sync.WaitGroup
+}
+
+func newInstance(ctx context.Context, o Options) *instance {
+	in := &instance{
+		o:  o,
+		bt: btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
+	}
+	in.life, in.end = context.WithCancel(context.WithoutCancel(ctx))
+	return in
+}
+
+// BigtableTables returns the ids of all tables of the Bigtable instance.
+func (in *instance) BigtableTables(ctx context.Context) ([]string, error) { return in.bt.Tables(ctx) }
+
+// beginEpoch counts this start, so that what it makes differs from what any
+// other start makes, even with the same Options.Rand.
+func (in *instance) beginEpoch(ctx context.Context) error {
+	row, err := in.bt.ReadModifyWrite(ctx, in.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
+	if err != nil {
+		return fmt.Errorf("counting the starts: %w", err)
+	}
+	if len(row.Cells) != 1 || len(row.Cells[0].Value) != 8 {
+		return fmt.Errorf("counting the starts: the counter is %v, expected one cell of 8 bytes", row.Cells)
+	}
+	in.epoch = int64(binary.BigEndian.Uint64(row.Cells[0].Value))
+	var seed [32]byte
+	if _, err := io.ReadFull(in.o.Rand, seed[:]); err != nil {
+		return fmt.Errorf("reading Options.Rand: %w", err)
+	}
+	// The first store has the seed as given, later ones have others.
+	earlier := uint64(in.epoch - 1)
+	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
+	in.rand = rand.NewChaCha8(seed)
+	// Tokens count from anywhere: a catalog that was deleted counts its
+	// starts anew, while rows of a mapped table may still hold old tokens.
+	in.tokens.Store(in.rand.Uint64())
+	return nil
+}
+
+// deleteRows deletes rows by key.
+func (in *instance) deleteRows(ctx context.Context, table string, keys [][]byte) error {
+	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
+	for i, key := range keys {
+		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
+	}
+	refused, err := in.bt.MutateRows(ctx, table, entries)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("deleting %d rows of table %s: %w", len(refused), table, refused[0].Err)
+	}
+	return err
+}
+
+// nowMicros is the clock's time in the granularity of cell timestamps.
+func (in *instance) nowMicros() int64 { return in.o.Now().UnixMilli() * microsPerMilli }
+
+// maxReadResumes bounds how often one read is taken up again after the
+// connection broke without a row in between.
+const maxReadResumes = 3
+
+// microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
+const microsPerMilli = 1000
+
+// random fills b.
+func (in *instance) random(b []byte) {
+	in.randMu.Lock()
+	defer in.randMu.Unlock()
+	in.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
+}
+
+// newToken returns 16 bytes that no other write has, of any store on the same
+// catalog.
+func (in *instance) newToken() []byte {
+	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(in.epoch))
+	return binary.BigEndian.AppendUint64(token, in.tokens.Add(1))
+}
+
+// newUUID returns a random (version 4) UUID in text form.
+func (in *instance) newUUID() string {
+	var b [16]byte
+	in.random(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// A row that many items share can be too large to be held, and an answer takes but
+// a part of it. So of such a table rows are read up to some number of cells; a row
+// that has more is read again in pieces, each of which ends where it is found to
+// have grown large enough. What a page costs then does not depend on the row.
+const (
+	// wideCells is how many cells are read of a row before it is read in pieces.
+	wideCells = 1024
+	// A piece has so many cells of each range of columns, first a few: an answer
+	// may take but one item. It grows while it has less than pieceBytes.
+	firstPieceCells   = 64
+	largestPieceCells = 1024
+	pieceBytes        = 256 << 10
+)
+
+// itemReader yields the items of rows.
+type itemReader struct {
+	rd *reader
+	l  *tableLayout
+	// compare orders the items of a row, descending by key or ascending.
+	compare    func(a, b layout.Stored) int
+	descending bool
+	// conditions select the items of a partition that are read of a row; false:
+	// none is.
+	conditions func(row []byte, hash attr.Value) ([]layout.KeyCondition, bool)
+	// wants says which items of those that were read are yielded.
+	wants func(row []byte, item layout.Stored) bool
+}
+
+// read yields the items of the rows of a read. An error ends it.
+func (r *itemReader) read(ctx context.Context, rows btclient.Read, yield func(layout.Stored, error) bool) {
+	first, shared := rows, r.l.base.SharesRows()
+	if shared {
+		first.Filter = btclient.FirstCells(wideCells)
+		if rows.Filter != nil {
+			first.Filter = btclient.Chain(rows.Filter, first.Filter)
+		}
+	}
+	var items []layout.Stored
+	for row, err := range r.rd.bt.Read(ctx, first) {
+		if err == nil && shared && len(row.Cells) >= wideCells {
+			if parts := r.l.base.Slices(row.Key); len(parts) > 0 {
+				if !r.readSlices(ctx, row.Key, parts, yield) {
+					return
+				}
+				continue
+			}
+			row, err = r.rd.bt.ReadRow(ctx, r.l.table, row.Key, rows.Filter)
+		}
+		if err == nil {
+			row, err = r.rd.tx.freeRow(ctx, r.l, row, rows.Filter)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if items, err = r.l.base.AppendStored(items[:0], r.l.base.Live(row, r.rd.nowMicros())); err != nil {
+			yield(nil, r.inRow(row.Key, err))
+			return
+		}
+		slices.SortFunc(items, r.compare)
+		for _, item := range items {
+			if r.wants(row.Key, item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (r *itemReader) inRow(row []byte, err error) error {
+	return fmt.Errorf("row %q of table %s: %w", row, r.l.table, err)
+}
+
+// readSlices yields the items of one row that is read in pieces. It reports
+// whether it may go on with the next.
+func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout.Slice, yield func(layout.Stored, error) bool) (more bool) {
+	var streams []iter.Seq2[layout.Stored, error]
+	for _, part := range parts {
+		p := pieces{itemReader: r, row: row, part: part}
+		if p.bound() {
+			streams = append(streams, func(yield func(layout.Stored, error) bool) { p.read(ctx, yield) })
+		}
+	}
+	more = true
+	wanted := func(item layout.Stored, err error) bool {
+		if err != nil {
+			yield(nil, err)
+			more = false
+		} else if r.wants(row, item) {
+			more = yield(item, nil)
+		}
+		return more
+	}
+	if len(streams) == 1 {
+		streams[0](wanted)
+	} else {
+		merge(streams, r.compare, wanted)
+	}
+	return more
+}
+
+// pieces reads the items that one rule has in a row, from one position and before
+// another.
+type pieces struct {
+	*itemReader
+	row          []byte
+	part         *layout.Slice
+	from, before []byte
+}
+
+// bound sets the positions by the conditions; false where there is nothing to read.
+func (p *pieces) bound() bool {
+	conditions, ok := p.conditions(p.row, p.part.Hash())
+	for _, c := range conditions {
+		from, before, some := p.part.Bounds(c)
+		if !some {
+			return false
+		}
+		if bytes.Compare(from, p.from) > 0 {
+			p.from = from
+		}
+		if before != nil && (p.before == nil || bytes.Compare(before, p.before) < 0) {
+			p.before = before
+		}
+	}
+	return ok && (p.before == nil || bytes.Compare(p.from, p.before) < 0)
+}
+
+func (p *pieces) read(ctx context.Context, yield func(layout.Stored, error) bool) {
+	if p.descending != p.part.Reversed() {
+		p.readBackward(ctx, yield)
+		return
+	}
+	cells := firstPieceCells
+	for from := p.from; ; {
+		end, err := p.end(ctx, from, p.before, cells)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		before := end
+		if end == nil {
+			before = p.before
+		}
+		size, more := p.readPiece(ctx, from, before, yield)
+		if !more || end == nil {
+			return
+		}
+		if from = end; size < pieceBytes {
+			cells = min(2*cells, largestPieceCells)
+		} else if size > 4*pieceBytes {
+			cells = max(cells/2, 1)
+		}
+	}
+}
+
+// readBackward reads the pieces from the last on. Bigtable counts cells from the
+// first on alone: so it is asked for the ends of all large pieces first, and of
+// the small ones within each when its turn comes.
+func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, error) bool) {
+	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
+	before := p.before
+	for _, from := range slices.Backward(large) {
+		var small [][]byte
+		if small, err = p.ends(ctx, from, before, firstPieceCells); err != nil {
+			break
+		}
+		for _, from := range slices.Backward(small) {
+			if _, more := p.readPiece(ctx, from, before, yield); !more {
+				return
+			}
+			before = from
+		}
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}
+
+// ends returns where the pieces begin that are between two positions.
+func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]byte, error) {
+	for begins := [][]byte{from}; ; begins = append(begins, from) {
+		end, err := p.end(ctx, from, before, cells)
+		if err != nil {
+			return nil, err
+		}
+		if end == nil {
+			return begins, nil
+		}
+		from = end
+	}
+}
+
+// end returns where a piece ends that begins at a position and is to have so many
+// cells, or somewhat more, of each range; nil if it takes all that is left before
+// another.
+func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byte, error) {
+	if p.part.Single() {
+		return nil, nil
+	}
+	ranges, ok := ofRanges(p.part.Counted(from, before))
+	if !ok {
+		return nil, nil
+	}
+	for ; ; cells *= 2 { // one item can have more
+		next := slices.Clone(ranges)
+		for i := range next {
+			next[i] = btclient.Chain(next[i], cellAt(cells))
+		}
+		row, err := p.rd.bt.ReadRow(ctx, p.l.table, p.row, btclient.AnyOf(next...))
+		if err != nil {
+			return nil, err
+		}
+		var end []byte
+		for _, c := range row.Cells {
+			if at, ok := p.part.At(c); ok && (end == nil || bytes.Compare(at, end) < 0) {
+				end = at
+			}
+		}
+		if end == nil || bytes.Compare(end, from) > 0 {
+			return end, nil
+		}
+	}
+}
+
+// readPiece yields the items of a piece. It returns how many bytes of cells were
+// read.
+func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
+	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
+	filter := btclient.AnyOf(append(filters, anyIntent())...)
+	if !ok {
+		filter = nil
+	}
+	row, err := p.rd.bt.ReadRow(ctx, p.l.table, p.row, filter)
+	if err == nil {
+		row, err = p.rd.tx.freeRow(ctx, p.l, row, filter)
+	}
+	if err != nil {
+		return 0, yield(nil, err) && false
+	}
+	for _, c := range row.Cells {
+		size += len(c.Qualifier) + len(c.Value)
+	}
+	items, err := p.part.Items(p.l.base.Live(row, p.rd.nowMicros()), from, before)
+	if err != nil {
+		return 0, yield(nil, p.inRow(p.row, err)) && false
+	}
+	stored := make([]layout.Stored, len(items))
+	for i, item := range items {
+		stored[i] = layout.Decoded(item)
+	}
+	slices.SortFunc(stored, p.compare)
+	for _, item := range stored {
+		if !yield(item, nil) {
+			return size, false
+		}
+	}
+	return size, true
+}

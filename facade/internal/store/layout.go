@@ -1,0 +1,166 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// tombstoneAge is longer than any write can take to be applied.
+const tombstoneAge = time.Hour
+
+// Qualifiers in index rows.
+var (
+	tombstoneQualifier = []byte("t")
+	revisionQualifier  = []byte("r")
+)
+
+// tableLayout is how a table's items and index entries lie in Bigtable.
+type tableLayout struct {
+	name    string // of the DynamoDB table
+	table   string // of the Bigtable table
+	key     layout.KeySchema
+	base    *layout.Mapping
+	indexes []*indexLayout // as Table.Indexes, then due
+	due     *indexLayout   // by due time; nil: items do not expire
+	lag     time.Duration  // the longest of an index
+	// timeless: the times of an item's cells mean nothing, so that a write leaves
+	// those that it does not change.
+	timeless bool
+}
+
+// indexLayout is how the entries of one index lie in Bigtable.
+type indexLayout struct {
+	table string
+	key   IndexKey
+	base  layout.KeySchema // of the DynamoDB table
+	lag   time.Duration    // reads are so much behind, at most
+	x     *layout.Index
+	// importMicros is the timestamp of the cells of entries whose item another
+	// writer loaded.
+	importMicros int64
+}
+
+// unknownImportTime stands for the time of an import that a mapping does not
+// give: never 0, at which any garbage collection by age would take the cells.
+var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// newLayout compiles a definition.
+func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
+	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
+	m := cat.mappings[def.Name]
+	if def.Mapped && m == nil {
+		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
+			ErrOutsideMapping, def.Name, def.BigtableTable)
+	}
+	if !def.Mapped {
+		m = nil // created before there was a mapping of that name
+	}
+	if l.base = m; m == nil {
+		var err error
+		if l.base, err = layout.Default(def.Name, def.BigtableTable, def.Key); err != nil {
+			return nil, fmt.Errorf("layout of table %s: %w", def.Name, err)
+		}
+	}
+	for i := range def.Indexes {
+		ix := &def.Indexes[i]
+		il := &indexLayout{table: ix.BigtableTable, key: ix.Key, base: def.Key}
+		if ix.Global {
+			il.lag = cat.o.IndexLag
+		}
+		if m != nil {
+			if il.x = m.Index(ix.Name); ix.Global && il.x != nil && il.x.Lag() > 0 {
+				il.lag = il.x.Lag()
+			}
+			il.importMicros = unknownImportTime.UnixMicro()
+			if micros, ok := m.ImportTimeMicros(); ok {
+				il.importMicros = micros
+			}
+		}
+		if il.x == nil {
+			var err error
+			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
+				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
+			}
+		}
+		l.indexes, l.lag = append(l.indexes, il), max(l.lag, il.lag)
+	}
+	if def.TTLTable != "" {
+		var err error
+		if l.due, err = dueIndex(def); err != nil {
+			return nil, fmt.Errorf("due times of table %s: %w", def.Name, err)
+		}
+		l.indexes = append(l.indexes, l.due)
+	}
+	return l, nil
+}
+
+// placeIndex chooses the Bigtable table of an index.
+func (cat *catalog) placeIndex(def *Table, ix *Index) {
+	if m := cat.mappings[def.Name]; m != nil {
+		if x := m.Index(ix.Name); x != nil {
+			ix.BigtableTable = x.TargetTable()
+			return
+		}
+	}
+	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, cat.newUUID())
+}
+
+// tableOfMapping returns the table that a mapping describes.
+func tableOfMapping(m *layout.Mapping) *Table {
+	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
+	define := func(k layout.KeyAttr) {
+		if k.Name != "" && !slices.Contains(def.Attributes, k) {
+			def.Attributes = append(def.Attributes, k)
+		}
+	}
+	define(def.Key.Hash)
+	define(def.Key.Range)
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == layout.TTLAttribute {
+		def.TTLAttribute = ttl.Attribute
+	}
+	for _, x := range m.Indexes() {
+		d := x.Def()
+		define(d.Key.Hash)
+		define(d.Key.Range)
+		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		switch {
+		case d.KeysOnly:
+			ix.Projection = projectKeysOnly
+		case len(d.Include) > 0:
+			ix.Projection, ix.NonKey = ProjectInclude, d.Include
+		}
+		def.Indexes = append(def.Indexes, ix)
+	}
+	return def
+}
+
+// families returns the families of the table's rows.
+func (l *tableLayout) families() []layout.Family {
+	families := append(slices.Clone(l.base.Families()), newestOf(layout.FamilyState))
+	if !slices.ContainsFunc(families, func(f layout.Family) bool { return f.Name == layout.FamilyTypes }) {
+		families = append(families, newestOf(layout.FamilyTypes))
+	}
+	return families
+}
+
+// families returns the families of the index's rows.
+func (x *indexLayout) families() []layout.Family {
+	return append(slices.Clone(x.x.Families()), newestOf(layout.FamilyState),
+		layout.Family{Name: layout.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
+}
+
+// newestOf is a family that keeps the newest cell of each column.
+func newestOf(family string) layout.Family {
+	return layout.Family{Name: family, GC: layout.GC{Versions: 1}}
+}
+
+// dueIndex lays out the due times of a table.
+func dueIndex(def *Table) (*indexLayout, error) {
+	due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: layout.KeySchema{Hash: due}, KeysOnly: true})
+	return &indexLayout{table: def.TTLTable, key: IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
+}

@@ -1,0 +1,390 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// outbox brings committed writes to the indexes of their tables, and finds those
+// that are not there yet.
+type outbox struct {
+	*instance
+	cat   *catalog
+	marks *marks
+	rows  *rows
+}
+
+// An index is a Bigtable table with one row an entry. What a write of an item
+// has to do there follows from the item, but for the rows that it leaves. A
+// write that leaves some, or that is to wait for the indexes' lag, puts an outbox
+// cell into the item's row, in the same mutation: it names those rows. Whoever
+// sees the cell can finish the job. The cell goes when all is applied. Any other
+// write says in its state cell alone that the item is entering its indexes
+// (stateEntering), and goes on saying so: that its entries are there is known to
+// the process that wrote them, while it has the row's mark; others write them
+// again where they would rely on them.
+//
+// Index rows carry the order of the write they come from: the newest wins,
+// whoever applies it and however late. A row that an item left keeps a
+// tombstone for that reason, in layout.FamilyTombstone, which Bigtable's garbage
+// collection empties.
+
+// applyTimeout bounds how long a committed write goes on to reach its
+// indexes after its caller has gone. It is far below tombstoneAge.
+const applyTimeout = time.Minute
+
+// apply brings a committed write of an item to the indexes and clears its
+// outbox cell, if outbox says that it has one. It goes on when ctx ends: the
+// write has happened.
+func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	ahead, err := ob.enter(ctx, p.l, order, change)
+	if err != nil {
+		return err
+	}
+	if ahead > order {
+		return ob.overtake(ctx, p, order, ahead)
+	}
+	if !outbox {
+		return nil
+	}
+	return ob.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
+		btclient.DeleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
+	})
+}
+
+// enter writes the index rows of a committed write of the given order. A row
+// that carries a later write stays as it is: ahead is the latest of their
+// orders.
+func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
+	for _, put := range change.puts {
+		done, err := ob.putEntry(ctx, put, order)
+		if ob.indexGone(ctx, l, put.index.table, err) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if !done {
+			at, err := ob.entryOrder(ctx, put)
+			if err != nil {
+				return 0, err
+			}
+			ahead = max(ahead, at)
+		}
+	}
+	for _, r := range change.stale {
+		if err := ob.leaveEntry(ctx, l, r, order); err != nil && !ob.indexGone(ctx, l, r.table, err) {
+			return 0, err
+		}
+	}
+	return ahead, nil
+}
+
+// indexGone reports whether err is that of an index which another process has
+// deleted.
+func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
+	if status.Code(err) != codes.NotFound {
+		return false
+	}
+	c, err := ob.cat.refresh(ctx, l.name)
+	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
+}
+
+// overtake deals with an index row that carries a later write than the one
+// that was being applied. Either the item has been written since, and there
+// is nothing left to do. Or the item was deleted by a process whose clock is
+// ahead, and is a new one now: then its order is raised beyond the tombstone,
+// and the write is applied again.
+func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
+	st, err := ob.rows.readState(ctx, p)
+	if err != nil || !st.behind() {
+		return err
+	}
+	if _, held := st.heldBy(); held {
+		return nil // whoever settles it brings it to the indexes
+	}
+	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
+		raised := ahead + microsPerMilli
+		muts := ob.rows.setState(p, st.state, ob.rows.newState(st.state.Value[0]), raised)
+		if st.outbox != nil {
+			muts = append(muts,
+				btclient.DeleteColumn(layout.FamilyState, p.outbox, 0, 0),
+				btclient.SetCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
+		}
+		guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+		if _, err := ob.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
+			return err
+		}
+		// Whoever changed the row instead has left either nothing to do or what
+		// tells of it.
+		if st, err = ob.rows.readState(ctx, p); err != nil || !st.behind() {
+			return err
+		}
+	}
+	return ob.drain(ctx, st)
+}
+
+// entryOrder returns the order of the write that an index row carries.
+func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
+	row, err := ob.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
+	var order int64
+	for _, c := range row.Cells {
+		order = max(order, c.Timestamp)
+	}
+	return order, err
+}
+
+// newer passes something if the index row carries a later write.
+func newer(x *layout.Index, order int64) *btpb.RowFilter {
+	later := btclient.OfTime(order+microsPerMilli, 0)
+	if x != nil && x.OneCell() {
+		// Every cell of such a row has the order of its write.
+		return later
+	}
+	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(layout.FamilyState), btclient.OfFamily(layout.FamilyTombstone)), later)
+}
+
+// putEntry writes an index row unless a later write was there: then done is
+// false.
+//
+// An older version of the one cell of a row that is not known of stays until
+// garbage collection; it does not count.
+func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
+	var muts []*btpb.Mutation
+	switch put.over {
+	case noEntry:
+	case anyEntry:
+		muts = append(muts, btclient.DeleteRow())
+	default:
+		for _, c := range put.cells {
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, put.over, put.over+microsPerMilli))
+		}
+	}
+	muts = btclient.AppendSets(muts, put.cells)
+	if !put.index.x.OneCell() {
+		muts = append(muts, btclient.SetCell(layout.FamilyState, revisionQualifier, order, nil))
+	}
+	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
+	return !matched && err == nil, err
+}
+
+// leaveEntry replaces an index row by a tombstone unless a later write was
+// there. The index may be gone.
+func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
+	var x *layout.Index
+	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
+		x = l.indexes[i].x
+	}
+	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
+	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
+	if x == nil && status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// drain finishes the write of an item that is behind, as st has it.
+func (ob *outbox) drain(ctx context.Context, st itemState) error {
+	l, order := st.slot.l, st.order()
+	var stale []indexRow
+	if st.outbox != nil {
+		// The item is as that write left it: no other may begin before.
+		order = st.outbox.Timestamp
+		var err error
+		if _, stale, err = l.parseOutbox(st.outbox.Value); err != nil {
+			return fmt.Errorf("row %q of table %s: %w", st.slot.row, l.table, err)
+		}
+	}
+	change, err := l.indexChange(nil, st.item, order, order, true)
+	if err != nil {
+		return err
+	}
+	change.stale = stale
+	return ob.apply(ctx, st.slot, order, change, st.outbox != nil)
+}
+
+// everything is an order above that of any write.
+const everything = math.MaxInt64
+
+// settle finishes the writes of this process to a table that were committed,
+// with an order below the given one, but are not in the indexes: they could not
+// be brought there, or were not to be yet.
+func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
+	w := ob.marks
+	w.mu.Lock()
+	var marks []*pendingMark
+	if w.dirty > 0 {
+		for _, m := range w.byRow {
+			if m.dirty && m.table == table && m.due < before {
+				marks = append(marks, m)
+			}
+		}
+	}
+	w.mu.Unlock()
+	for _, m := range marks {
+		if err := ob.settleRow(ctx, m, before); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleRow is settle for one row. The row stays dirty while it works, so that
+// another reader does not go on without it, and after it if a write has left
+// something there meanwhile.
+func (ob *outbox) settleRow(ctx context.Context, m *pendingMark, before int64) error {
+	w := ob.marks
+	w.mu.Lock()
+	soiled := m.soiled
+	w.mu.Unlock()
+	left, err := ob.recoverRow(ctx, m.table, m.row, before)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.byRow[m.id] != m: // its table is gone, and the mark is no longer counted
+	case !m.dirty || m.soiled != soiled:
+	case left != everything:
+		m.due = left
+	default:
+		m.dirty = false
+		w.dirty--
+		if m.isIdle() {
+			w.idle++
+		}
+	}
+	return nil
+}
+
+// recoverPending finishes what the marks of earlier processes tell of.
+func (ob *outbox) recoverPending(ctx context.Context) error {
+	var done [][]byte
+	expired := ob.o.Now().Add(-markLease).UnixMicro()
+	prefix := []byte(pendingRowPrefix)
+	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	for row, err := range ob.bt.Read(ctx, btclient.Read{Table: ob.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+		if err != nil {
+			return err
+		}
+		for _, c := range row.Cells {
+			table, rest, ok := cutBytes(c.Value)
+			for ok && len(rest) > 0 {
+				var marked []byte
+				if marked, rest, ok = cutBytes(rest); !ok {
+					break
+				}
+				if _, err := ob.recoverRow(ctx, string(table), marked, everything); err != nil {
+					return err
+				}
+			}
+			if !ok {
+				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, ob.o.Catalog)
+			}
+			if c.Timestamp < expired {
+				done = append(done, row.Key)
+			}
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return ob.deleteRows(ctx, ob.o.Catalog, done)
+}
+
+// recoverRow finishes the writes of which a row holds outbox cells of an order
+// below the given one, and those of items that are entering their indexes. It
+// returns the least order of those that it left, everything if there are none.
+// The table may be gone.
+func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
+	left = everything
+	c, err := ob.cat.lookup(ctx, table)
+	if errors.Is(err, ErrTableNotFound) {
+		return left, nil
+	}
+	if err != nil {
+		return left, err
+	}
+	l := c.layout
+	row, err := ob.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
+		btclient.OfColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
+	if err != nil {
+		return left, err
+	}
+	entering := false
+	for _, cell := range row.Cells {
+		if cell.Qualifier[0] == stateQualifier {
+			st := itemState{state: &cell}
+			entering = entering || st.entering()
+			continue
+		}
+		if cell.Timestamp >= before {
+			left = min(left, cell.Timestamp)
+			continue
+		}
+		item, _, err := l.parseOutbox(cell.Value)
+		if err != nil {
+			return left, fmt.Errorf("row %q of table %s: %w", key, l.table, err)
+		}
+		p, err := l.slot(item)
+		if err != nil {
+			return left, err
+		}
+		if !bytes.Equal(p.row, key) {
+			continue
+		}
+		st, err := ob.rows.readState(ctx, p)
+		if err != nil {
+			return left, err
+		}
+		if st.outbox == nil {
+			continue
+		}
+		if err := ob.drain(ctx, st); err != nil {
+			return left, err
+		}
+	}
+	if entering {
+		err = ob.recoverEntering(ctx, l, key)
+	}
+	return left, err
+}
+
+// recoverEntering brings the items of a row to the indexes that are entering
+// them.
+func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
+	row, err := ob.bt.ReadRow(ctx, l.table, key, nil)
+	if err != nil {
+		return err
+	}
+	items, err := ob.rows.itemsOf(l, row)
+	if err != nil {
+		return fmt.Errorf("row %q of table %s: %w", key, l.table, err)
+	}
+	for _, item := range items {
+		st := l.slotIn(key, l.key.KeyOf(item)).bookkeeping(row)
+		if st.item = item; !st.entering() {
+			continue
+		}
+		if err := ob.drain(ctx, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,483 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/pull"
+)
+
+// reader reads items, and entries of indexes.
+type reader struct {
+	*instance
+	cat      *catalog
+	rows     *rows
+	outbox   *outbox
+	tx       *transactions
+	segments *segments
+}
+
+// GetItem returns the item with the given key (the key attributes alone), or
+// nil. A key that the table's layout cannot express has no item.
+func (rd *reader) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item, error) {
+	c, err := rd.cat.current(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.layout.slot(key)
+	if errors.Is(err, ErrOutsideMapping) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, _, err := rd.tx.freeItem(ctx, p, nil)
+	return st.item, err
+}
+
+// GetItems returns the items with the given keys, nil where there is none, in
+// the order of keys, by one read.
+func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]attr.Item, error) {
+	c, err := rd.cat.current(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	l := c.layout
+	wanted := map[string][]int{} // row to indexes of keys
+	var extents []layout.Extent
+	read := btclient.Read{Table: l.table}
+	for i, key := range keys {
+		p, err := l.slot(key)
+		if errors.Is(err, ErrOutsideMapping) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if wanted[string(p.row)] == nil {
+			read.Keys = append(read.Keys, p.row)
+		}
+		wanted[string(p.row)] = append(wanted[string(p.row)], i)
+		extents = append(extents, p.own...)
+	}
+	slices.SortFunc(read.Keys, bytes.Compare)
+	read.Filter = extentsFilter(distinctExtents(extents))
+	items := make([]attr.Item, len(keys))
+	for row, err := range rd.bt.Read(ctx, read) {
+		if err != nil {
+			return nil, err
+		}
+		if row, err = rd.tx.freeRow(ctx, l, row, read.Filter); err != nil {
+			return nil, err
+		}
+		for _, i := range wanted[string(row.Key)] {
+			item, err := rd.rows.itemOf(l, row, keys[i])
+			if err != nil {
+				return nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+			}
+			if item != nil {
+				items[i] = item
+			}
+		}
+	}
+	return items, nil
+}
+
+// extentsFilter passes the cells of the extents, one of the intents, and perhaps
+// others: nil, everything, where they are whole families
+// or too many to name.
+func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
+	if extents == nil || !slices.ContainsFunc(extents, func(e layout.Extent) bool { return !wholeFamily(e) }) {
+		return nil
+	}
+	filters, ok := ofExtents(extents)
+	if !ok {
+		return nil
+	}
+	return btclient.AnyOf(append(filters, anyIntent())...)
+}
+
+// Query yields the items of the table, or of its index ix when that is not
+// nil, that satisfy the condition, by sort key, ascending if forward, after
+// startAfter (the key attributes of the table, and of the index; nil: from
+// the start). From an index they hold the projected attributes. An error ends
+// the sequence.
+func (rd *reader) Query(ctx context.Context, t *Table, ix *Index, cond Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
+		c, err := rd.cat.current(ctx, t)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if ix != nil {
+			rd.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
+			return
+		}
+		q := baseQuery{rd: rd, l: c.layout, cond: cond.KeyCondition, forward: forward, startAfter: startAfter}
+		q.run(ctx, yield)
+	}
+}
+
+// baseQuery is a query of a table's own rows.
+type baseQuery struct {
+	rd         *reader
+	l          *tableLayout
+	cond       layout.KeyCondition
+	forward    bool
+	startAfter attr.Item
+}
+
+func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bool) {
+	plan, err := q.plan()
+	if err != nil {
+		yield(nil, outsideMapping(err))
+		return
+	}
+	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
+		return q.items(ctx, plan, spans, reverse)
+	}
+	inOrder(plan, q.forward, q.compare, read, yield)
+}
+
+// inOrder yields what read finds in the spans of a plan in the order of
+// compare, which is descending unless forward. read goes through the rows in
+// ascending order or in reverse.
+func inOrder(plan layout.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
+	switch plan.Order {
+	case layout.SameOrder, layout.ReversedOrder:
+		read(plan.Spans, (plan.Order == layout.SameOrder) != forward)(yield)
+	case layout.MergeOrder, layout.MergeReversedOrder:
+		streams := make([]iter.Seq2[layout.Stored, error], len(plan.Spans))
+		for i, span := range plan.Spans {
+			streams[i] = read([]layout.Span{span}, (plan.Order == layout.MergeOrder) != forward)
+		}
+		merge(streams, compare, yield)
+	case layout.SortOrder:
+		inPasses(read(plan.Spans, false), compare, yield)
+	}
+}
+
+// plan returns what of the table is read: what can satisfy the condition and
+// comes after startAfter.
+func (q *baseQuery) plan() (layout.Plan, error) {
+	plan, err := q.l.base.PlanQuery(q.cond)
+	if err != nil || q.startAfter == nil {
+		return plan, err
+	}
+	if q.l.key.Range.Name == "" {
+		// The partition's only item is the one to start after.
+		return layout.Plan{}, nil
+	}
+	behind, err := q.l.base.PlanQuery(q.rest())
+	plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
+	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
+	return plan, err
+}
+
+// rest selects what of the partition comes after startAfter.
+func (q *baseQuery) rest() layout.KeyCondition {
+	rest := layout.KeyCondition{Hash: q.cond.Hash, Op: layout.Greater, A: q.startAfter[q.l.key.Range.Name]}
+	if !q.forward {
+		rest.Op = layout.Less
+	}
+	return rest
+}
+
+// compare orders items of the partition in the query's direction.
+func (q *baseQuery) compare(a, b layout.Stored) int {
+	c := compareAttr(a, b, q.l.key.Range.Name)
+	if !q.forward {
+		return -c
+	}
+	return c
+}
+
+// matches reports whether an item is part of the answer.
+func (q *baseQuery) matches(item layout.Stored) bool {
+	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, layout.Decoded(q.startAfter)) > 0)
+}
+
+// items yields the matching items of some spans of the plan, those of each
+// row in the query's direction.
+func (q *baseQuery) items(ctx context.Context, plan layout.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
+	r := itemReader{
+		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
+		conditions: func(_ []byte, _ attr.Value) ([]layout.KeyCondition, bool) {
+			if q.startAfter == nil {
+				return []layout.KeyCondition{q.cond}, true
+			}
+			return []layout.KeyCondition{q.cond, q.rest()}, true
+		},
+		wants: func(_ []byte, item layout.Stored) bool { return q.matches(item) },
+	}
+	return func(yield func(layout.Stored, error) bool) {
+		r.read(ctx, btclient.Read{Table: q.l.table, Spans: spans, Filter: extentsFilter(plan.Extents), Reverse: reverse}, yield)
+	}
+}
+
+// merge yields the items of sequences that are each in the order of compare.
+func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
+	type stream struct {
+		head layout.Stored
+		next func() (layout.Stored, error, bool)
+	}
+	var streams []*stream
+	advance := func(st *stream) (bool, error) {
+		item, err, ok := st.next()
+		st.head = item
+		return ok && err == nil, err
+	}
+	for _, sequence := range sequences {
+		next, stop := pull.Seq2(sequence)
+		defer stop()
+		st := &stream{next: next}
+		switch ok, err := advance(st); {
+		case err != nil:
+			yield(nil, err)
+			return
+		case ok:
+			streams = append(streams, st)
+		}
+	}
+	for len(streams) > 0 {
+		least := slices.MinFunc(streams, func(a, b *stream) int { return compare(a.head, b.head) })
+		if !yield(least.head, nil) {
+			return
+		}
+		switch ok, err := advance(least); {
+		case err != nil:
+			yield(nil, err)
+			return
+		case !ok:
+			streams = slices.DeleteFunc(streams, func(st *stream) bool { return st == least })
+		}
+	}
+}
+
+// queryIndex is query of an index. Its items are in the order of the index
+// key, and of the base key among equal ones.
+func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+	x, err := c.index(name)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	plan, err := x.plan(cond)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	keep := func(item layout.Stored) bool { return cond.matches(x.key, item) }
+	if plan.Order == layout.SameOrder {
+		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
+		return
+	}
+	// Entries of a partition are in several ranges, or in another order.
+	sortKey := x.key.schema().Range.Name
+	compare := func(a, b layout.Stored) int {
+		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
+		if !forward {
+			return -order
+		}
+		return order
+	}
+	if startAfter != nil {
+		rest := layout.KeyCondition{Hash: cond.Hash}
+		if sortKey != "" {
+			rest.Op, rest.A = layout.GreaterEqual, startAfter[sortKey]
+			if !forward {
+				rest.Op = layout.LessEqual
+			}
+		}
+		behind, err := x.plan(Condition{KeyCondition: rest})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
+		matches := keep
+		after := layout.Decoded(startAfter)
+		keep = func(item layout.Stored) bool { return matches(item) && compare(item, after) > 0 }
+	}
+	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
+		return func(yield func(layout.Stored, error) bool) {
+			rd.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
+		}
+	}
+	inOrder(plan, forward, compare, read, yield)
+}
+
+// index returns the layout of an index by name.
+func (c *cachedTable) index(name string) (*indexLayout, error) {
+	for i := range c.def.Indexes {
+		if c.def.Indexes[i].Name == name {
+			return c.layout.indexes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("table %s has no index %s", c.def.Name, name)
+}
+
+// indexItems yields the entries of an index that keep accepts, in row order or
+// against it, after startAfter.
+func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
+	before := int64(everything)
+	if x.lag > 0 {
+		before = rd.nowMicros() - x.lag.Microseconds() + 1
+	}
+	if err := rd.tx.settleTransactions(ctx); err != nil {
+		yield(nil, err)
+		return
+	}
+	if err := rd.outbox.settle(ctx, c.def.Name, before); err != nil {
+		yield(nil, err)
+		return
+	}
+	if startAfter != nil {
+		at, err := x.row(startAfter)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		behind := layout.Span{Start: append(bytes.Clone(at), 0)}
+		if reverse {
+			behind = layout.Span{End: at}
+		}
+		spans = cells.Intersect(spans, []layout.Span{behind})
+	}
+	for row, err := range rd.bt.Read(ctx, btclient.Read{Table: x.table, Spans: spans, Reverse: reverse}) {
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
+		})
+		if len(row.Cells) == 0 {
+			continue
+		}
+		items, err := x.x.Items(row)
+		if err != nil {
+			yield(nil, fmt.Errorf("row %q of table %s: %w", row.Key, x.table, err))
+			return
+		}
+		for _, item := range items {
+			if item := layout.Decoded(item); keep(item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Scan yields the items of one segment of the table or index, in an order
+// that stays the same, after startAfter. total is at least 1. What a segment
+// reads grows with its share of the table. Errors: ErrOtherSegment.
+func (rd *reader) Scan(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
+		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// scanSegment is scan, but for errors that come before the first item.
+func (rd *reader) scanSegment(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
+	c, err := rd.cat.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	table, hash, plan := c.layout.table, []layout.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	var x *indexLayout
+	if ix != nil {
+		if x, err = c.index(ix.Name); err != nil {
+			return err
+		}
+		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
+	}
+	parts, err := rd.segments.segmentsOf(ctx, table, hash, plan.Spans, total, startAfter == nil)
+	if err != nil {
+		return err
+	}
+	var from []byte // row of startAfter
+	if startAfter != nil {
+		if from, err = c.layout.rowOf(x, startAfter); err != nil {
+			return err
+		}
+		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !parts.hasRow(segment, from) {
+			return ErrOtherSegment
+		}
+	}
+	plan.Spans = parts.spans(segment, plan.Spans)
+	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
+	if x == nil {
+		rd.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
+	} else {
+		rd.indexItems(ctx, c, x, plan.Spans, false, startAfter, keep, yield)
+	}
+	return nil
+}
+
+// rowOf returns the row of an item, or that of its entry in an index that is
+// not nil.
+func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
+	if x != nil {
+		return x.row(key)
+	}
+	at, err := l.base.Locate(key)
+	return at.Row, outsideMapping(err)
+}
+
+// scanBase yields the items of a plan by row, those of a row by key: those
+// after startAfter, which is in the row from, unless that is nil.
+func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+	if from != nil {
+		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
+	}
+	hash, sort := l.key.Hash.Name, l.key.Range.Name
+	r := itemReader{
+		rd: rd, l: l, compare: l.compareKeys,
+		conditions: func(row []byte, partition attr.Value) ([]layout.KeyCondition, bool) {
+			if from == nil || !bytes.Equal(row, from) {
+				return nil, true
+			}
+			c, _ := attr.Compare(partition, startAfter[hash]) // a key attribute has one type
+			if c == 0 && sort != "" {
+				return []layout.KeyCondition{{Hash: partition, Op: layout.Greater, A: startAfter[sort]}}, true
+			}
+			return nil, c > 0
+		},
+		wants: func(row []byte, item layout.Stored) bool {
+			return (from == nil || !bytes.Equal(row, from) || l.compareKeys(item, layout.Decoded(startAfter)) > 0) && keep(item)
+		},
+	}
+	r.read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans, Filter: extentsFilter(plan.Extents)}, yield)
+}
+
+// compareKeys orders items of the table by partition and sort key.
+func (l *tableLayout) compareKeys(a, b layout.Stored) int {
+	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
+}
+
+// compareAttr orders items by a key attribute; name "" orders nothing.
+func compareAttr(a, b layout.Stored, name string) int {
+	if name == "" {
+		return 0
+	}
+	c, _ := attr.Compare(a.Get(name), b.Get(name)) // a key attribute has one type
+	return c
+}
+
+// matchesKey reports whether an item satisfies a condition on the key.
+func matchesKey(cond layout.KeyCondition, key layout.KeySchema, item layout.Stored) bool {
+	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// replacement returns the mutations that put the cells of an item, nil for none,
+// in the place of those that were read, and what that changes in the indexes.
+// With unsure, what they have of the item is not relied on.
+func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
+	l := st.slot.l
+	adopted := st.item != nil && st.order() == adoptedOrder
+	change, err := l.indexChange(st.item, updated, st.order(), order, unsure || adopted)
+	if err != nil {
+		return nil, change, err
+	}
+	var muts []*btpb.Mutation
+	switch {
+	case l.timeless && updated != nil:
+		return st.change(sets), change, nil
+	case !st.slot.shared:
+		muts, _ = st.slot.clear(&st.row)
+	case st.item == nil:
+	case st.checkVacant() == nil:
+		// Where the item has no cell now, another may come before this is written.
+		here := *st.slot
+		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e layout.Extent) bool {
+			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
+		})
+		muts, _ = here.clear(&st.row)
+	default:
+		// The item has no cell in the column that it would share with another,
+		// which has: only its own go.
+		placed, err := l.base.Place(st.item, order)
+		if err != nil {
+			return nil, change, outsideMapping(err)
+		}
+		for _, c := range placed.Cells {
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, 0, 0))
+		}
+	}
+	return append(muts, sets...), change, nil
+}
+
+// change returns the mutations that make the cells of an item that has its row
+// for itself those of sets. Cells that have their value stay. Of each column the
+// newest cell was read.
+func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
+	var muts []*btpb.Mutation
+	kept := make([]bool, len(sets))
+	for i := range st.row.Cells {
+		c := &st.row.Cells[i]
+		if !slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(*c) }) {
+			continue
+		}
+		at := slices.IndexFunc(sets, func(m *btpb.Mutation) bool {
+			set := m.GetSetCell()
+			return set.GetFamilyName() == c.Family && bytes.Equal(set.GetColumnQualifier(), c.Qualifier)
+		})
+		switch {
+		case at >= 0 && bytes.Equal(sets[at].GetSetCell().GetValue(), c.Value):
+			kept[at] = true
+		// Below, an older one, which another writer left, is hidden as before.
+		case at >= 0 && c.Timestamp == sets[at].GetSetCell().GetTimestampMicros():
+			// It is this very cell that is set.
+		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
+		default:
+			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, 0, 0))
+		}
+	}
+	for i, m := range sets {
+		if !kept[i] {
+			muts = append(muts, m)
+		}
+	}
+	return muts
+}
+
+// checkVacant refuses to write over the cells of another item: rules of a
+// mapping can share a column, and then one of their items at most can be in a
+// row.
+func (st *itemState) checkVacant() error {
+	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
+		return slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(c) })
+	}) {
+		return nil
+	}
+	var e *layout.Error
+	err := st.slot.l.base.Collision(st.row, st.slot.key)
+	if errors.As(err, &e) && e.Code == layout.CodeCorrupt {
+		return fmt.Errorf("row %q of table %s: %w", st.slot.row, st.slot.l.table, err)
+	}
+	return outsideMapping(err)
+}

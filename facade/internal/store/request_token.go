@@ -1,0 +1,166 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+const (
+	// requestRowPrefix begins the catalog's rows of requests; the token follows.
+	requestRowPrefix = "k/"
+
+	// requestFamily holds what is remembered of requests with a token.
+	// Bigtable's garbage collection empties it, long after the tokens ended.
+	requestFamily = "k"
+	requestAge    = 24 * time.Hour
+
+	// requestTokenAge is how long a ClientRequestToken is remembered.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+	requestTokenAge = 10 * time.Minute
+)
+
+var requestQualifier = []byte("request")
+
+// Errors of transactions with a request token.
+var (
+	ErrTokenMismatch = errors.New("the token was used for another request")
+	ErrTokenRunning  = errors.New("the request with this token is still running")
+)
+
+// RequestToken makes a repeated request recognizable.
+type RequestToken struct {
+	Token string
+	Hash  [32]byte // of what is asked for
+}
+
+// What is remembered of a request with a token: how it stands, the hash of
+// what it asked for, the transaction, and since when.
+const (
+	requestRunning = 'R'
+	requestDone    = 'D'
+)
+
+const requestBytes = 1 + 32 + transactionIDBytes + 8
+
+func requestRow(token string) []byte { return []byte(requestRowPrefix + token) }
+
+func (tx *transactions) requestValue(state byte, hash [32]byte, id string) []byte {
+	value := append(append([]byte{state}, hash[:]...), id...)
+	return binary.BigEndian.AppendUint64(value, uint64(tx.nowMicros()))
+}
+
+// findRequest looks for an earlier request with the token. done says that it
+// was this one and has succeeded. Otherwise there is none: known is the value
+// of one that is long over, or nil.
+func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (known []byte, done bool, err error) {
+	for range maxWriteAttempts {
+		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+		if err != nil || len(row.Cells) == 0 {
+			return nil, false, err
+		}
+		known := row.Cells[0].Value
+		if len(known) != requestBytes {
+			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, tx.o.Catalog)
+		}
+		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
+		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
+		if known[0] == requestDone {
+			switch {
+			case tx.nowMicros()-since >= requestTokenAge.Microseconds():
+				return known, false, nil
+			case !bytes.Equal(hash, req.Hash[:]):
+				return nil, false, ErrTokenMismatch
+			}
+			return nil, true, nil
+		}
+		if !bytes.Equal(hash, req.Hash[:]) {
+			return nil, false, ErrTokenMismatch
+		}
+		r, err := tx.readTransaction(ctx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		switch {
+		case r.state == 0:
+			// It ended since, or never was more than this row.
+			if err := tx.forgetRequest(ctx, req.Token, known); err != nil {
+				return nil, false, err
+			}
+		case r.state == transactionPending && !tx.expired(&r):
+			return nil, false, ErrTokenRunning
+		default:
+			if err := tx.recoverTransaction(ctx, &r, true); err != nil {
+				return nil, false, err
+			}
+			if r.state == transactionAborted {
+				if err := tx.forgetRequest(ctx, req.Token, known); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+	}
+	return nil, false, ErrTokenRunning
+}
+
+// forgetRequest removes what is remembered of a request, if it is still known.
+func (tx *transactions) forgetRequest(ctx context.Context, token string, known []byte) error {
+	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(token), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
+	return err
+}
+
+// claimRequest remembers a request that is running. It reports false when
+// another came first.
+func (tx *transactions) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
+	value := tx.requestValue(requestRunning, req.Hash, r.id)
+	claim := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(requestFamily, requestQualifier, tx.nowMicros(), value)}
+	var claimed bool
+	var err error
+	if known != nil {
+		guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+		claimed, err = tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(req.Token), guard, claim, nil)
+	} else {
+		claimed, err = tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(req.Token), btclient.OfFamily(requestFamily), nil, claim)
+		claimed = !claimed && err == nil
+	}
+	r.claim = value
+	if claimed || err != nil {
+		return claimed, err
+	}
+	// The claim that is there may be this one, delivered twice.
+	row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
+}
+
+// endRequest remembers that the request of a committed transaction has
+// succeeded, and nothing of one that was aborted.
+func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) error {
+	known := r.claim
+	if known == nil {
+		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(r.token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
+		if err != nil || len(row.Cells) == 0 {
+			return err
+		}
+		known = row.Cells[0].Value
+		if len(known) != requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
+			return nil
+		}
+	}
+	if r.state != transactionCommitted {
+		return tx.forgetRequest(ctx, r.token, known)
+	}
+	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
+	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
+		btclient.DeleteRow(),
+		btclient.SetCell(requestFamily, requestQualifier, tx.nowMicros(), tx.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
+	}, nil)
+	return err
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// rows reads items with their bookkeeping, and makes new states of them.
+type rows struct{ *instance }
+
+// itemsOf returns the items of a row. What has expired by Options.Now is none,
+// though garbage collection may have left its cells.
+func (rs *rows) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
+	return l.base.Items(l.base.Live(row, rs.nowMicros()))
+}
+
+// itemOf returns the item of the given key out of its row, or nil.
+func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
+	return l.base.Item(l.base.Live(row, rs.nowMicros()), key)
+}
+
+// newState returns the value of a new state cell, with a token of its own.
+func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
+
+// setState returns the mutations that give the item a new state, nil for none.
+// The write is guarded by old, nil if there was no state.
+func (rs *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
+	muts := make([]*btpb.Mutation, 0, 2)
+	if old != nil && (state == nil || old.Timestamp != order) {
+		// The one cell by its timestamp: the store need not look for others.
+		muts = append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
+	}
+	if state != nil {
+		muts = append(muts, btclient.SetCell(layout.FamilyState, p.state, order, state))
+	}
+	return muts
+}
+
+// readState reads an item with its bookkeeping.
+func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
+	row, err := rs.bt.ReadRow(ctx, p.l.table, p.row, p.filter())
+	if err != nil {
+		return itemState{}, err
+	}
+	return rs.stateOf(p, row)
+}
+
+// readStates is readState of several items, nil for those that no row can have:
+// one read a table of those that have a row for themselves. It leaves the others
+// nil, which are to be read singly.
+func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
+	type tableRead struct {
+		btclient.Read
+		wanted map[string][]int // row to indexes of slots
+	}
+	var reads []*tableRead
+	byTable := map[string]*tableRead{}
+	for i, p := range slots {
+		if p == nil || !p.alone() {
+			continue
+		}
+		r := byTable[p.l.table]
+		if r == nil {
+			r = &tableRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, wanted: map[string][]int{}}
+			byTable[p.l.table] = r
+			reads = append(reads, r)
+		}
+		if r.wanted[string(p.row)] == nil {
+			r.Keys = append(r.Keys, p.row)
+		}
+		r.wanted[string(p.row)] = append(r.wanted[string(p.row)], i)
+	}
+	states := make([]*itemState, len(slots))
+	for _, r := range reads {
+		if len(r.Keys) == 1 {
+			continue
+		}
+		for _, indexes := range r.wanted {
+			for _, i := range indexes {
+				states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
+			}
+		}
+		slices.SortFunc(r.Keys, bytes.Compare)
+		for row, err := range rs.bt.Read(ctx, r.Read) {
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range r.wanted[string(row.Key)] {
+				if *states[i], err = rs.stateOf(slots[i], row); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return states, nil
+}
+
+// stateOf is what a row that was read says of an item.
+func (rs *rows) stateOf(p *slot, row layout.Row) (st itemState, err error) {
+	st = p.bookkeeping(row)
+	if len(row.Cells) > 0 {
+		if st.item, err = rs.itemOf(p.l, row, p.key); err != nil {
+			return itemState{}, fmt.Errorf("row %q of table %s: %w", p.row, p.l.table, err)
+		}
+	}
+	return st, nil
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// countingConn counts the rows that are read.
+type countingConn struct {
+	grpc.ClientConnInterface
+	rows atomic.Int64
+}
+
+func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	return &countingStream{stream, &c.rows}, err
+}
+
+type countingStream struct {
+	grpc.ClientStream
+	rows *atomic.Int64
+}
+
+func (s *countingStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if resp, ok := m.(*btpb.ReadRowsResponse); ok && err == nil {
+		for _, c := range resp.GetChunks() {
+			if c.GetCommitRow() {
+				s.rows.Add(1)
+			}
+		}
+	}
+	return err
+}
+
+// segmentItem is an item of the tables of these tests: table key p, s, index
+// key g.
+func segmentItem(i int) attr.Item {
+	return attr.Item{"p": attr.String(fmt.Sprintf("user#%d", i%97)), "s": attr.Int(int64(i)), "g": attr.String(fmt.Sprintf("group#%d", i%31))}
+}
+
+func segmentTable(t *testing.T, s *Store) (*Table, *Index) {
+	t.Helper()
+	def := newTable(t, s, Table{Name: "segments", Key: testSchemas["SN"], Indexes: []Index{{
+		Name: "by-group", Global: true, Key: IndexKey{Hash: []layout.KeyAttr{stringKey("g")}}, Projection: ProjectAll,
+	}}})
+	return def, def.Index("by-group")
+}
+
+// Each segment of a parallel scan reads its share of the table and no more,
+// whatever the number of segments is; together they have every item once.
+func TestScan_SegmentsReadTheirShare(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := &countingConn{ClientConnInterface: start(t)}
+			s := openStore(t, testOptions(conn))
+			def, index := segmentTable(t, s)
+			const items = 600
+			for i := range items {
+				if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, ix := range []*Index{nil, index} {
+				for _, total := range []int{2, 3, 8, 50, 5000} {
+					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
+						t.Fatal(err)
+					}
+					seen := map[string]int{}
+					for segment := range total {
+						before := conn.rows.Load()
+						got, err := collect(s.Scan(t.Context(), def, ix, segment, total, nil))
+						if err != nil {
+							t.Fatal(err)
+						}
+						for _, item := range got {
+							seen[item["s"].Str]++
+						}
+						read, share := conn.rows.Load()-before, int64(items/total)
+						if read > share+2 {
+							t.Errorf("index %v: segment %d of %d read %d rows, its share is %d", ix != nil, segment, total, read, share)
+						}
+					}
+					checkSeenOnce(t, seen, items)
+				}
+			}
+		})
+	}
+}
+
+func checkSeenOnce(t *testing.T, seen map[string]int, items int) {
+	t.Helper()
+	if len(seen) != items {
+		t.Errorf("the segments hold %d items, want %d", len(seen), items)
+	}
+	for key, n := range seen {
+		if n != 1 {
+			t.Errorf("item %s was read %d times", key, n)
+		}
+	}
+}
+
+// A parallel scan through two processes, in pages with pauses, has every item
+// that was there all along once, while others are written.
+func TestScan_SegmentsStay(t *testing.T) {
+	t.Parallel()
+	for _, items := range []int{smallTableRows / 2, 2 * smallTableRows} {
+		t.Run(fmt.Sprint(items), func(t *testing.T) {
+			t.Parallel()
+			conn := backends["emu"](t)
+			c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+			options := testOptions(conn)
+			options.Now = c.Now
+			processes := []*Store{openStore(t, options), openStore(t, options)}
+			def, _ := segmentTable(t, processes[0])
+			for i := range items {
+				if err := put(t.Context(), processes[0], def, segmentItem(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const total, page = 5, 20
+			random := rand.New(rand.NewPCG(1, 2))
+			after := make([]attr.Item, total)
+			left := []int{0, 1, 2, 3, 4}
+			seen := map[string]int{}
+			for n := 0; len(left) > 0; n++ {
+				i := random.IntN(len(left))
+				segment := left[i]
+				got := 0
+				for item, err := range decode(processes[random.IntN(2)].Scan(t.Context(), def, nil, segment, total, after[segment])) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if item["g"].Str != "new" {
+						seen[item["s"].Str]++
+					}
+					after[segment] = item
+					if got++; got == page {
+						break
+					}
+				}
+				if got < page {
+					left = slices.Delete(left, i, i+1)
+				}
+				for j := range 10 {
+					item := attr.Item{"p": attr.String("aaa"), "s": attr.Int(int64(1000*n + j)), "g": attr.String("new")}
+					if err := put(t.Context(), processes[1], def, item); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.Advance(segmentsKept - segmentsTouched - time.Second)
+			}
+			checkSeenOnce(t, seen, items)
+
+			other := (slices.IndexFunc(after, func(item attr.Item) bool { return item != nil }) + 1) % total
+			_, err := collect(processes[0].Scan(t.Context(), def, nil, other, total, after[(other+total-1)%total]))
+			if !errors.Is(err, ErrOtherSegment) {
+				t.Errorf("a start key of another segment: %v", err)
+			}
+
+			// What grew in one place is cut anew once no one scans any more.
+			c.Advance(segmentsKept)
+			sizes := make([]int, total)
+			for segment := range total {
+				got, err := collect(processes[1].Scan(t.Context(), def, nil, segment, total, nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sizes[segment] = len(got)
+			}
+			if least, most := slices.Min(sizes), slices.Max(sizes); items > smallTableRows && most > least+5 {
+				t.Errorf("segments of %v items", sizes)
+			}
+		})
+	}
+}
+
+// Cuts are forgotten with their table.
+func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, testOptions(backends["emu"](t)))
+	for range 2 {
+		def, _ := segmentTable(t, s)
+		for i := range smallTableRows {
+			if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen := map[string]int{}
+		for segment := range 3 {
+			for item, err := range decode(s.Scan(t.Context(), def, nil, segment, 3, nil)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[item["s"].Str]++
+			}
+		}
+		checkSeenOnce(t, seen, smallTableRows)
+		if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

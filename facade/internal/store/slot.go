@@ -1,0 +1,260 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Every item that the facade wrote has one state cell, in the family
+// layout.FamilyState of its row. Its value begins with one of these bytes,
+// its timestamp is the order of the item's last write: it grows from write to
+// write of one item, and stays close to the clock.
+//
+// An item without a state cell came from a loader or another client.
+const (
+	// stateLive and 16 bytes that no other write has: the item is in the indexes
+	// of its table, or its outbox cell says what is missing.
+	stateLive = 'R'
+	// stateEntering is stateLive of a write that left no index row and whose
+	// entries may not all be there: they follow from the item.
+	stateEntering = 'E'
+	// stateIntent: held by a transaction.
+	stateIntent = 'T'
+)
+
+// A row may hold several items: the qualifiers of their bookkeeping end in a
+// hash of the item's key.
+const (
+	stateQualifier  = 's'
+	outboxQualifier = 'o'
+	intentQualifier = 'i'
+
+	// claimQualifier begins the column that says that a transaction is to put an
+	// item into columns which it shares with others: the transaction's id, and
+	// the item's key.
+	claimQualifier = 'c'
+)
+
+// adoptedOrder is the order of an item that the facade took over from another
+// writer: nothing is known about its index entries.
+const adoptedOrder = 0
+
+// itemID identifies an item of a table.
+type itemID [16]byte
+
+// slot is where an item lives, or would live.
+type slot struct {
+	l                     *tableLayout
+	key                   attr.Item
+	id                    itemID
+	row                   []byte
+	own                   []layout.Extent // the item's cells
+	shared                bool            // some of own can be another item's
+	derived               bool            // own are the cells of other items: it has none
+	state, outbox, intent []byte          // qualifiers
+}
+
+// itemState is what a row says of an item at one moment.
+type itemState struct {
+	slot   *slot
+	row    layout.Row
+	item   attr.Item
+	state  *layout.Cell
+	outbox *layout.Cell
+	intent *layout.Cell
+}
+
+// order is the order of the item's last write.
+func (st *itemState) order() int64 {
+	if st.state == nil {
+		return adoptedOrder
+	}
+	return st.state.Timestamp
+}
+
+// heldBy returns the transaction that holds the item.
+func (st *itemState) heldBy() (id string, ok bool) {
+	if st.state == nil {
+		return "", false
+	}
+	return intentOwner(st.state.Value)
+}
+
+// intentOwner returns the transaction of a state cell that is an intent. The
+// value is stateIntent, the id, and the value that the cell had before.
+func intentOwner(value []byte) (id string, ok bool) {
+	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
+		return "", false
+	}
+	return string(value[1 : 1+transactionIDBytes]), true
+}
+
+// live returns the value of the state cell as it was before a transaction held
+// the item; nil if there was none.
+func (st *itemState) live() []byte {
+	switch _, held := st.heldBy(); {
+	case st.state == nil, held && len(st.state.Value) == 1+transactionIDBytes:
+		return nil
+	case held:
+		return st.state.Value[1+transactionIDBytes:]
+	default:
+		return st.state.Value
+	}
+}
+
+// entering reports whether the item's entries follow from it and may not all be
+// in the indexes.
+func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
+
+// behind reports whether there may be something left to do in the indexes.
+func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
+
+// idOf returns the id of the item with the given key attributes.
+func (l *tableLayout) idOf(key attr.Item) itemID {
+	h := sha256.Sum256(AppendKey(nil, l.key, key))
+	return itemID(h[:16])
+}
+
+// AppendKey appends the key attributes of item, injectively.
+func AppendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
+	for _, k := range schema.Attrs() {
+		v := item[k.Name]
+		dst = append(dst, byte(v.Type))
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		dst = append(dst, v.Str...)
+	}
+	return dst
+}
+
+// slotIn returns the slot of an item that is in a row, without its own cells.
+func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
+	const n = 1 + len(itemID{})
+	id := l.idOf(key)
+	qualifiers := make([]byte, 0, 3*n)
+	for _, kind := range []byte{stateQualifier, outboxQualifier, intentQualifier} {
+		qualifiers = append(append(qualifiers, kind), id[:]...)
+	}
+	return &slot{l: l, key: key, id: id, row: row, state: qualifiers[:n:n], outbox: qualifiers[n : 2*n : 2*n], intent: qualifiers[2*n:]}
+}
+
+// claim returns the qualifier of the item's claim.
+func (p *slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
+
+// slot returns the slot of the item of the given key. Errors:
+// ErrOutsideMapping.
+func (l *tableLayout) slot(key attr.Item) (*slot, error) {
+	at, err := l.base.Locate(key)
+	if err != nil {
+		return nil, outsideMapping(err)
+	}
+	p := l.slotIn(at.Row, key)
+	p.own, p.shared, p.derived = distinctExtents(at.Own), at.Shared, at.Derived
+	return p, nil
+}
+
+// outsideMapping marks an error of the mapping as the request's fault.
+func outsideMapping(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *layout.Error
+	if errors.As(err, &e) && e.Code != layout.CodeCorrupt {
+		return fmt.Errorf("%w: %w", ErrOutsideMapping, err)
+	}
+	return err
+}
+
+// alone reports whether the item's own cells are whole families: then its row
+// holds no other item.
+func (p *slot) alone() bool {
+	return !p.derived && !slices.ContainsFunc(p.own, func(e layout.Extent) bool { return !wholeFamily(e) })
+}
+
+// filter passes the item's cells and its bookkeeping, and all claims to columns
+// that it shares; nil, all cells, where it has the row for itself or too many
+// columns to name. In a timeless layout it passes the newest cells alone.
+func (p *slot) filter() *btpb.RowFilter {
+	if p.l.timeless {
+		return btclient.Newest(1)
+	}
+	if p.alone() {
+		return nil
+	}
+	own, ok := ofExtents(p.own)
+	if !ok {
+		return nil
+	}
+	own = append(own, btclient.OfColumn(layout.FamilyState, p.state), btclient.OfColumn(layout.FamilyState, p.outbox),
+		btclient.OfColumn(layout.FamilyState, p.intent))
+	if p.shared {
+		own = append(own, btclient.OfColumnPrefix(layout.FamilyState, []byte{claimQualifier}))
+	}
+	return btclient.AnyOf(own...)
+}
+
+// occupied passes something if a cell of the item is there. Where they are
+// too many to name it is any cell at all.
+func (p *slot) occupied() *btpb.RowFilter {
+	own, ok := ofExtents(p.own)
+	if !ok {
+		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
+	}
+	return btclient.AnyOf(own...)
+}
+
+// clear returns the mutations that remove the item's cells. Columns that are
+// known by a prefix only are taken from row, as read; without row (nil) ok
+// is false for them.
+func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
+	for _, e := range p.own {
+		switch {
+		case wholeFamily(e):
+			muts = append(muts, btclient.DeleteFamily(e.Family))
+		case !e.Prefix:
+			muts = append(muts, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))
+		case row == nil:
+			return nil, false
+		default:
+			var last []byte
+			for _, c := range row.Cells {
+				if e.Covers(c) && (last == nil || !bytes.Equal(last, c.Qualifier)) {
+					muts = append(muts, btclient.DeleteColumn(e.Family, c.Qualifier, e.MinTime, e.MaxTime))
+					last = c.Qualifier
+				}
+			}
+		}
+	}
+	return muts, true
+}
+
+// bookkeeping picks the bookkeeping of a slot's item out of its row.
+func (p *slot) bookkeeping(row layout.Row) itemState {
+	st := itemState{slot: p, row: row}
+	for i := range row.Cells {
+		c := &row.Cells[i]
+		if c.Family != layout.FamilyState {
+			continue
+		}
+		// Only the newest cell of a column counts: it comes first.
+		if st.state == nil && bytes.Equal(c.Qualifier, p.state) {
+			st.state = c
+		}
+		if st.outbox == nil && bytes.Equal(c.Qualifier, p.outbox) {
+			st.outbox = c
+		}
+		if st.intent == nil && bytes.Equal(c.Qualifier, p.intent) {
+			st.intent = c
+		}
+	}
+	return st
+}

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// maxSnapshotAttempts bounds the attempts to read items that others write.
+const maxSnapshotAttempts = 16
+
+// ItemRead is one item of a snapshot.
+type ItemRead struct {
+	Table *Table
+	Key   attr.Item
+
+	// Set by Snapshot.
+	Item attr.Item
+	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
+
+	slot *slot
+	st   itemState
+}
+
+// Snapshot reads items as they all were at one moment. It reports false when
+// there was none: the items at fault have their Err. No item occurs twice.
+//
+// It reads all items until two passes agree: state cells never repeat, so an
+// item with the same one twice did not change in between. An item that is
+// absent twice may have been there in between. With one such item, its
+// absence in the middle one of three passes is that of all. Several are held
+// while the others are read again; unlike a transaction that writes, this one
+// gives way to any writer.
+func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
+	for _, r := range reads {
+		c, err := ta.cat.current(ctx, r.Table)
+		if err != nil {
+			return false, err
+		}
+		if r.slot, err = c.layout.slot(r.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
+			return false, err
+		}
+	}
+	readable := slices.DeleteFunc(slices.Clone(reads), func(r *ItemRead) bool { return r.slot == nil })
+	agreed := 0
+	for attempt := range maxSnapshotAttempts {
+		same, err := ta.readAgain(ctx, readable)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(readable, func(r *ItemRead) bool { return errors.Is(r.Err, ErrIntent) }) {
+			return false, nil
+		}
+		if agreed++; attempt == 0 || !same {
+			agreed = 0
+		}
+		absent, present := splitAbsent(readable)
+		done := len(readable) <= 1
+		switch {
+		case len(absent) <= 1:
+			done = done || agreed > len(absent)
+		default:
+			if done, err = ta.readHolding(ctx, absent, present); err != nil {
+				return false, err
+			}
+		}
+		if done {
+			for _, r := range readable {
+				r.Err = nil
+			}
+			return true, nil
+		}
+	}
+	if !slices.ContainsFunc(readable, func(r *ItemRead) bool { return r.Err != nil }) {
+		for _, r := range readable {
+			r.Err = ErrSnapshot
+		}
+	}
+	return false, nil
+}
+
+// readAgain reads items, and reports whether all are as they were before.
+func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
+	slots := make([]*slot, len(reads))
+	for i, r := range reads {
+		slots[i] = r.slot
+	}
+	states, err := ta.rows.readStates(ctx, slots)
+	if err != nil {
+		return false, err
+	}
+	same = true
+	for i, r := range reads {
+		before := r.st
+		if r.st, _, err = ta.tx.freeItem(ctx, r.slot, states[i]); err != nil {
+			return false, err
+		}
+		r.Item, r.Err = r.st.item, nil
+		if _, held := r.st.heldBy(); held {
+			r.Err = ErrIntent
+		} else if !unchanged(&before, &r.st) {
+			r.Err = ErrSnapshot
+		}
+		same = same && r.Err == nil
+	}
+	return same, nil
+}
+
+func splitAbsent(reads []*ItemRead) (absent, present []*ItemRead) {
+	for _, r := range reads {
+		if r.Item == nil && r.st.state == nil {
+			absent = append(absent, r)
+		} else {
+			present = append(present, r)
+		}
+	}
+	return absent, present
+}
+
+// readHolding reports whether no item has changed since all were read: it
+// holds the absent ones while it reads the others again.
+func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
+	holds := make([]*Change, len(absent))
+	for i, a := range absent {
+		holds[i] = checkAbsent(ta.writer, a)
+	}
+	inKeyOrder(holds)
+	r := ta.tx.begin(transactionReading, "", holds)
+	if err := ta.tx.record(ctx, &r); err != nil {
+		ta.tx.abandon(ctx, &r)
+		return false, err
+	}
+	ok, err := ta.placeIntents(ctx, &r, holds)
+	if ok && err == nil {
+		ok, err = ta.readAgain(ctx, present)
+	}
+	if ok && err == nil {
+		// If it can still be aborted nobody has done so: all was held until now.
+		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
+	}
+	ta.tx.abandon(ctx, &r)
+	return ok && err == nil, err
+}
+
+// checkAbsent is a change that only looks that there still is no item.
+func checkAbsent(wr *writer, r *ItemRead) *Change {
+	ch := &Change{Table: r.Table, Key: r.Key, Check: true, Fn: func(old attr.Item) (attr.Item, error) {
+		if old != nil {
+			return nil, ErrSnapshot
+		}
+		return nil, nil
+	}}
+	ch.write = &itemWrite{slot: r.slot, wr: wr}
+	return ch
+}
+
+// unchanged reports whether an item is as it was read before.
+func unchanged(a, b *itemState) bool {
+	if a.state != nil || b.state != nil {
+		return a.state != nil && b.state != nil && bytes.Equal(a.state.Value, b.state.Value)
+	}
+	return attr.EqualItems(a.item, b.item)
+}

@@ -1,0 +1,204 @@
+// Package store is the seam between operations, which think in items, and the
+// Bigtable behind them, which holds rows. Operations never see a row; the
+// store never sees an expression or a request.
+//
+// It keeps these promises on any Bigtable, with single-row atomicity alone:
+//   - an item write is one CheckAndMutateRow: it happens wholly, on the item
+//     it was evaluated against, or not at all;
+//   - a transaction happens wholly, at one moment, or not at all;
+//   - an acknowledged write is in every index of its table, or gets there once
+//     Options.IndexLag has gone by;
+//   - an item that was deleted leaves no row behind;
+//   - what a loader or another client wrote natively is readable and
+//     writable like any other item.
+//
+// What it does not do: it checks no request, words no answer of DynamoDB and counts
+// no capacity.
+//
+// Its owners, each above those that it uses:
+//
+//	instance      the Bigtable, the clock, tokens; what goes on in the background
+//	catalog       definitions of tables, cached; the latch of each table
+//	marks         which rows may hold items that are behind in their indexes
+//	rows          items with their bookkeeping, read from rows
+//	outbox        brings writes to the indexes
+//	transactions  records, intents, how they end; request tokens
+//	writer        writes of single items; the latches of items
+//	transactor    TransactWriteItems and TransactGetItems
+//	segments      where parallel scans cut tables
+//	reader        GetItem, Query, Scan
+//	filler        fills indexes and due times of tables that have items
+//	tables        CreateTable, UpdateTable, DeleteTable
+//	reaper        what expires
+//
+// Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
+// of an item; then the mutexes of single owners, of which nobody holds two.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Errors of the store that operations turn into AWS errors. They come wrapped:
+// test with errors.Is. Any other error is a failure of the Bigtable behind.
+var (
+	ErrTableExists   = errors.New("table exists")
+	ErrTooManyTables = errors.New("too many tables")
+	ErrTableNotFound = errors.New("table not found")
+	// ErrSchemaConflict: a CreateTable whose key schema differs from that of
+	// the mapping given for the table.
+	ErrSchemaConflict = errors.New("key schema differs from the table's mapping")
+	// ErrOutsideMapping: the item cannot be expressed in the table's layout;
+	// the text names the rule and the attribute. Or the mapping that the
+	// table was created with was not given.
+	ErrOutsideMapping = errors.New("outside the table's mapping")
+	// ErrContended: the item changed under every attempt to write it.
+	ErrContended = errors.New("too many concurrent writes of one item")
+	// errIndexesBehind: the item is written; its indexes follow as soon as
+	// anyone looks at them.
+	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
+	// ErrIntent: the item belongs to a transaction in flight.
+	ErrIntent = errors.New("item is held by a transaction")
+)
+
+// Presence is what a write requires of the item it replaces.
+type Presence uint8
+
+const (
+	AnyPresence Presence = iota // whatever is there
+	MustExist
+	MustNotExist
+)
+
+// Hint lets WriteItem go without reading the item. The zero value reads.
+type Hint struct {
+	// Blind says that the write's outcome does not depend on the old item
+	// beyond Require, and that the caller does not need the old item: the
+	// item becomes Replacement (nil: it is deleted) if Require holds. When
+	// Require does not hold, or the store needs the old item for itself, it
+	// falls back to reading and calling fn, which must give the same outcome.
+	Blind       bool
+	Replacement attr.Item
+	Require     Presence
+}
+
+// Options are what a store works with. There are no defaults but for Mappings,
+// IndexLag and StatusDelays.
+type Options struct {
+	Conn              grpc.ClientConnInterface
+	Project, Instance string            // where the tables live
+	Catalog           string            // id of the table that holds the definitions
+	Mappings          []*layout.Mapping // one a table
+	Now               func() time.Time
+	Rand              io.Reader // safe for concurrent use
+	Logger            *slog.Logger
+	IndexLag          time.Duration // how long a write takes to the global indexes
+	StatusDelays      StatusDelays
+	MaxTables         int
+}
+
+// StatusDelays are how long tables and their parts look like they are being
+// changed; 0: not at all.
+type StatusDelays struct {
+	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, TimeToLive time.Duration
+}
+
+// Store holds items in Bigtable. It is safe for concurrent use. Its parts are those
+// who do the work; what they have exported is what the door uses.
+type Store struct {
+	*instance
+	*catalog
+	*marks
+	*rows
+	*outbox
+	*transactions
+	*writer
+	*transactor
+	*segments
+	*reader
+	*filler
+	*tables
+	*reaper
+}
+
+// Open opens the catalog, creating it in an empty instance; defines the
+// tables of the mappings that the catalog does not know yet; and finishes
+// what an earlier process left undone.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	mappings, err := mappingsOf(o.Mappings)
+	if err != nil {
+		return nil, err
+	}
+	in := newInstance(ctx, o)
+	cat := newCatalog(in, mappings)
+	m := newMarks(in)
+	rs := &rows{in}
+	ob := &outbox{in, cat, m, rs}
+	tx := newTransactions(in, cat, m, rs, ob)
+	w := newWriter(in, cat, m, rs, ob, tx)
+	sg := newSegments(in)
+	rd := &reader{in, cat, rs, ob, tx, sg}
+	f := &filler{in, cat, rs, ob, w, rd}
+	ts := &tables{in, cat, m, f}
+	cat.fillAgain = f.fillAgain
+	s := &Store{
+		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
+		&reaper{in, cat, tx, w, rd, ts},
+	}
+	err = s.openCatalog(ctx)
+	if err == nil {
+		err = s.recoverPending(ctx)
+	}
+	if err == nil {
+		err = s.recoverTransactions(ctx, true)
+	}
+	if err != nil {
+		s.end()
+		s.Wait()
+		return nil, fmt.Errorf("opening the catalog: %w", err)
+	}
+	return s, nil
+}
+
+// mappingsOf returns the mappings by DynamoDB table.
+func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
+	mappings, targets := map[string]*layout.Mapping{}, map[string]string{}
+	for _, m := range given {
+		source, target := m.SourceTable(), m.TargetTable()
+		if source == "" {
+			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
+		}
+		if spec := m.Spec(); spec != nil && spec.Compat != "" {
+			return nil, fmt.Errorf("facade: the layout %s of table %s does not give items back as they were: it cannot be served", spec.Compat, source)
+		}
+		if mappings[source] != nil {
+			return nil, fmt.Errorf("facade: two mappings for table %s", source)
+		}
+		if other, ok := targets[target]; ok {
+			return nil, fmt.Errorf("facade: the mappings of %s and %s have the same target table %s", other, source, target)
+		}
+		mappings[source], targets[target] = m, source
+	}
+	return mappings, nil
+}
+
+// Close stops background work (index backfill), which resumes at the next
+// Open.
+func (s *Store) Close() error {
+	s.end()
+	s.Wait()
+	return s.marks.flushMarks(context.WithoutCancel(s.life), 0)
+}
+
+// Wait waits until no work is under way in the background.
+func (s *Store) Wait() { s.background.Wait() }

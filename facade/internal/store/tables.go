@@ -1,0 +1,469 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// tables creates, changes and deletes tables.
+type tables struct {
+	*instance
+	cat    *catalog
+	marks  *marks
+	filler *filler
+}
+
+// CreateTable creates a table, indexes included, from a definition without
+// the fields that the store sets. It returns once the table is usable, as it
+// looks then: ACTIVE, or CREATING for a while. Errors: ErrTableExists,
+// ErrTooManyTables, ErrSchemaConflict.
+func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	if err := ts.finishDeletes(ctx); err != nil {
+		return nil, err
+	}
+	switch _, err := ts.cat.refresh(ctx, spec.Name); {
+	case err == nil:
+		return nil, fmt.Errorf("%w: %s", ErrTableExists, spec.Name)
+	case !errors.Is(err, ErrTableNotFound):
+		return nil, err
+	}
+	if err := ts.takeRoom(ctx); err != nil {
+		return nil, err
+	}
+	def, err := spec.clone()
+	if err != nil {
+		return nil, err
+	}
+	def.ID = ts.newUUID()
+	def.Created, def.Status = ts.o.Now(), StatusCreating
+	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
+	if m := ts.cat.mappings[def.Name]; m != nil {
+		if m.Key() != def.Key {
+			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
+		}
+		def.BigtableTable, def.Mapped = m.TargetTable(), true
+	}
+	for i := range def.Indexes {
+		ts.cat.placeIndex(def, &def.Indexes[i])
+		def.Indexes[i].Status = StatusCreating
+	}
+	if err := ts.placeDueTimes(ctx, def); err != nil {
+		return nil, err
+	}
+	version, ok, err := ts.cat.writeTable(ctx, def, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrTableExists, def.Name)
+	}
+	c, err := ts.finishCreate(ctx, def, version)
+	if err != nil {
+		return nil, err
+	}
+	return c.def.at(ts.o.Now()), nil
+}
+
+// takeRoom makes sure that there may be one more table. It counts the tables
+// when those of this process can have become too many, or others can have
+// come. Errors: ErrTooManyTables.
+func (ts *tables) takeRoom(ctx context.Context) error {
+	now := ts.o.Now()
+	if ts.cat.room == 0 || now.Sub(ts.cat.counted) >= catalogMaxAge {
+		ts.cat.room = 0
+		names, more, err := ts.cat.ListTables(ctx, "", ts.o.MaxTables-1)
+		if err != nil || more {
+			return cmp.Or(err, ErrTooManyTables)
+		}
+		ts.cat.room, ts.cat.counted = ts.o.MaxTables-len(names), now
+	}
+	ts.cat.room--
+	return nil
+}
+
+// finishCreate makes the Bigtable tables of a definition in status CREATING,
+// those that are there already excepted, and the table ACTIVE. A table that
+// adopts rows has its indexes filled first.
+func (ts *tables) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+	l, err := ts.cat.newLayout(def)
+	if err != nil {
+		return nil, err
+	}
+	created, err := ts.bt.EnsureTable(ctx, def.BigtableTable, l.families(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range def.Indexes {
+		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
+			return nil, err
+		}
+		if !created {
+			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	next, err := def.clone()
+	if err != nil {
+		return nil, err
+	}
+	next.Status = StatusActive
+	for i := range next.Indexes {
+		ix := &next.Indexes[i]
+		ix.Status, ix.Backfilling, ix.Transition = StatusActive, false, next.Transition
+	}
+	return ts.cat.replaceTable(ctx, next, version)
+}
+
+// DeleteTable deletes a table with its indexes and rows. It returns the
+// definition with status DELETING, once the table is gone, or is to be for its
+// time as DELETING. It does not look at DeletionProtection. Errors:
+// ErrTableNotFound, *TableInUseError.
+func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	if err := ts.finishDeletes(ctx); err != nil {
+		return nil, err
+	}
+	c, err := ts.cat.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := ts.o.Now()
+	if err := c.def.checkUnused(now); err != nil {
+		return nil, err
+	}
+	def, err := c.def.clone()
+	if err != nil {
+		return nil, err
+	}
+	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.Delete)
+	latch := ts.cat.latchOf(name)
+	latch.Lock()
+	c, err = ts.cat.replaceTable(ctx, def, c.version)
+	latch.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if !c.def.isGone(now) {
+		return c.def, nil
+	}
+	return c.def, ts.finishDelete(ctx, c.def)
+}
+
+// finishDelete removes the Bigtable tables of a definition in status
+// DELETING, and then the definition.
+func (ts *tables) finishDelete(ctx context.Context, def *Table) error {
+	for _, ix := range def.Indexes {
+		if err := ts.bt.DropTable(ctx, ix.BigtableTable); err != nil {
+			return err
+		}
+	}
+	if def.TTLTable != "" {
+		if err := ts.bt.DropTable(ctx, def.TTLTable); err != nil {
+			return err
+		}
+	}
+	if err := ts.bt.DropTable(ctx, def.BigtableTable); err != nil {
+		return err
+	}
+	if err := ts.marks.forgetMarks(ctx, def.Name); err != nil {
+		return err
+	}
+	err := ts.bt.MutateRow(ctx, ts.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
+	ts.cat.forget(def.Name)
+	return err
+}
+
+// UpdateTable changes a table's definition: fn changes the copy it is given,
+// or returns an error that aborts. Indexes that fn appends to Indexes are
+// created and filled in the background (status CREATING, Backfilling, then
+// ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
+// deleted. A change of TTLAttribute gives the table due times, which the
+// caller has to fill, or takes them away. fn may be called again when another update came first.
+// Errors: ErrTableNotFound, *TableInUseError, fn's.
+func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	c, err := ts.cat.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := ts.o.Now()
+	if err := c.def.checkUnused(now); err != nil {
+		return nil, err
+	}
+	next, err := c.def.clone()
+	if err != nil {
+		return nil, err
+	}
+	if err := fn(next); err != nil {
+		return nil, err
+	}
+	next.Leaving = next.at(now).Leaving
+	var dropped []string
+	for i := range c.def.Indexes {
+		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
+			dropped = append(dropped, ix.BigtableTable)
+			if ix.Transition = TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
+				ix.Status = StatusDeleting
+				next.Leaving = append(next.Leaving, ix)
+				next.Transition = later(next.Transition, ix.Transition.Until)
+			}
+		}
+	}
+	added := false
+	for i := range next.Indexes {
+		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
+			ts.cat.placeIndex(next, ix)
+			ix.Status, ix.Backfilling, added = StatusCreating, true, true
+			ix.FillAgain = now.Add(fillAgainAfter)
+			delays := ts.o.StatusDelays
+			if ix.Transition = TransitionAfter(now, StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
+				ix.FillFrom = now.Add(delays.IndexCreate)
+				next.Transition = later(next.Transition, ix.Transition.Until)
+			}
+			l, err := ts.cat.newLayout(next)
+			if err != nil {
+				return nil, err
+			}
+			// The table is there before any writer knows the index.
+			if _, err := ts.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if added {
+		next.Status = StatusUpdating
+	}
+	if next.TTLAttribute != c.def.TTLAttribute {
+		if c.def.TTLTable != "" {
+			dropped = append(dropped, c.def.TTLTable)
+		}
+		if err := ts.placeDueTimes(ctx, next); err != nil {
+			return nil, err
+		}
+		if next.TTLTable != "" {
+			next.TTLFillAgain = now.Add(fillAgainAfter)
+		}
+	}
+	latch := ts.cat.latchOf(name)
+	latch.Lock()
+	c, err = ts.cat.replaceTable(ctx, next, c.version)
+	latch.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range dropped {
+		if err := ts.bt.DropTable(ctx, table); err != nil {
+			return nil, err
+		}
+	}
+	if added {
+		ts.filler.fillIndexes(c)
+	}
+	return c.def.at(now), nil
+}
+
+// openCatalog creates the catalog in an empty instance, finishes what was
+// under way when an earlier process ended, and defines the tables of the
+// mappings that it does not know.
+func (ts *tables) openCatalog(ctx context.Context) error {
+	if _, err := ts.bt.EnsureTable(ctx, ts.o.Catalog, []layout.Family{
+		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
+		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
+	}, nil); err != nil {
+		return err
+	}
+	if err := ts.beginEpoch(ctx); err != nil {
+		return err
+	}
+	names, _, err := ts.cat.ListTables(ctx, "", maxCatalogTables)
+	if err != nil {
+		return err
+	}
+	var unfilled []*cachedTable
+	var unfilledTTL []string
+	for _, name := range names {
+		c, err := ts.cat.refresh(ctx, name)
+		if errors.Is(err, ErrOutsideMapping) {
+			ts.o.Logger.Warn("a table cannot be used", "table", name, "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		switch c.def.Status {
+		case StatusCreating:
+			_, err = ts.finishCreate(ctx, c.def, c.version)
+		case StatusDeleting:
+			err = ts.finishDelete(ctx, c.def)
+		case StatusUpdating:
+			unfilled = append(unfilled, c)
+		}
+		if err != nil {
+			return err
+		}
+		if c.def.TTLFilling && c.def.Status != StatusDeleting {
+			unfilledTTL = append(unfilledTTL, name)
+		}
+		if m := ts.cat.mappings[name]; m != nil {
+			if err := ts.reconcile(ctx, c.def, m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range ts.o.Mappings {
+		if slices.Contains(names, m.SourceTable()) {
+			continue
+		}
+		def, err := ts.CreateTable(ctx, tableOfMapping(m))
+		if err != nil && !errors.Is(err, ErrTableExists) {
+			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
+		}
+		if err == nil && def.TTLFilling {
+			unfilledTTL = append(unfilledTTL, def.Name)
+		}
+	}
+	for _, m := range ts.o.Mappings {
+		if err := ts.warnUnreadable(ctx, m); err != nil {
+			return err
+		}
+	}
+	for _, c := range unfilled {
+		ts.filler.fillIndexes(c)
+	}
+	for _, name := range unfilledTTL {
+		ts.filler.FillDueTimes(name)
+	}
+	return nil
+}
+
+// describeKey shows a key: "artist (S), song (S)".
+func describeKey(key layout.KeySchema) string {
+	var parts []string
+	for _, a := range key.Attrs() {
+		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reconcile brings a table to a mapping that may have changed since the table
+// was created: it must be in the same place, and lacks no index.
+func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
+	if def.at(ts.o.Now()).Status != StatusActive {
+		return nil
+	}
+	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
+	if def.BigtableTable != m.TargetTable() {
+		return fmt.Errorf("table %s was created in Bigtable table %s, but its mapping says %s: %s", def.Name, def.BigtableTable, m.TargetTable(), advice)
+	}
+	if def.Key != m.Key() {
+		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
+	}
+	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
+		return nil
+	}
+	described := tableOfMapping(m)
+	_, err := ts.UpdateTable(ctx, def.Name, func(d *Table) error {
+		for _, ix := range described.Indexes {
+			if d.Index(ix.Name) == nil {
+				d.Indexes = append(d.Indexes, ix)
+			}
+		}
+		for _, a := range described.Attributes {
+			if !slices.Contains(d.Attributes, a) {
+				d.Attributes = append(d.Attributes, a)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// sampledRows is how many rows of a mapped table a start looks at.
+const sampledRows = 10
+
+// warnUnreadable tells of a mapping that reads nothing of what its table holds:
+// most likely the rows were laid out by another one, and the table seems empty.
+// It is no error, since a table may hold the rows of others too.
+func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
+	var families []*btpb.RowFilter
+	for _, f := range m.Families() {
+		families = append(families, btclient.OfFamily(f.Name))
+	}
+	filter := btclient.AnyOf(families...)
+	if m.SharesRows() { // a row can be larger than what may be held
+		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
+	}
+	var first []byte
+	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
+		if err != nil {
+			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
+		}
+		items, err := m.Items(row)
+		if err != nil || len(items) > 0 {
+			return nil // a row that is damaged is told when it is asked for
+		}
+		if first == nil {
+			first = bytes.Clone(row.Key)
+		}
+	}
+	if first != nil {
+		ts.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
+			"table", m.SourceTable(), "bigtableTable", m.TargetTable(), "row", string(first))
+	}
+	return nil
+}
+
+// maxCatalogTables is the most tables that a start looks at: as many as a
+// Bigtable instance can hold and more.
+const maxCatalogTables = 1 << 20
+
+// placeDueTimes gives a definition that got another TTLAttribute the table of
+// its due times, or none.
+func (ts *tables) placeDueTimes(ctx context.Context, def *Table) error {
+	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
+	if def.TTLAttribute == "" {
+		return nil
+	}
+	def.TTLTable, def.TTLFilling = newTableID(reservedPrefix+"t.", def.Name, def.ID, ts.newUUID()), true
+	x, err := dueIndex(def)
+	if err != nil {
+		return err
+	}
+	_, err = ts.bt.EnsureTable(ctx, def.TTLTable, x.families(), nil)
+	return err
+}
+
+// RemoveDeleted removes what is left of such tables.
+func (ts *tables) RemoveDeleted(ctx context.Context) error {
+	if len(ts.cat.deleted()) == 0 {
+		return nil
+	}
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	return ts.finishDeletes(ctx)
+}
+
+// finishDeletes is removeDeleted for who changes definitions.
+func (ts *tables) finishDeletes(ctx context.Context) error {
+	var errs []error
+	for _, def := range ts.cat.deleted() {
+		errs = append(errs, ts.finishDelete(ctx, def))
+	}
+	return errors.Join(errs...)
+}

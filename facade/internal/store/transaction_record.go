@@ -1,0 +1,165 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// transactionRowPrefix begins the catalog's rows of transactions; the id follows.
+const transactionRowPrefix = "x/"
+
+var (
+	transactionStateQualifier = []byte("state")
+	transactionItemsQualifier = []byte("items")
+)
+
+// How a transaction stands: the first byte of its record's state cell. Its
+// deadline follows, in microseconds.
+const (
+	transactionPending   = 'P'
+	transactionCommitted = 'C'
+	transactionAborted   = 'A'
+	transactionReading   = 'R' // pending, and to be aborted by anyone who meets it
+)
+
+// What an intent makes of its item: the first byte of its cell.
+const (
+	intentPut    = 'p' // the item follows
+	intentDelete = 'd'
+	intentCheck  = 'c' // nothing: the item only must not change
+)
+
+// transactionIDBytes is the size of a transaction's id.
+const transactionIDBytes = 16
+
+// transactionItem names an item of a transaction.
+type transactionItem struct {
+	table   string // DynamoDB table
+	tableID string
+	key     []byte // by AppendKey
+	settled bool   // nothing is left to do; not part of the record
+}
+
+// transactionRecord is a transaction as its record says.
+type transactionRecord struct {
+	id       string
+	state    byte  // 0: there is no record
+	written  int64 // time of the state's cell, microseconds: it keeps it
+	deadline int64 // microseconds
+	token    string
+	items    []transactionItem
+	// claim is what this process wrote in the token's row; not part of the
+	// record. Who took the record over reads it there.
+	claim []byte
+}
+
+func transactionRow(id string) []byte {
+	return []byte(transactionRowPrefix + hex.EncodeToString([]byte(id)))
+}
+
+func (r *transactionRecord) stateValue(state byte) []byte {
+	return binary.BigEndian.AppendUint64([]byte{state}, uint64(r.deadline))
+}
+
+func (r *transactionRecord) itemsValue() []byte {
+	value := appendBytes(nil, []byte(r.token))
+	for _, it := range r.items {
+		value = appendBytes(appendBytes(appendBytes(value, []byte(it.table)), []byte(it.tableID)), it.key)
+	}
+	return value
+}
+
+// parseTransaction reads a row of the catalog.
+func parseTransaction(id string, row layout.Row) (transactionRecord, error) {
+	r := transactionRecord{id: id}
+	var state, rest []byte
+	for _, c := range row.Cells {
+		switch string(c.Qualifier) {
+		case string(transactionStateQualifier):
+			state, r.written = c.Value, c.Timestamp
+		case string(transactionItemsQualifier):
+			rest = c.Value
+		}
+	}
+	if state == nil {
+		return r, nil
+	}
+	if len(state) != 9 {
+		return r, fmt.Errorf("the record of transaction %x has the state %q", id, state)
+	}
+	r.state, r.deadline = state[0], int64(binary.BigEndian.Uint64(state[1:]))
+	token, rest, ok := cutBytes(rest)
+	r.token = string(token)
+	for ok && len(rest) > 0 {
+		var table, tableID, key []byte
+		if table, rest, ok = cutBytes(rest); !ok {
+			break
+		}
+		if tableID, rest, ok = cutBytes(rest); !ok {
+			break
+		}
+		if key, rest, ok = cutBytes(rest); ok {
+			r.items = append(r.items, transactionItem{table: string(table), tableID: string(tableID), key: key})
+		}
+	}
+	if !ok {
+		return r, fmt.Errorf("the record of transaction %x does not name its items", id)
+	}
+	return r, nil
+}
+
+func (r *transactionRecord) undecided() bool {
+	return r.state == transactionPending || r.state == transactionReading
+}
+
+// intent is what a transaction makes of an item.
+type intent struct {
+	kind  byte
+	order int64 // of the write
+	item  attr.Item
+}
+
+// value returns the value of the intent's cell: the kind, the item's key, and
+// the new item.
+func (in intent) value(l *tableLayout, key attr.Item) []byte {
+	value := AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
+	if in.kind == intentPut {
+		value = attr.AppendItemJSON(value, in.item)
+	}
+	return value
+}
+
+// parseIntent is the inverse of value; the cell's timestamp is the order.
+func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err error) {
+	if c == nil || len(c.Value) == 0 {
+		return in, nil, errors.New("an item is held by a transaction without an intent")
+	}
+	in = intent{kind: c.Value[0], order: c.Timestamp}
+	key, rest, ok := cutKey(l.key, c.Value[1:])
+	if !ok {
+		return in, nil, errors.New("an intent does not name its item")
+	}
+	switch in.kind {
+	case intentPut:
+		in.item, err = attr.UnmarshalItem(rest)
+	case intentDelete, intentCheck:
+	default:
+		err = fmt.Errorf("an intent has the unknown kind %q", in.kind)
+	}
+	return in, key, err
+}
+
+// parseClaim takes a claim apart: the transaction, and the item's key.
+func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err error) {
+	if len(value) >= transactionIDBytes {
+		if key, rest, ok := cutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {
+			return string(value[:transactionIDBytes]), key, nil
+		}
+	}
+	return "", nil, errors.New("a claim does not name its transaction and item")
+}

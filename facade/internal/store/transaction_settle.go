@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// settleItem carries out, or takes away, the intent of a transaction on an
+// item, and brings what was carried out to the indexes, whoever did it. It
+// does nothing if the table is gone, or is not that of tableID ("": any).
+func (tx *transactions) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
+	schema := tx.cat.latchOf(table)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := tx.cat.lookup(ctx, table)
+	if errors.Is(err, ErrTableNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if tableID != "" && c.def.ID != tableID || c.def.Status == StatusDeleting {
+		return nil
+	}
+	p, err := c.layout.slot(key)
+	if err != nil {
+		return err
+	}
+	for range maxWriteAttempts {
+		st, err := tx.rows.readState(ctx, p)
+		if err != nil {
+			return err
+		}
+		if owner, ok := st.heldBy(); !ok || owner != id {
+			if st.outbox != nil {
+				return tx.outbox.drain(ctx, st)
+			}
+			return nil
+		}
+		in, _, err := c.layout.parseIntent(st.intent)
+		if err != nil {
+			return fmt.Errorf("row %q of table %s: %w", p.row, c.layout.table, err)
+		}
+		if done, err := tx.settleIntent(ctx, st, in, commit); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
+}
+
+// settleIntent is settleItem for an item as it was read, with its intent. It
+// reports false when the item has changed since. The table's schema latch is held.
+func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
+	p, l := st.slot, st.slot.l
+	guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+	release := []*btpb.Mutation{btclient.DeleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
+	if p.shared {
+		release = append(release, btclient.DeleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+	}
+	unsure := st.entering() && !tx.marks.entered(&st)
+	if !commit || in.kind == intentCheck {
+		before := st.live()
+		muts := append(release, tx.rows.setState(p, st.state, before, st.state.Timestamp)...)
+		done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+		if done && unsure {
+			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
+			err = tx.outbox.drain(ctx, st)
+		}
+		return done, err
+	}
+	var sets []*btpb.Mutation
+	var err error
+	if in.item != nil {
+		if sets, err = l.sets(in.item, in.order); err != nil {
+			return false, err
+		}
+	}
+	muts, change, err := st.replacement(in.item, sets, in.order, unsure)
+	if err != nil {
+		return false, err
+	}
+	var state []byte
+	if in.item != nil {
+		state = tx.rows.newState(stateLive)
+	}
+	muts = append(append(muts, tx.rows.setState(p, st.state, state, in.order)...), release...)
+	var ahead int64
+	if l.lag == 0 {
+		// The intent stands for the outbox: until it goes, anyone who meets it
+		// does all of this again.
+		if ahead, err = tx.outbox.enter(ctx, l, in.order, change); err != nil {
+			return false, err
+		}
+	}
+	if change.empty() || l.lag == 0 && ahead <= in.order {
+		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+	}
+	done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
+	if err != nil || !done {
+		return done, err
+	}
+	if l.lag > 0 {
+		// Until here the transaction's own record told of the row.
+		mark, err := tx.marks.mark(ctx, l.name, p.row)
+		if err != nil {
+			return true, err
+		}
+		defer tx.marks.unmark(mark, true, nil)
+		if tx.marks.postpone(mark, in.order, l.lag) {
+			return true, nil
+		}
+	}
+	return true, tx.outbox.apply(ctx, p, in.order, change, true)
+}
+
+// finish settles all items of a transaction that is decided, and then its
+// token and its record. It goes on when ctx ends: the decision has fallen.
+func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	if err := tx.settleItems(ctx, r); err != nil {
+		return err
+	}
+	return tx.removeRecord(ctx, r)
+}
+
+// removeRecord removes the record of a transaction of which no intent is left.
+func (tx *transactions) removeRecord(ctx context.Context, r *transactionRecord) error {
+	return tx.bt.MutateRow(ctx, tx.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
+}
+
+// settleItems settles all items and the token of a transaction.
+func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) error {
+	for _, it := range r.items {
+		if it.settled {
+			continue
+		}
+		c, err := tx.cat.lookup(ctx, it.table)
+		if errors.Is(err, ErrTableNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if c.def.ID != it.tableID {
+			continue
+		}
+		key, _, ok := cutKey(c.def.Key, it.key)
+		if !ok {
+			return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
+		}
+		if err := tx.settleItem(ctx, it.table, it.tableID, key, r.id, r.state == transactionCommitted); err != nil {
+			return err
+		}
+	}
+	if r.token == "" {
+		return nil
+	}
+	return tx.endRequest(ctx, r)
+}
+
+// recoverTransactions finishes the transactions of which there is a record:
+// those of which the time is over, or with force all. A pending one is
+// aborted. The record of one that its owner may still be at is left: the owner
+// may have to learn from it how it was decided.
+func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
+	prefix := []byte(transactionRowPrefix)
+	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	for row, err := range tx.bt.Read(ctx, btclient.Read{Table: tx.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+		if err != nil {
+			return err
+		}
+		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
+		if err != nil {
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, tx.o.Catalog)
+		}
+		r, err := parseTransaction(string(id), row)
+		if err != nil {
+			return err
+		}
+		if err := tx.recoverTransaction(ctx, &r, force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
+	if r.state == 0 || !force && !tx.expired(r) {
+		return nil
+	}
+	if r.undecided() {
+		ok, err := tx.decide(ctx, r, transactionAborted)
+		if err != nil {
+			return err
+		}
+		if r.state = transactionAborted; !ok {
+			if *r, err = tx.readTransaction(ctx, r.id); err != nil || r.state == 0 {
+				return err
+			}
+		}
+	}
+	if !tx.expired(r) {
+		return tx.settleItems(ctx, r)
+	}
+	return tx.finish(ctx, r)
+}
+
+// settleTransactions finishes what this process's transactions left.
+func (tx *transactions) settleTransactions(ctx context.Context) error {
+	tx.mu.Lock()
+	ids := make([]string, 0, len(tx.unfinished))
+	for id := range tx.unfinished {
+		ids = append(ids, id)
+	}
+	tx.mu.Unlock()
+	for _, id := range ids {
+		r, err := tx.readTransaction(ctx, id)
+		if err == nil {
+			err = tx.recoverTransaction(ctx, &r, true)
+		}
+		if err == nil && r.state != 0 {
+			err = tx.removeRecord(ctx, &r)
+		}
+		if err != nil {
+			return err
+		}
+		tx.mu.Lock()
+		delete(tx.unfinished, id)
+		tx.mu.Unlock()
+	}
+	return nil
+}

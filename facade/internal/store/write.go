@@ -1,0 +1,531 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// writer writes single items.
+type writer struct {
+	*instance
+	cat     *catalog
+	marks   *marks
+	rows    *rows
+	outbox  *outbox
+	tx      *transactions
+	latches itemLatches
+}
+
+func newWriter(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, tx *transactions) *writer {
+	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx}
+	w.latches.init()
+	return w
+}
+
+// maxWriteAttempts bounds the attempts of one write that other processes keep
+// overtaking.
+const maxWriteAttempts = 64
+
+// WriteItem replaces the item with the given key by what fn makes of it. fn
+// gets the item as it is (nil: none; never to be changed in place) and
+// returns the new one (nil: none), which must have the same key; an error
+// aborts the write and is returned as it is, together with the old item. fn
+// may be called several times. It returns once the item and its index entries
+// are written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
+//
+// An item that a transaction holds is settled first if the transaction has
+// ended, or timed out.
+func (wr *writer) WriteItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+	for range maxWriteAttempts {
+		var held *heldError
+		if old, updated, err = wr.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
+			return old, updated, err
+		}
+		if alive, err := wr.tx.resolve(ctx, t.Name, held.key, held.id); alive || err != nil {
+			return nil, nil, cmp.Or(err, error(held))
+		}
+	}
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
+}
+
+// writeFreeItem is WriteItem for an item that no transaction holds; else it
+// fails with a *heldError.
+func (wr *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+	schema := wr.cat.latchOf(t.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := wr.cat.current(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.def.Status == StatusDeleting {
+		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
+	}
+	w := itemWrite{wr: wr, fn: fn}
+	if w.slot, err = c.layout.slot(key); err != nil {
+		// No such item can be: all that can be done with it is to delete it.
+		if !errors.Is(err, ErrOutsideMapping) {
+			return nil, nil, err
+		}
+		if updated, fnErr := fn(nil); fnErr != nil || updated == nil {
+			return nil, nil, fnErr
+		}
+		return nil, nil, err
+	}
+	if err := wr.latches.lock(ctx, w.id); err != nil {
+		return nil, nil, err
+	}
+	defer wr.latches.unlock(w.id)
+
+	if hint.Blind && len(w.l.indexes) == 0 && w.alone() {
+		if ok, err := w.blind(ctx, hint); ok || err != nil {
+			return nil, hint.Replacement, err
+		}
+	}
+	for range maxWriteAttempts {
+		old, updated, done, err := w.guarded(ctx)
+		if done || err != nil {
+			return old, updated, err
+		}
+		runtime.Gosched()
+	}
+	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
+}
+
+// Replacement is a write of an item that does not look at what was there.
+type Replacement struct {
+	Key, Item attr.Item // item is nil to delete
+	Blind     bool      // the old item is not asked for
+
+	// Set by WriteItems: what WriteItem returns. The error is ErrContended or
+	// ErrIntent.
+	Old, Updated attr.Item
+	Err          error
+}
+
+// WriteItems is WriteItem of several items of a table, none twice: as far as can
+// be, they are read at once. Each write is on its own; an error that is not of
+// one item alone ends them.
+func (wr *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) error {
+	done, err := wr.writeTogether(ctx, t, all)
+	for i := 0; i < len(all) && err == nil; i++ {
+		if done[i] {
+			continue
+		}
+		r := &all[i]
+		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
+		r.Old, r.Updated, err = wr.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
+		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
+			r.Err, err = err, nil
+		}
+	}
+	return err
+}
+
+// writeTogether makes those of the writes that can be made after one read of the
+// table, and says which. What they are read for is their entries in indexes.
+func (wr *writer) writeTogether(ctx context.Context, t *Table, all []Replacement) (done []bool, err error) {
+	done = make([]bool, len(all))
+	schema := wr.cat.latchOf(t.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := wr.cat.current(ctx, t)
+	if err != nil {
+		return done, err
+	}
+	if c.def.Status == StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].Blind {
+		return done, nil
+	}
+	slots := make([]*slot, len(all))
+	for i := range all {
+		if slots[i], err = c.layout.slot(all[i].Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
+			return done, err
+		}
+	}
+	unlock, err := wr.latches.lockAll(ctx, slots)
+	if err != nil {
+		return done, err
+	}
+	defer unlock()
+	states, err := wr.rows.readStates(ctx, slots)
+	if err != nil {
+		return done, err
+	}
+	prepared := make([]*plannedWrite, len(all))
+	var rows [][]byte // that need a mark
+	for i, st := range states {
+		if st == nil || st.outbox != nil {
+			continue
+		}
+		r := &all[i]
+		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
+		// What speaks against it is said when it is written alone.
+		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
+			if prepared[i] = &g; !g.change.empty() {
+				rows = append(rows, g.st.slot.row)
+			}
+		}
+	}
+	marks, err := wr.marks.markRows(ctx, t.Name, rows)
+	if err != nil {
+		return done, err
+	}
+	for i, g := range prepared {
+		if g == nil {
+			continue
+		}
+		var mark *pendingMark
+		if !g.change.empty() {
+			mark, marks = marks[0], marks[1:]
+		}
+		switch {
+		case err == nil:
+			done[i], err = g.write(ctx, mark)
+		case mark != nil:
+			wr.marks.unmark(mark, true, nil)
+		}
+		all[i].Old, all[i].Updated = g.old, g.updated
+	}
+	return done, err
+}
+
+// itemWrite is one write of an item. Its latch is held.
+type itemWrite struct {
+	*slot
+	wr *writer
+	fn func(attr.Item) (attr.Item, error)
+	tx string // the transaction that writes, if one does
+}
+
+// CheckPlace reports whether the table's layout can hold an item, whatever else
+// is stored; it writes nothing. Errors: ErrOutsideMapping.
+func (wr *writer) CheckPlace(ctx context.Context, t *Table, item attr.Item) error {
+	c, err := wr.cat.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	if c.layout.timeless {
+		return nil // it holds, with its entries, all that DynamoDB takes
+	}
+	if _, err := c.layout.sets(item, wr.nowMicros()); err != nil {
+		return err
+	}
+	return c.layout.checkEntries(item, wr.nowMicros())
+}
+
+// sets returns the mutations that set the cells of an item, with a time for
+// those that the layout gives none. Errors: ErrOutsideMapping.
+func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
+	placed, err := l.base.Place(item, timeMicros)
+	if err != nil {
+		return nil, outsideMapping(err)
+	}
+	return btclient.AppendSets(nil, placed.Cells), nil
+}
+
+// blind writes without reading: the whole condition is the predicate. It
+// reports false, having written nothing, if the predicate did not hold or the
+// item's cells cannot be named without reading. The item has its row for
+// itself: where rules share a column, only reading tells whose cells it has.
+func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
+	p := w.slot
+	var sets []*btpb.Mutation
+	var live []byte
+	var err error
+	if hint.Replacement != nil {
+		live = w.wr.rows.newState(stateLive)
+		if sets, err = w.l.sets(hint.Replacement, w.wr.nowMicros()); err != nil {
+			return false, err
+		}
+	}
+	muts, ok := p.clear(nil)
+	if !ok {
+		return false, nil
+	}
+	// Deletes come first: of what is set before one the store must find out whether
+	// it goes.
+	muts = append(append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
+	muts = append(muts, w.wr.rows.setState(p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))...)
+
+	state := btclient.OfColumn(layout.FamilyState, p.state)
+	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
+	switch hint.Require {
+	case MustExist:
+		return w.writeIf(ctx, true, btclient.Unless(intent, p.occupied()), muts)
+	case MustNotExist:
+		return w.writeIf(ctx, false, btclient.AnyOf(p.occupied(), state), muts)
+	case AnyPresence:
+	}
+	return w.writeIf(ctx, false, intent, muts)
+}
+
+// writeIf applies muts to the row if the predicate holds, or if it does not,
+// and reports whether they are there. A request can be delivered twice: the
+// second time the first one's work keeps the predicate from holding, and only
+// the token that it wrote tells that it was this very write. A write that
+// leaves no token, a delete, is repeatable.
+func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
+	onTrue, onFalse := muts, []*btpb.Mutation(nil)
+	if !holds {
+		onTrue, onFalse = onFalse, onTrue
+	}
+	matched, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, predicate, onTrue, onFalse)
+	if err != nil || matched == holds {
+		return err == nil, err
+	}
+	for _, m := range muts {
+		set := m.GetSetCell()
+		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
+			continue
+		}
+		row, err := w.wr.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
+		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
+	}
+	return false, nil
+}
+
+// plannedWrite is a write of an item that only needs to be committed.
+type plannedWrite struct {
+	w            *itemWrite
+	st           itemState
+	old, updated attr.Item
+	sets         []*btpb.Mutation  // the new item's cells
+	vacant       []*btpb.RowFilter // what must pass nothing, for the item to have them
+
+	// Set by prepare.
+	muts   []*btpb.Mutation // none: there is nothing to be done
+	order  int64
+	state  []byte // the new state cell
+	outbox bool   // the write leaves an outbox cell
+	change indexChange
+}
+
+// plan reads the item, unless the caller has (st), and asks fn. It reports
+// false, with no error, when the item was not fit to be written yet: then it
+// has done something about that, and is to be called again.
+func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, ready bool, err error) {
+	if st == nil {
+		read, err := w.wr.rows.readState(ctx, w.slot)
+		if err != nil {
+			return pw, false, err
+		}
+		st = &read
+	}
+	if st.outbox != nil {
+		// An earlier write is not in the indexes yet: bring it there first, so
+		// that an item never has two such writes.
+		return pw, false, w.wr.outbox.drain(ctx, *st)
+	}
+	if id, ok := st.heldBy(); ok {
+		return pw, false, &heldError{id: id, key: w.key}
+	}
+	pw = plannedWrite{w: w, st: *st, old: st.item}
+	if pw.updated, err = w.fn(pw.old); err != nil {
+		return pw, false, err
+	}
+	if w.derived && (pw.old != nil || pw.updated != nil) {
+		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
+			ErrOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
+	}
+	if pw.updated != nil {
+		if w.l.idOf(pw.updated) != w.id {
+			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
+		}
+		// What an intent becomes is laid out when it is carried out. In a timeless
+		// layout that can always be done.
+		if w.tx == "" || !w.l.timeless {
+			if pw.sets, err = w.l.sets(pw.updated, w.wr.nowMicros()); err != nil {
+				return pw, false, err
+			}
+		}
+	}
+	if pw.old != nil && pw.st.state == nil {
+		return pw, false, w.adopt(ctx)
+	}
+	if pw.updated != nil {
+		if err := pw.st.checkVacant(); err != nil {
+			return pw, false, err
+		}
+		if w.shared {
+			pw.vacant, err = w.reserve(pw.st, pw.sets)
+		}
+	}
+	return pw, err == nil, err
+}
+
+// reserve returns what must not be in the row for the item to get its cells in
+// columns that it shares: a claim of another transaction than its own, and cells
+// that were not there when the row was read.
+func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
+	from := []byte{claimQualifier}
+	for _, c := range st.row.Cells {
+		if c.Family != layout.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
+			continue
+		}
+		id, key, err := w.l.parseClaim(c.Value)
+		if err != nil {
+			return nil, fmt.Errorf("row %q of table %s: %w", w.row, w.l.table, err)
+		}
+		if id != w.tx {
+			return nil, &heldError{id: id, key: key}
+		}
+		vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, c.Qualifier))
+		from = append(bytes.Clone(c.Qualifier), 0)
+	}
+	vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
+	for _, e := range w.own {
+		inside := func(m *btpb.Mutation) bool {
+			set := m.GetSetCell()
+			return e.Covers(layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
+		}
+		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) }) {
+			vacant = append(vacant, ofExtent(e))
+		}
+	}
+	return vacant, nil
+}
+
+// guarded reads the item, asks fn, and writes if the item is still as it was
+// read. done is false when it was not.
+func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
+	g, ready, err := w.prepare(ctx, nil)
+	if err != nil || !ready {
+		return g.old, nil, false, err
+	}
+	var mark *pendingMark
+	if !g.change.empty() {
+		if mark, err = w.wr.marks.mark(ctx, w.l.name, w.row); err != nil {
+			return g.old, nil, false, err
+		}
+	}
+	done, err = g.write(ctx, mark)
+	return g.old, g.updated, done, err
+}
+
+// prepare is plan with the mutations of the write.
+func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite, ready bool, err error) {
+	if g, ready, err = w.plan(ctx, st); err != nil || !ready {
+		return g, false, err
+	}
+	if g.updated == nil && g.old == nil && g.st.state == nil {
+		return g, true, nil
+	}
+	g.order = w.wr.latches.order(w.id, w.wr.nowMicros(), g.st.order())
+	unsure, err := g.unsure(ctx)
+	if err != nil {
+		return g, false, err
+	}
+	if g.muts, g.change, err = g.st.replacement(g.updated, g.sets, g.order, unsure); err != nil {
+		return g, false, err
+	}
+	entering := g.updated != nil && len(g.change.puts) > 0 && len(g.change.stale) == 0 && w.l.lag == 0
+	switch {
+	case entering:
+		g.state = w.wr.rows.newState(stateEntering)
+	case g.updated != nil:
+		g.state = w.wr.rows.newState(stateLive)
+	}
+	g.muts = append(g.muts, w.wr.rows.setState(w.slot, g.st.state, g.state, g.order)...)
+	if g.outbox = !entering && !g.change.empty(); g.outbox {
+		g.muts = append(g.muts, g.change.outboxCell(w.slot, g.order))
+	}
+	return g, true, nil
+}
+
+// write writes if the item is still as it was read, and ends the use of the mark
+// that its row has if it changes indexes.
+func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool, err error) {
+	if len(g.muts) == 0 {
+		return true, nil
+	}
+	w := g.w
+	if mark == nil {
+		return g.commit(ctx, g.muts)
+	}
+	clean := true
+	var entered []byte
+	defer func() { w.wr.marks.unmark(mark, clean, entered) }()
+	if done, err = g.commit(ctx, g.muts); err != nil || !done {
+		// After an error the write may still have happened.
+		clean = err == nil
+		return done, err
+	}
+	if w.wr.marks.postpone(mark, g.order, w.l.lag) {
+		return true, nil
+	}
+	if err := w.wr.outbox.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
+		clean = false
+		return true, fmt.Errorf("%w: %w", errIndexesBehind, err)
+	}
+	if !g.outbox {
+		entered = g.state
+	}
+	return true, nil
+}
+
+// unsure reports whether the write cannot rely on what the indexes have of the
+// item: it is entering them, as far as this process knows. A write that changes
+// no entry brings it there first, so that the next is sure.
+func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
+	if !g.st.entering() || g.w.wr.marks.entered(&g.st) {
+		return false, nil
+	}
+	l, order := g.w.l, g.st.order()
+	change, err := l.indexChange(g.old, g.updated, order, order, false)
+	if err != nil || !change.empty() {
+		return true, err
+	}
+	if change, err = l.indexChange(nil, g.old, order, order, true); err != nil {
+		return true, err
+	}
+	ahead, err := g.w.wr.outbox.enter(ctx, l, order, change)
+	return ahead > order, err
+}
+
+// commit writes the row if the item is still in the state that was read, and
+// what is to be vacant is.
+func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
+	w, st, p := g.w, &g.st, g.st.slot
+	state := btclient.OfColumn(layout.FamilyState, p.state)
+	if st.state != nil {
+		guard := btclient.Chain(state, btclient.Newest(1), btclient.OfValue(st.state.Value))
+		if len(g.vacant) > 0 {
+			guard = btclient.Unless(btclient.AnyOf(g.vacant...), guard)
+		}
+		return w.writeIf(ctx, true, guard, muts)
+	}
+	if w.l.timeless && len(st.row.Cells) == 0 {
+		return w.writeIf(ctx, false, nil, muts) // there was no row
+	}
+	// There was no item. Its cells are part of the guard, since a loader
+	// writes no state.
+	there := append([]*btpb.RowFilter{state, btclient.OfColumn(layout.FamilyState, p.outbox)}, g.vacant...)
+	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyState }) {
+		there = append(there, own...)
+	}
+	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
+}
+
+// adopt gives a state cell to an item that has none, so that the write that
+// follows has one short value as its guard. The cells themselves would need a
+// filter as large as the item, beyond the 20 KB that Bigtable allows, and the
+// same cells can come back.
+func (w *itemWrite) adopt(ctx context.Context) error {
+	state := btclient.OfColumn(layout.FamilyState, w.state)
+	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
+	// The item may have gone since: then nothing is to be left in its row.
+	there := btclient.Unless(state, w.occupied())
+	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
+	return err
+}

@@ -1,0 +1,81 @@
+package facade
+
+import (
+	_ "embed" // of the mappings
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// The mappings that the tests of the store have too.
+var (
+	//go:embed internal/store/testdata/catalog.yaml
+	catalogYAML string
+	//go:embed internal/store/testdata/video.yaml
+	videoYAML string
+)
+
+func mappingOf(tb testing.TB, text string) *mapping.Mapping {
+	tb.Helper()
+	m, err := mapping.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// A mapping says of each of its indexes how far reads are behind, whatever the
+// server's own lag is.
+func TestOperations_MappedIndexLag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		server time.Duration
+		lag    string
+		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
+	}{
+		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
+		{"of the server", time.Minute, "", time.Minute},
+		{"shorter than the server's", time.Minute, ", lag: 10s", 10 * time.Second},
+		{"none", 0, "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			now := clock.NewFrozen(testTime)
+			s := newTestServer(t, func(o *Options) {
+				o.Now, o.IndexLag = now.Now, c.server
+				o.Mappings = []*mapping.Mapping{mappingOf(t, strings.Replace(catalogYAML, "as: table", "as: table"+c.lag, 1))}
+			})
+			must(t, s, "PutItem", `{"TableName": "Products", "Item": {"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}}`)
+			indexed := func() bool {
+				return strings.Contains(must(t, s, "Query", `{"TableName": "Products", "IndexName": "ByPrice", "KeyConditionExpression": "Description = :d", "ExpressionAttributeValues": {":d": {"S": "felt"}}}`), `"Count":1,`)
+			}
+			if c.after > 0 {
+				now.Advance(c.after - time.Millisecond)
+				if indexed() {
+					t.Errorf("the index has the item before %v are over", c.after)
+				}
+				now.Advance(time.Millisecond)
+			}
+			if !indexed() {
+				t.Errorf("the index has not the item after %v", c.after)
+			}
+		})
+	}
+}
+
+// Rules of a mapping may share a column: PutItem does not write over the item that
+// has it.
+func TestPutItem_SharedColumn(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, videoYAML)} })
+	must(t, s, "PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}}}`)
+	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
+	if e, ok := asError(err); !ok || e.Code != wire.CodeValidation {
+		t.Errorf("PutItem over another item: %v", err)
+	}
+}

@@ -1,0 +1,168 @@
+package layout
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// exclusive finds the rules whose rows belong to one item.
+func (c *compiler) exclusive() {
+	for _, r := range c.l.rules {
+		r.exclusive = len(r.identity) == 0
+		for _, o := range c.l.rules {
+			if o != r && c.rowsMeet(r, o) {
+				r.exclusive = false
+			}
+		}
+		if r.tag && !c.l.sidecar {
+			c.fail(fmt.Sprintf("rules[%d].tag", r.index), CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+		}
+		if !r.exclusive {
+			for _, p := range r.stored {
+				c.fail(p.path+".attr", CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
+			}
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+			p := cmp.Or(r.byAttr[name], r.star)
+			if c.l.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
+				if c.l.listRoom(p.family) == 0 {
+					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
+				}
+			}
+		}
+	}
+}
+
+// absences checks that no two rules record in one row what their versions lack.
+func (c *compiler) absences() {
+	if !c.l.sidecar {
+		return
+	}
+	for i, r := range c.l.rules {
+		for _, o := range c.l.rules[:i] {
+			if len(r.versioned) > 0 && len(o.versioned) > 0 && c.rowsMeet(r, o) {
+				c.fail(fmt.Sprintf("rules[%d].row", i), CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
+			}
+		}
+	}
+}
+
+// rowsMeet reports whether two rules may write the same row: true unless it
+// is certain that they do not.
+func (c *compiler) rowsMeet(a, b *rule) bool {
+	if c.direct(a) && c.direct(b) && slices.EqualFunc(a.row, b.row, func(x, y *rowkey.Template) bool { return x.Src == y.Src }) {
+		return false // the row tells the whole key, and so the rule
+	}
+	n := min(len(a.row), len(b.row))
+	if c.l.joiner.Kind == rowkey.JoinFixed && !slices.Equal(a.widths, b.widths) {
+		// Segments of one are not those of the other.
+		ap, _ := a.row[0].LiteralEnds(nil)
+		bp, _ := b.row[0].LiteralEnds(nil)
+		return bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)
+	}
+	if len(a.row) != len(b.row) {
+		switch c.l.joiner.Kind {
+		case rowkey.JoinOC:
+			return false
+		case rowkey.JoinFixed:
+			return true
+		case rowkey.JoinPlain, rowkey.JoinEscaped:
+			n--
+		}
+	}
+	for i := range n {
+		ap, as := a.row[i].LiteralEnds(a.prefixOf)
+		bp, bs := b.row[i].LiteralEnds(b.prefixOf)
+		if !bytes.HasPrefix(ap, bp) && !bytes.HasPrefix(bp, ap) || !bytes.HasSuffix(as, bs) && !bytes.HasSuffix(bs, as) {
+			return false
+		}
+		if a.row[i].IsLiteral() && b.row[i].IsLiteral() && a.row[i].Src != b.row[i].Src {
+			return false
+		}
+		if aw, bw := a.row[i].Width(), b.row[i].Width(); aw > 0 && bw > 0 && aw != bw {
+			return false
+		}
+	}
+	return true
+}
+
+// direct reports whether the row refers to the key attributes themselves, all
+// of them.
+func (c *compiler) direct(r *rule) bool {
+	for s := range r.rowSlots {
+		if s >= rowkey.FirstCapture {
+			return false
+		}
+	}
+	return len(r.rowSlots) == r.keys
+}
+
+// prefixOf is how the text of a reference to a key attribute begins.
+func (r *rule) prefixOf(p *rowkey.Part) []byte {
+	if p.Slot < 0 || p.Slot >= r.keys || r.when[p.Slot] == nil || p.Enc.Name != "s" {
+		return nil
+	}
+	prefix, _ := r.when[p.Slot].LiteralEnds(nil)
+	return prefix
+}
+
+// claims checks that no two puts can write the same cell, unless tags tell.
+func (c *compiler) claims() {
+	type claim struct {
+		r *rule
+		p *put
+	}
+	var all []claim
+	for _, r := range c.l.rules {
+		for _, p := range r.puts {
+			if p.family == c.l.shared {
+				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
+			}
+			if f := c.l.familyAttr[p.family]; f != "" && (f != p.attr || p.shape() != shapeCells) {
+				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
+			}
+			all = append(all, claim{r, p})
+		}
+	}
+	for i, x := range all {
+		for _, y := range all[:i] {
+			switch {
+			case x.p.family != y.p.family || !qualifiersMeet(x.p.qual, y.p.qual):
+				continue
+			case x.r != y.r && (x.r.tag || y.r.tag || !c.rowsMeet(x.r, y.r)):
+				if c.rowsMeet(x.r, y.r) {
+					x.r.shared, y.r.shared = true, true
+				}
+				continue
+			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
+				continue // an attribute of that very name is refused when it comes
+			}
+			c.fail(x.p.path+".cell", CodeCollision,
+				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
+				"distinct columns, or tag: true on all of the rules but one")
+			return
+		}
+	}
+}
+
+func qualifiersMeet(a, b *rowkey.Template) bool {
+	if a.IsLiteral() && b.IsLiteral() {
+		return a.Src == b.Src
+	}
+	if a.IsLiteral() {
+		a, b = b, a
+	}
+	ap, as := a.LiteralEnds(nil)
+	bp, bs := b.LiteralEnds(nil)
+	if b.IsLiteral() { // nothing goes on behind its ends
+		return bytes.HasPrefix(bp, ap) && bytes.HasSuffix(bs, as)
+	}
+	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))
+}

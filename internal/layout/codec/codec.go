@@ -1,0 +1,283 @@
+package codec
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Codec turns the value of one attribute into the value of one cell, and back. It
+// is immutable: an entry of the table All, or what proto makes.
+type Codec struct {
+	Name string // as written in a mapping file; "": by type
+	Args string // as written: "(file, message)"
+	Doc  string // what it writes, in words
+
+	In        attr.Type   // of all values that it takes; Absent where it takes several types
+	Sorts     []attr.Type // of values whose cells sort as they do
+	ByType    bool        // it goes by type: sets, maps and lists can have a cell an element
+	Paths     bool        // a map has a cell a leaf
+	SelfTyped bool        // the bytes tell the type without a schema
+	NoKeys    bool        // it is not for key attributes
+	OmitsNull bool        // a NULL has no cell
+	Message   protoreflect.MessageDescriptor
+
+	// Domain says in words what it takes; nil: any value.
+	Domain func(s Schema) string
+	// Encode returns false for a value outside of the domain under the schema.
+	Encode func(v attr.Value, s Schema) ([]byte, bool)
+	Decode func(b []byte, s Schema) (attr.Value, error)
+	// Stray is what a cell holds of a value of another type where that loss is
+	// accepted; nil: there is no such form.
+	Stray func(v attr.Value, s Schema) ([]byte, bool)
+	// Round is the nearest that it holds to a number, where the loss of precision
+	// is accepted; nil: it rounds none.
+	Round func(v attr.Value) ([]byte, bool)
+}
+
+// Expected says in words what a codec takes, "" for any value.
+func (c *Codec) Expected(s Schema) string {
+	if c.Domain == nil {
+		return ""
+	}
+	return c.Domain(s)
+}
+
+// Parse finds a codec by its text; descriptors are those of protobufs.
+func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
+	if args, ok := strings.CutPrefix(text, "proto("); ok && strings.HasSuffix(args, ")") {
+		file, name, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
+		message, err := findMessage(descriptors, strings.TrimSpace(file), strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		return messageCodec(message), nil
+	}
+	for _, c := range All {
+		if c.Name == text && c.Args == "" {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown codec %q; expected %s", text, List)
+}
+
+// The codecs without which no put is compiled.
+var (
+	ByType  = goByType("", "scalars as they are, others as canonical DynamoDB JSON")
+	DDBJSON = &Codec{
+		Name: "ddbjson", Doc: "canonical DynamoDB JSON", SelfTyped: true,
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) { return attr.AppendJSON(nil, v), true },
+		Decode: func(b []byte, _ Schema) (attr.Value, error) { return attr.UnmarshalValue(b) },
+		Stray:  strayPlain,
+	}
+)
+
+// All are all codecs, as docs/mapping.md lists them.
+var All = []*Codec{
+	ByType,
+	ofType("s", attr.S, "text as UTF-8", "type S (codec s)"),
+	ofType("n", attr.N, "a number as canonical text", "type N"),
+	ofType("b", attr.B, "a binary as it is", "type B (codec b)"),
+	ofType("bool", attr.BOOL, "01 or 00", "type BOOL (codec bool)"),
+	{
+		Name: "text", Doc: "a scalar of the schema's type as people write it", Sorts: []attr.Type{attr.S},
+		Domain: func(s Schema) string { return "a scalar of type " + s.Type.String() + " (codec text)" },
+		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
+			if v.Type != s.Type || !v.Type.IsScalar() {
+				return nil, false
+			}
+			return appendText(nil, v), true
+		},
+		Decode: func(b []byte, s Schema) (attr.Value, error) { return parseText(s.Type, b) },
+		Stray:  strayPlain,
+	},
+	{
+		Name: "b64", Doc: "a binary as base64", In: attr.B, SelfTyped: true,
+		Domain: says("type B (codec b64)"),
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) {
+			return base64.StdEncoding.AppendEncode(nil, []byte(v.Str)), v.Type == attr.B
+		},
+		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseBase64(b) },
+	},
+	{
+		Name: "i64be", Doc: "an integer as 8 bytes, big-endian, signed", In: attr.N, SelfTyped: true, NoKeys: true,
+		Domain: says("an integer N from -2^63 to 2^63-1 (codec i64be)"),
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) {
+			n, ok := Integer(v)
+			return binary.BigEndian.AppendUint64(nil, uint64(n)), ok
+		},
+		Decode: func(b []byte, _ Schema) (attr.Value, error) {
+			if len(b) != 8 {
+				return attr.Value{}, fmt.Errorf("%x is no 8-byte integer", Clip(b))
+			}
+			return attr.Int(int64(binary.BigEndian.Uint64(b))), nil
+		},
+	},
+	{
+		Name: "f64be", Doc: "a number as 8 bytes, big-endian, IEEE 754", In: attr.N, SelfTyped: true, NoKeys: true,
+		Domain: says("a number that 64 bits of floating point hold exactly (codec f64be), or accept_loss: [{what: precision}]"),
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) { return appendFloat(nil, v) },
+		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseFloat(b) },
+		Round: func(v attr.Value) ([]byte, bool) {
+			b, _ := appendFloat(nil, v)
+			return b, v.Type == attr.N
+		},
+	},
+	{
+		Name: "nord", Doc: "a number as text that sorts by value", In: attr.N, SelfTyped: true, Sorts: []attr.Type{attr.N},
+		Domain: says("type N"),
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) {
+			if v.Type != attr.N {
+				return nil, false
+			}
+			return attr.AppendOrderedNumber(nil, v.Str), true
+		},
+		Decode: func(b []byte, _ Schema) (attr.Value, error) {
+			text, err := attr.ParseOrderedNumber(b)
+			return attr.Value{Type: attr.N, Str: text}, err
+		},
+	},
+	{
+		Name: "json", Doc: "plain JSON, its types by the schema", SelfTyped: true,
+		Domain: says("a value that plain JSON and the schema give back (codec json)"),
+		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
+			b := AppendPlainJSON(nil, v)
+			back, err := parsePlainJSON(b, s)
+			return b, err == nil && attr.Equal(v, back)
+		},
+		Decode: parsePlainJSON,
+		Stray:  func(v attr.Value, _ Schema) ([]byte, bool) { return AppendPlainJSON(nil, v), true },
+	},
+	DDBJSON,
+	flatten(),
+	omit(),
+	{Name: "proto", Args: "(file, message)", Doc: "a message of protobufs"},
+}
+
+// List says in errors what parseCodec takes.
+var List = func() string {
+	var names []string
+	for _, c := range All[1:] {
+		names = append(names, c.Name+c.Args)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}()
+
+// says is the domain of a codec that needs no schema.
+func says(domain string) func(Schema) string { return func(Schema) string { return domain } }
+
+// goByType is a codec of scalars in their native form, and of others in canonical
+// DynamoDB JSON.
+func goByType(name, doc string) *Codec {
+	return &Codec{
+		Name: name, Doc: doc, ByType: true, Sorts: []attr.Type{attr.S, attr.B},
+		Domain: func(s Schema) string { return "type " + s.Type.String() },
+		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
+			if v.Type != s.Type && (v.Type.IsScalar() || s.Type.IsScalar() || s.Type == attr.Absent) {
+				return nil, false
+			}
+			return Plain(v), true
+		},
+		Decode: func(b []byte, s Schema) (attr.Value, error) { return parsePlain(s.Type, b) },
+		Stray: func(v attr.Value, s Schema) ([]byte, bool) {
+			return Plain(v), !v.Type.IsScalar() || s.Type.IsScalar() // a text can look like a document
+		},
+	}
+}
+
+// flatten is a codec whose maps have a cell a leaf; else it goes by type.
+func flatten() *Codec {
+	c := goByType("flatten", "a map as a cell a leaf, under its path; others by type")
+	c.ByType, c.Paths, c.NoKeys, c.Sorts = false, true, true, nil
+	return c
+}
+
+// omit is the codec byType that gives a NULL no cell.
+func omit() *Codec {
+	c := goByType("omit", "by type, and no cell for a NULL")
+	c.OmitsNull = true
+	return c
+}
+
+// ofType is the codec of the native form of one scalar type.
+func ofType(name string, t attr.Type, doc, domain string) *Codec {
+	c := &Codec{
+		Name: name, Doc: doc, In: t, SelfTyped: true, Domain: says(domain),
+		Encode: func(v attr.Value, _ Schema) ([]byte, bool) { return appendScalar(nil, v), v.Type == t },
+		Decode: func(b []byte, _ Schema) (attr.Value, error) { return ParseScalar(t, b) },
+		Stray:  strayPlain,
+	}
+	if t == attr.S || t == attr.B {
+		c.Sorts = []attr.Type{t}
+	}
+	return c
+}
+
+func strayPlain(v attr.Value, _ Schema) ([]byte, bool) { return Plain(v), true }
+
+// messageCodec is the codec of a message of protobufs.
+func messageCodec(d protoreflect.MessageDescriptor) *Codec {
+	return &Codec{
+		Name: "proto", SelfTyped: true, NoKeys: true, Message: d,
+		Domain: says("a value that message " + string(d.FullName()) + " gives back (codec proto)"),
+		Encode: func(v attr.Value, s Schema) ([]byte, bool) { return encodeMessage(d, v, s) },
+		Decode: func(b []byte, s Schema) (attr.Value, error) { return decodeMessage(d, b, s) },
+	}
+}
+
+// appendText appends a scalar as people write it: true and false, base64.
+func appendText(dst []byte, v attr.Value) []byte {
+	switch {
+	case v.Type == attr.BOOL:
+		return strconv.AppendBool(dst, v.Bool)
+	case v.Type == attr.B:
+		return base64.StdEncoding.AppendEncode(dst, []byte(v.Str))
+	}
+	return append(dst, v.Str...)
+}
+
+// parseText is the inverse of appendText.
+func parseText(t attr.Type, b []byte) (attr.Value, error) {
+	switch {
+	case t == attr.BOOL && (string(b) == "true" || string(b) == "false"):
+		return attr.Boolean(string(b) == "true"), nil
+	case t == attr.B:
+		return parseBase64(b)
+	case t == attr.BOOL || !t.IsScalar():
+		return attr.Value{}, fmt.Errorf("%q is no text of type %s", Clip(b), t)
+	}
+	return ParseScalar(t, b)
+}
+
+func parseBase64(b []byte) (attr.Value, error) {
+	raw, err := base64.StdEncoding.Strict().DecodeString(string(b))
+	return attr.Binary(raw), err
+}
+
+// appendFloat appends the nearest floating-point number of 64 bits; exact says
+// that parseFloat gives v back.
+func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
+	f, err := strconv.ParseFloat(v.Str, 64)
+	if v.Type != attr.N || err != nil {
+		return dst, false
+	}
+	b = binary.BigEndian.AppendUint64(dst, math.Float64bits(f))
+	back, err := parseFloat(b[len(dst):])
+	return b, err == nil && back.Str == v.Str
+}
+
+// parseFloat reads the shortest number that appendFloat writes the same.
+func parseFloat(b []byte) (attr.Value, error) {
+	if len(b) != 8 {
+		return attr.Value{}, fmt.Errorf("%x is no 8-byte number", Clip(b))
+	}
+	return attr.Number(strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(b)), 'g', -1, 64))
+}

@@ -1,0 +1,54 @@
+package codec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Schema is the type of an attribute, or of something inside of one.
+type Schema struct {
+	Type attr.Type
+	// Elem is the type of the elements of a list, or of the values of a map
+	// whose key is not in Keys; nil where nothing is said.
+	Elem *Schema
+	Keys map[string]Schema // of a map, by key
+}
+
+// At is the schema of the value of a map's key.
+func (s Schema) At(key string) Schema {
+	if s.Type != attr.M {
+		return Schema{}
+	}
+	if k, ok := s.Keys[key]; ok {
+		return k
+	}
+	if s.Elem != nil {
+		return *s.Elem
+	}
+	return Schema{}
+}
+
+// Text is the schema as the mapping file writes it, on one line of JSON.
+func (s Schema) Text() []byte {
+	switch {
+	case s.Type == attr.L && s.Elem != nil:
+		return append(append([]byte(`{"L":`), s.Elem.Text()...), '}')
+	case s.Type == attr.M && (s.Keys != nil || s.Elem != nil):
+		dst := []byte(`{"M":{`)
+		for i, k := range slices.Sorted(maps.Keys(s.Keys)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(AppendPlainJSON(dst, attr.String(k)), ':')
+			dst = append(dst, s.Keys[k].Text()...)
+		}
+		dst = append(dst, '}')
+		if s.Elem != nil {
+			dst = append(append(dst, `,"else":`...), s.Elem.Text()...)
+		}
+		return append(dst, '}')
+	}
+	return AppendPlainJSON(nil, attr.String(s.Type.String()))
+}

@@ -1,0 +1,89 @@
+package codec
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// TimeFormat is a canonical text of an instant, in UTC.
+type TimeFormat struct {
+	Layout string // of package time; "" for a count of units since 1970
+	Digits int    // exactly so many
+	unit   int64  // in milliseconds
+}
+
+// ValueType is the type of the attributes that have the format: text for ISO,
+// a number for epochs.
+func (f TimeFormat) ValueType() attr.Type {
+	if f.Layout != "" {
+		return attr.S
+	}
+	return attr.N
+}
+
+// Format returns the text of an instant, or false outside of the format's
+// domain.
+func (f TimeFormat) Format(millis int64) (string, bool) {
+	if millis < 0 || millis > MaxTimeMillis {
+		return "", false
+	}
+	if f.Layout != "" {
+		t := time.UnixMilli(millis).UTC()
+		text := t.Format(f.Layout)
+		back, err := time.Parse(f.Layout, text)
+		return text, err == nil && back.UnixMilli() == millis
+	}
+	text := fmt.Sprint(millis / f.unit)
+	return text, millis%f.unit == 0 && len(text) == f.Digits
+}
+
+// From is the first instant, in milliseconds, whose ISO text begins with b or
+// sorts above it; b may be the beginning of a text, or go on behind one. False
+// where it cannot be told.
+func (f TimeFormat) From(b []byte) (int64, bool) {
+	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.Layout))
+	n := copy(text, b)
+	// The least month and day that begin with a digit are 01, or 10 and so on.
+	if (n == 6 || n == 9) && text[n-1] != '0' {
+		text[n] = '0'
+	}
+	return f.Parse(string(text))
+}
+
+// Parse is the inverse of format: it takes nothing that format does not write.
+func (f TimeFormat) Parse(text string) (int64, bool) {
+	var millis int64
+	if f.Layout != "" {
+		t, err := time.Parse(f.Layout, text)
+		if err != nil {
+			return 0, false
+		}
+		millis = t.UnixMilli()
+	} else {
+		if len(text) != f.Digits {
+			return 0, false
+		}
+		for _, c := range []byte(text) {
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			millis = millis*10 + int64(c-'0')
+		}
+		millis *= f.unit
+	}
+	back, ok := f.Format(millis)
+	return millis, ok && back == text
+}
+
+// Names of the time formats of `as:`.
+var TimeFormats = map[string]TimeFormat{
+	"iso(s)": {Layout: "2006-01-02T15:04:05"}, "iso(ms)": {Layout: "2006-01-02T15:04:05.000"},
+	"iso(s,Z)": {Layout: "2006-01-02T15:04:05Z"}, "iso(ms,Z)": {Layout: "2006-01-02T15:04:05.000Z"},
+	"epoch(s)": {Digits: 10, unit: 1000}, "epoch(ms)": {Digits: 13, unit: 1},
+}
+
+// MaxTimeMillis keeps timestamps in microseconds within int64.
+const MaxTimeMillis = math.MaxInt64 / 1000

@@ -1,0 +1,147 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+func (c *compiler) families() {
+	t := c.spec.Target
+	switch t.Table {
+	case "":
+		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+	case SchemaTable:
+		c.fail("target.table", CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
+	}
+	for _, f := range t.Families {
+		path := joinPath("target.families", f.Name)
+		switch {
+		case !familyName.MatchString(f.Name) || len(f.Name) > MaxFamilyNameBytes:
+			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
+		case f.Name == FamilyState, f.Name == FamilyTombstone:
+			c.fail(path, CodeFamily, f.Name+" is reserved", "another name")
+		case f.Name == FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
+			c.fail(path, CodeFamily, "types would be collected by age", "no maxAge")
+		}
+		if _, dup := c.l.declared[f.Name]; dup {
+			c.fail(path, CodeFamily, "the family is declared twice", "")
+		}
+		c.l.declared[f.Name], c.l.rank[f.Name] = f.GC, len(c.l.rank)
+	}
+	_, hasTypes := c.l.declared[FamilyTypes]
+	c.l.sidecar = hasTypes && c.spec.Fidelity != FidelityIdiomatic
+	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s Schema) bool { return s.Type.IsSet() })
+	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s Schema) bool { return s.Type == attr.M })
+	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, DefaultMaxFamilies); n > most {
+		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+	}
+	c.sharedFamily()
+}
+
+// sharedFamily gives the sets and maps without a family of their own the one
+// they share.
+func (c *compiler) sharedFamily() {
+	f := c.spec.Target.Shared
+	if f == "" {
+		return
+	}
+	if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.familyAttr[f] != "" {
+		c.fail("target.shared", CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
+	}
+	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
+	for name, s := range c.l.schema {
+		if c.l.key.isKey(name) || strings.Contains(name, "\x00") {
+			continue
+		}
+		switch {
+		case s.Type.IsSet() && c.l.setFamily[name] == "":
+			c.l.setFamily[name], c.l.sharedAttrs[name] = f, true
+		case s.Type == attr.M && c.l.mapFamily[name] == "":
+			c.l.mapFamily[name], c.l.sharedAttrs[name] = f, true
+		}
+	}
+}
+
+// attrFamilies finds the declared families that hold an attribute's sets (or
+// maps). Attributes without one are kept as one cell of JSON.
+func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(Schema) bool) {
+	if prefix == NoPrefix {
+		prefix = ""
+	}
+	add := func(name string) {
+		f := prefix + c.familyOf(name)
+		if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.key.isKey(name) {
+			return
+		}
+		if other, taken := c.l.familyAttr[f]; taken && other != name {
+			c.fail("target.names", CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute a family")
+		}
+		to[name], c.l.familyAttr[f] = f, name
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		if is(c.l.schema[name]) {
+			add(name)
+		}
+	}
+	if prefix == "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.spec.Target.Names)) {
+		add(name)
+	}
+	for _, f := range c.l.families {
+		if rest, ok := strings.CutPrefix(f.Name, prefix); ok && c.l.familyAttr[f.Name] == "" {
+			if name, ok := attrOfFamily(rest); ok && c.familyOf(name) == rest {
+				add(name)
+			}
+		}
+	}
+}
+
+// familyOf is the name that an attribute's family has after the prefix.
+func (c *compiler) familyOf(name string) string {
+	if f, ok := c.spec.Target.Names[name]; ok {
+		return f
+	}
+	return FamilyOfAttribute(name)
+}
+
+// FamilyOfAttribute is the name, after its prefix, of the family of an
+// attribute that target.names does not mention: bytes outside of [-_a-zA-Z0-9]
+// become .hh.
+func FamilyOfAttribute(name string) string {
+	var b strings.Builder
+	for _, ch := range []byte(name) {
+		if ch == '-' || ch == '_' || ch >= '0' && ch <= '9' || ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' {
+			b.WriteByte(ch)
+		} else {
+			fmt.Fprintf(&b, ".%02x", ch)
+		}
+	}
+	return b.String()
+}
+
+// attrOfFamily is the inverse of FamilyOfAttribute.
+func attrOfFamily(f string) (string, bool) {
+	var b []byte
+	for i := 0; i < len(f); i++ {
+		if f[i] != '.' {
+			b = append(b, f[i])
+			continue
+		}
+		var ch byte
+		if i+3 > len(f) {
+			return "", false
+		}
+		if _, err := fmt.Sscanf(f[i+1:i+3], "%02x", &ch); err != nil {
+			return "", false
+		}
+		b, i = append(b, ch), i+2
+	}
+	return string(b), len(b) > 0 && FamilyOfAttribute(string(b)) == f
+}

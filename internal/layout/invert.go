@@ -1,0 +1,177 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// closure adds to known what follows from it.
+func (r *rule) closure(known map[int]bool) map[int]bool {
+	for n := -1; n != len(known); {
+		n = len(known)
+		if r.same && (known[rowkey.SlotHash] || known[rowkey.SlotRange]) {
+			known[rowkey.SlotHash], known[rowkey.SlotRange] = true, true
+		}
+		for slot, t := range r.when {
+			if t == nil {
+				continue
+			}
+			all := true
+			for _, s := range t.Slots() {
+				if known[slot] {
+					known[s] = true
+				}
+				all = all && known[s]
+			}
+			if all {
+				known[slot] = true
+			}
+		}
+	}
+	return known
+}
+
+func (r *rule) knowsKey(known map[int]bool) bool {
+	return known[rowkey.SlotHash] && (r.keys == 1 || known[rowkey.SlotRange])
+}
+
+// invert checks that the key can be told from each cell, and finds what else
+// than the row it takes.
+func (c *compiler) invert(r *rule, path string) {
+	for name := range r.timeAttrs {
+		if r.byAttr[name] != nil {
+			c.fail(path+".put", CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
+		}
+	}
+	row := maps.Clone(r.rowSlots)
+	for slot := range r.stored {
+		row[slot] = true
+	}
+	for i, p := range r.puts {
+		c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+	}
+	known := r.closure(maps.Clone(row))
+	for slot := range r.keys {
+		if known[slot] {
+			continue
+		}
+		add := []int{slot}
+		if r.when[slot] != nil {
+			add = r.when[slot].Slots()
+		}
+		for _, s := range add {
+			if !known[s] {
+				r.identity = append(r.identity, s)
+				known[s] = true
+			}
+		}
+		known = r.closure(known)
+	}
+	for _, p := range r.puts {
+		cell := p.toldBy(row)
+		if r.knowsKey(r.closure(maps.Clone(cell))) {
+			continue
+		}
+		p.byTime = p.timeSlot != rowkey.SlotNone
+		if p.byTime {
+			cell[p.timeSlot] = true
+		}
+		known := r.closure(cell)
+		if c.spec.Collision == CollisionQualifier && !r.knowsKey(known) {
+			known = c.qualify(r, p, known)
+		}
+		for slot, a := range c.l.key.attrs() {
+			if !known[slot] {
+				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+			}
+		}
+		if p.byTime && p.codec.Paths {
+			c.fail(p.path+".codec", CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
+		}
+		if p.byTime && r.tag {
+			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
+		}
+	}
+}
+
+// toldByTime makes a key attribute that is the timestamp of a put's cells (ts.attr)
+// the instant of a capture, where neither row nor qualifier tells it.
+func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
+	if !p.timeKey {
+		return
+	}
+	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr })
+	if r.closure(p.toldBy(row))[slot] {
+		return
+	}
+	e, err := rowkey.ParseEncoder(as, attr.Absent)
+	if err != nil {
+		c.fail(p.path+".ts", CodeSyntax, err.Error(), "")
+		return
+	}
+	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
+	switch {
+	case i >= 0 && r.captures[i].enc.Name != e.Name:
+		c.fail(p.path+".ts", CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
+		return
+	case i < 0 && r.when[slot] != nil:
+		return // what its template captures has to be told
+	case i < 0:
+		i = len(r.captures)
+		r.captures = append(r.captures, capture{name: p.timeAttr, enc: e, alone: true})
+		r.when[slot] = &rowkey.Template{Src: "{" + p.timeAttr + ":" + as + "}", Parts: []rowkey.Part{{Slot: rowkey.FirstCapture + i, Enc: e}}}
+	}
+	p.timeSlot, p.timeAttr, p.timeKey = rowkey.FirstCapture+i, "", false
+}
+
+// qualify adds to the qualifier of a put what tells the items apart that could
+// meet on one of its cells.
+func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
+	var add []rowkey.Part
+	for slot, a := range c.l.key.attrs() {
+		if known[slot] {
+			continue
+		}
+		slots := []int{slot}
+		if r.when[slot] != nil {
+			slots = r.when[slot].Slots()
+		}
+		for _, s := range slots {
+			if known[s] {
+				continue
+			}
+			name := a.Name
+			if s >= rowkey.FirstCapture {
+				name = r.captures[s-rowkey.FirstCapture].name
+			}
+			_, enc, err := c.reference(r, name, "")
+			if err != nil {
+				c.fail(p.path+".cell", CodeSyntax, err.Error(), "")
+				return known
+			}
+			add = append(add, rowkey.Part{Slot: s, Enc: enc})
+			known[s] = true
+		}
+		known = r.closure(known)
+	}
+	t := &rowkey.Template{Src: p.qual.Src}
+	parts := p.qual.Parts
+	var last []rowkey.Part // {attr}, {member} or {key}
+	if n := len(parts); n > 0 && parts[n-1].Lit == nil && parts[n-1].Slot < rowkey.SlotNone {
+		parts, last = parts[:n-1], parts[n-1:]
+	}
+	t.Parts = slices.Clone(parts)
+	between := rowkey.Part{Lit: []byte{'#'}, Slot: rowkey.SlotNone}
+	for _, a := range append(add, last...) {
+		if len(t.Parts) > 0 {
+			t.Parts = append(t.Parts, between)
+		}
+		t.Parts = append(t.Parts, a)
+	}
+	p.qual = t
+	return known
+}

@@ -1,0 +1,103 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// JoinerProof finds out, over a stream of keys, whether plain('#') is safe: no
+// segment but the last holds the delimiter or a byte below it.
+//
+// A mapping whose joiner is auto writes the escaped form. For keys that the
+// proof finds safe (which have no '$' either) plain and escaped are the same
+// bytes, so that the outcome changes no row: it is a fact to report, to note where
+// the rows are (Mapping.Proven), and a joiner to write into a mapping file
+// (Mapping.WithJoiner).
+type JoinerProof struct {
+	l        *rules
+	offender *Error
+}
+
+// ProveJoiner begins a proof. It returns nil where there is nothing to prove:
+// the joiner is not auto, or the layout is the default one.
+func (m *Mapping) ProveJoiner() *JoinerProof {
+	l, ok := m.layout.(*rules)
+	if !ok || !l.joiner.Auto {
+		return nil
+	}
+	return &JoinerProof{l: l}
+}
+
+// Add looks at one key, or item. Errors are *Error: no rule matches, or a
+// value is outside of its encoder's domain.
+func (p *JoinerProof) Add(key attr.Item) error {
+	r, vars, bad := p.l.bind(key)
+	if bad != nil {
+		return bad
+	}
+	for i, t := range r.row {
+		seg, outside := t.Render(nil, vars, "")
+		if outside != nil {
+			return p.l.outside(r, outside, vars, key)
+		}
+		k := p.l.joiner.DelimOffence(seg)
+		if i == len(r.row)-1 || k < 0 || p.offender != nil {
+			continue
+		}
+		p.offender = p.l.fault(CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
+	}
+	return nil
+}
+
+// What auto comes to.
+const (
+	joinerPlain   = "plain('#')"
+	joinerEscaped = "escaped('#')"
+)
+
+// Joiner is what auto comes to: "plain('#')" or "escaped('#')".
+func (p *JoinerProof) Joiner() string {
+	if p.offender != nil {
+		return joinerEscaped
+	}
+	return joinerPlain
+}
+
+// Offender is the first key that plain could not take, or nil.
+func (p *JoinerProof) Offender() *Error { return p.offender }
+
+// Joiner is the joiner of the row keys as the mapping file writes it; "" for
+// the default layout.
+func (m *Mapping) Joiner() string {
+	if l, ok := m.layout.(*rules); ok {
+		return l.joiner.String()
+	}
+	return ""
+}
+
+// Proven returns the mapping with what its joiner auto has come to, plain('#') or
+// escaped('#'). Its file still says auto; SchemaRows has the file as it is and,
+// beside it, the joiner of the rows. Errors are *SpecError.
+func (m *Mapping) Proven(joiner string) (*Mapping, error) {
+	switch {
+	case m.ProveJoiner() == nil:
+		return nil, &SpecError{Code: CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
+	case joiner != joinerPlain && joiner != joinerEscaped:
+		return nil, &SpecError{Code: CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
+	}
+	spec := *m.spec
+	spec.proven = joiner
+	return Compile(&spec)
+}
+
+// WithJoiner returns the mapping with another joiner in its file. Errors are
+// *SpecError.
+func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
+	if m.spec == nil {
+		return nil, &SpecError{Code: CodeSyntax, What: "the default layout has no joiner"}
+	}
+	spec := *m.spec
+	spec.Target.Joiner, spec.proven = joiner, ""
+	return Compile(&spec)
+}

@@ -1,0 +1,90 @@
+package layout
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// keyBytes is the order-preserving form of a key attribute.
+func keyBytes(v attr.Value) []byte { return appendKeyBytes(nil, v) }
+
+func appendKeyBytes(dst []byte, v attr.Value) []byte {
+	if v.Type == attr.N {
+		return attr.AppendOrderedNumber(dst, v.Str)
+	}
+	return append(dst, v.Str...)
+}
+
+// parseKeyBytes is the inverse of keyBytes.
+func parseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
+	switch {
+	case t == attr.N:
+		text, err := attr.ParseOrderedNumber(b)
+		return attr.Value{Type: attr.N, Str: text}, err == nil
+	case t == attr.S && !utf8.Valid(b):
+		return attr.Value{}, false
+	}
+	return attr.Value{Type: t, Str: string(b)}, len(b) > 0
+}
+
+// Forms of what begins with a 00 byte that is not an escaped one.
+const (
+	longPartition = 2 // 00 02, two bytes of length, the bytes
+	hashedTail    = 3 // 00 03, a hash
+)
+
+// appendPartition appends the self-delimiting form of a partition key; long
+// says that its escaped form would be above maxBytes.
+func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
+	start := len(dst)
+	dst = append(rowkey.AppendOC(dst, key), 0, 1)
+	if len(dst)-start <= maxBytes {
+		return dst, false
+	}
+	dst = append(dst[:start], 0, longPartition)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(min(len(key), 1<<16-1)))
+	return append(dst, key...), true
+}
+
+func cutPartition(row []byte) (key, rest []byte, ok bool) {
+	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
+		n := int(binary.BigEndian.Uint16(row[2:]))
+		if len(row) < 4+n {
+			return nil, nil, false
+		}
+		return row[4 : 4+n], row[4+n:], true
+	}
+	key, rest, more, ok := rowkey.CutOC(row)
+	return key, rest, ok && more
+}
+
+// shortKeyBytes is the size of a key attribute up to which its form is laid out
+// without taking memory from the heap.
+const shortKeyBytes = 64
+
+// groupBytes is how many bytes of a key one group of appendGroups holds.
+const groupBytes = 8
+
+// appendGroups appends an order-preserving, self-delimiting form of key that
+// is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
+// followed by ff if another comes and by the number of its bytes if not.
+func appendGroups(dst, key []byte) []byte {
+	for len(key) >= groupBytes {
+		dst = append(append(dst, key[:groupBytes]...), 0xff)
+		key = key[groupBytes:]
+	}
+	dst = append(dst, key...)
+	dst = append(dst, make([]byte, groupBytes-len(key))...)
+	return append(dst, byte(len(key)))
+}
+
+// tailHash stands for the base key of an index row whose key would be too
+// long. base may be what follows dst in its memory: it is read first.
+func tailHash(dst, base []byte) []byte {
+	sum := sha256.Sum256(base)
+	return append(append(dst, 0, hashedTail), sum[:16]...)
+}

@@ -1,0 +1,300 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// put is a compiled Put: where its cells lie, and what they hold.
+type put struct {
+	cellTemplate
+	placement
+
+	attr string // "*" for all others, Presence for none
+	path string // in the mapping file
+}
+
+// cellTemplate is where the cells of a put lie, and the form of their values.
+type cellTemplate struct {
+	family   string
+	qual     *rowkey.Template
+	codec    *codec.Codec
+	timeSlot int // capture that is the timestamp, or slotNone
+	timeAttr string
+	timeKey  bool // timeAttr is a key attribute: the row tells it
+	format   codec.TimeFormat
+	// byTime says that the timestamp is needed to tell the items apart.
+	byTime bool
+}
+
+// placement is what the cells of a put hold: it lays attributes out and is the
+// inverse of that. Each kind of put has one, in a file put_<kind>.go.
+type placement interface {
+	// check refuses a put that cannot be inverted, and enters it into its rule.
+	check(c *compiler, r *rule, p *put, spec *Put)
+	shape() shape
+	// place lays out an attribute that the put takes.
+	place(w *placer, name string, v attr.Value) *Error
+	// finish lays out what is of the item as a whole, after all attributes.
+	finish(w *placer) *Error
+	// names reports whether special can be the text of {attr}, {member} or
+	// {key} in a qualifier that place writes.
+	names(l *rules, special string) bool
+	// read is the inverse of place and finish: it adds to an item what a column
+	// of the put holds.
+	read(d *decoder, p *partial, special string, c column) error
+}
+
+// shape is how attributes lie in the cells of a put.
+type shape uint8
+
+const (
+	shapeNone  shape = iota // of no attribute
+	shapeCell               // an attribute is one cell; if native, perhaps one an element
+	shapeCells              // an attribute is a cell a member, key or leaf
+	shapeItem               // all attributes are one cell
+)
+
+// plainPut is what placements have in common that lay out attributes alone,
+// under any text.
+type plainPut struct{ *cellTemplate }
+
+func (plainPut) finish(*placer) *Error     { return nil }
+func (plainPut) names(*rules, string) bool { return true }
+
+// put compiles one Put of a rule.
+func (c *compiler) put(r *rule, spec *Put, path string) {
+	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: rowkey.SlotNone}}
+	r.puts = append(r.puts, p)
+	var err error
+	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
+		c.fail(path+".codec", CodeSyntax, err.Error(), "")
+		return
+	}
+	family, qual, ok := strings.Cut(spec.Cell, ":")
+	if _, declared := c.l.declared[family]; !ok || !declared || family == FamilyTypes {
+		c.fail(path+".cell", CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
+		return
+	}
+	p.family = family
+	star := spec.Attr == "*"
+	p.qual, err = rowkey.ParseTemplate(qual, func(name, enc string) (int, *rowkey.Encoder, error) {
+		switch {
+		case star && name == "attr" && enc == "":
+			return rowkey.SlotAttr, rowkey.Verbatim, nil
+		case star || name != "member" && name != "key" || enc != "" && c.names(r, name):
+			return c.reference(r, name, enc)
+		case name == "member":
+			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
+			return rowkey.SlotMember, e, err
+		}
+		e, err := rowkey.ParseElementEncoder(enc, attr.S)
+		return rowkey.SlotKey, e, err
+	})
+	if err != nil {
+		c.fail(path+".cell", CodeSyntax, err.Error(), "")
+		return
+	}
+	switch spec.Order {
+	case "", OrderAppend, OrderNewestFirst:
+	default:
+		c.fail(path+".order", CodeSyntax, strconv.Quote(spec.Order), OrderAppend+" or "+OrderNewestFirst)
+	}
+	specials := 0
+	for i, s := range p.qual.Slots() {
+		if s < 0 {
+			specials++
+			if i != len(p.qual.Slots())-1 || p.qual.Parts[len(p.qual.Parts)-1].Lit != nil {
+				c.fail(path+".cell", CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
+			}
+		}
+	}
+	if specials > 1 {
+		c.fail(path+".cell", CodeInverse, "more than one of {attr}, {member} and {key}", "one")
+	}
+	p.placement = c.placement(&p.cellTemplate, spec)
+	p.check(c, r, p, spec)
+	if c.spec.Fidelity == FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
+		c.fail(path, CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
+	}
+	if c.err == nil {
+		c.putTime(r, p, spec)
+	}
+}
+
+// placement is the kind of a put.
+func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
+	value := valuePut{plainPut{t}, spec.Attr, spec.Order == OrderNewestFirst}
+	star, special, flatten := spec.Attr == "*", t.qual.Special(), t.codec.Paths
+	switch {
+	case spec.Attr == Presence:
+		return presencePut{plainPut{t}}
+	case star && special == rowkey.SlotNone:
+		return wholePut{plainPut{t}}
+	case star && flatten:
+		return starLeavesPut{starPut{value}}
+	case star:
+		return starPut{value}
+	case c.l.key.isKey(spec.Attr):
+		return keyPut{plainPut{t}}
+	case flatten:
+		return leavesPut{plainPut{t}, spec.Attr}
+	case special == rowkey.SlotMember:
+		return setPut{plainPut{t}, spec.Attr}
+	case special == rowkey.SlotKey:
+		return mapPut{plainPut{t}, spec.Attr}
+	}
+	return value
+}
+
+// enter makes the put that of its attribute.
+func (c *compiler) enter(r *rule, p *put) {
+	if r.byAttr[p.attr] != nil {
+		c.fail(p.path+".attr", CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put an attribute")
+	}
+	r.byAttr[p.attr] = p
+}
+
+// enterStar makes the put that of all attributes without one of their own.
+func (c *compiler) enterStar(r *rule, p *put) {
+	if r.star != nil {
+		c.fail(p.path+".attr", CodeSyntax, `a second "*"`, "one a rule")
+	}
+	r.star = p
+}
+
+// checkElements refuses a put of members or keys of what is neither set nor map.
+func (c *compiler) checkElements(p *put, spec *Put, fits bool) {
+	if spec.Codec != "" && !p.codec.Paths {
+		c.fail(p.path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
+	}
+	if !fits {
+		c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
+	}
+}
+
+func (c *compiler) putTime(r *rule, p *put, spec *Put) {
+	at := p.path + ".ts"
+	switch {
+	case spec.Time.Capture != "":
+		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
+		if i < 0 || !r.captures[i].enc.Time {
+			c.fail(at, CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
+			return
+		}
+		p.timeSlot = rowkey.FirstCapture + i
+	case spec.Time.Attr != "":
+		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
+		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
+			c.fail(at, CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
+		}
+		switch i := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
+		case i >= 0:
+			if t := c.l.key.attrs()[i].Type; t != p.format.ValueType() {
+				c.fail(at, CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
+			}
+			p.timeKey = true
+		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:
+			c.fail(at, CodeInverse, "a timestamp from an attribute", "another attribute, and one cell an attribute")
+		default:
+			r.timeAttrs[p.timeAttr] = true
+		}
+	}
+}
+
+// takes reports whether the put can have written a qualifier, and sets what that
+// tells: variables, and the text of {attr}, {member} or {key}.
+func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) bool {
+	return p.qual.Match(qual, vars, special) && p.names(l, *special)
+}
+
+// native reports whether the cells give sets, maps and lists a cell an element,
+// where families are for that.
+func (t *cellTemplate) native(r *rule) bool {
+	return r.exclusive && t.codec.ByType && t.timeSlot == rowkey.SlotNone && t.timeAttr == ""
+}
+
+// elementEncoder is the encoder that the qualifier has for {member} or {key}, nil
+// where it has none.
+func (t *cellTemplate) elementEncoder() *rowkey.Encoder {
+	for _, p := range t.qual.Parts {
+		if (p.Slot == rowkey.SlotMember || p.Slot == rowkey.SlotKey) && p.Enc != rowkey.Verbatim {
+			return p.Enc
+		}
+	}
+	return nil
+}
+
+// toldBy are the variables of row, and those of the qualifier.
+func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
+	cell := maps.Clone(row)
+	for _, s := range t.qual.Slots() {
+		if s >= 0 {
+			cell[s] = true
+		}
+	}
+	return cell
+}
+
+// micros is the timestamp of the cells, in microseconds.
+func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros int64) int64 {
+	switch {
+	case t.timeSlot != rowkey.SlotNone:
+		millis, _ := codec.Integer(vars[t.timeSlot])
+		return millis * 1000
+	case t.timeAttr != "":
+		if v := item[t.timeAttr]; v.Type == attr.S || v.Type == attr.N {
+			if millis, ok := t.format.Parse(v.Str); ok && v.Type == t.format.ValueType() {
+				return millis * 1000
+			}
+		}
+	}
+	return defaultMicros
+}
+
+// timeValue is the attribute that a timestamp stands for.
+func (t *cellTemplate) timeValue(micros int64) (attr.Value, bool) {
+	text, ok := t.format.Format(micros / 1000)
+	return attr.Value{Type: t.format.ValueType(), Str: text}, ok && micros%1000 == 0
+}
+
+// tellTime adds the attribute that the timestamp of a cell is.
+func (t *cellTemplate) tellTime(p *partial, c Cell) {
+	if t.timeAttr == "" || t.timeKey {
+		return
+	}
+	if v, ok := t.timeValue(c.Timestamp); ok {
+		p.item[t.timeAttr] = v
+	}
+}
+
+// column reads a column as one of the put's; done is false where it is not.
+func (p *put) column(d *decoder, c column) (done bool, err error) {
+	if !p.byTime {
+		vars, special := d.vars(), ""
+		if !p.takes(d.l, c.qual, vars, &special) || !d.tagged(c) {
+			return false, nil
+		}
+		return d.readColumn(p, vars, special, c)
+	}
+	for i, cell := range c.versions {
+		vars, special := slices.Clone(d.rowVars), ""
+		if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !p.takes(d.l, c.qual, vars, &special) {
+			continue
+		}
+		vars[p.timeSlot] = attr.Int(cell.Timestamp / 1000)
+		took, err := d.readColumn(p, vars, special, column{c.family, c.qual, c.versions[i : i+1]})
+		if err != nil {
+			return true, err
+		}
+		done = done || took
+	}
+	return done, nil
+}

@@ -1,0 +1,57 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// A family that a file declares for an attribute (target.families, s.<attribute>
+// or m.<attribute>) has the members of its sets or the keys of its maps as
+// columns; in the family target.shared each begins with the name of its
+// attribute. No put is for them: they are native.
+
+// spells reports whether a put of the rule says how the members or keys of an
+// attribute are written in a family.
+func (r *rule) spells(name, family string) bool {
+	p := r.byAttr[name]
+	return p != nil && p.family == family && p.shape() == shapeCells
+}
+
+// inFamily is the qualifier of a member or key in the family of its attribute.
+func (l *rules) inFamily(family, name, member string) []byte {
+	if family == l.shared && l.sharedAttrs[name] {
+		return []byte(name + "\x00" + member)
+	}
+	return []byte(member)
+}
+
+// tooLong keeps a set or map that has a member or key longer than a qualifier
+// as one cell.
+func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *Error {
+	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
+}
+
+// familyColumn reads the column of a member or key in the family of a set or
+// map.
+func (d *decoder) familyColumn(c column, name string, member []byte) error {
+	p := d.claim(d.rowVars)
+	if p == nil {
+		return nil
+	}
+	d.expiry(p, c.versions[0].Timestamp)
+	t := d.l.schema[name].Type
+	if marked, form, ok := parseMark(d.side["a/"+name]); ok && form == 0 {
+		t = marked
+	}
+	isSet, isMap := d.l.setFamily[name] == c.family, d.l.mapFamily[name] == c.family
+	switch {
+	case isSet && t.IsSet():
+		return d.member(p, name, member, t, c)
+	case isMap && t == attr.M, isMap && !isSet:
+		return d.mapValue(p, name, string(member), c)
+	case isSet:
+		return d.member(p, name, member, attr.SS, c)
+	}
+	return nil
+}

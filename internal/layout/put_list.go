@@ -1,0 +1,122 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// A list is native as versions of one column: each element a tagged value, in the
+// order of timestamps.
+
+// list lays out a list; done is false where the family has no lists.
+func (p valuePut) list(w *placer, name, special string, v attr.Value, schema Schema) (done bool, err *Error) {
+	switch room := w.l.listRoom(p.family); {
+	case len(v.List) == 0:
+		return true, p.empty(w, name, v)
+	case room == 0:
+		return false, nil
+	case len(v.List) > room:
+		return true, p.whole(w, name, special, v, fmt.Sprintf("the list has %d elements", len(v.List)), fmt.Sprintf("at most %d, the versions of family %s", room, p.family))
+	}
+	if schema.Type != attr.L {
+		if err := w.exception(p.family, name, nil, mark(attr.L), v, expectedType(schema)); err != nil {
+			return true, err
+		}
+	}
+	for i, e := range v.List {
+		millis := int64(ListEpochMillis + i)
+		if p.newest {
+			millis = int64(ListEpochMillis - i)
+		}
+		if err := w.cell(p.cellTemplate, special, millis*1000, codec.AppendTagged(nil, e)); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// listed reports whether each version of a column is an element.
+func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema Schema) bool {
+	if !p.native(d.r) || d.l.listRoom(p.family) == 0 {
+		return false
+	}
+	if marked {
+		return t == attr.L && form == 0
+	}
+	return schema.Type == attr.L
+}
+
+// listOf is the list whose elements are the versions of a column.
+func (p valuePut) listOf(c column) (attr.Value, error) {
+	list := make([]attr.Value, len(c.versions))
+	for i, cell := range c.versions {
+		e, err := codec.ParseTagged(cell.Value)
+		if err != nil {
+			return attr.Value{}, err
+		}
+		list[i] = e
+	}
+	if !p.newest {
+		slices.Reverse(list)
+	}
+	return attr.Value{Type: attr.L, List: list}, nil
+}
+
+// isElement reports whether the cells of a column are elements of a list.
+func (p valuePut) isElement(d *decoder, name string, c column) bool {
+	t, form, marked := d.markOf(p.cellTemplate, name, c)
+	return p.listed(d, t, form, marked && form != markEmpty, d.l.schema[name])
+}
+
+// ListElement reports whether c, one of the cells of an item's row that a rule
+// takes, is an element of a list. ParseElement reads it.
+func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return false
+	}
+	d := &decoder{l: l, r: r, side: sidecarOf(Row{Cells: cells})}
+	at := column{family: c.Family, qual: c.Qualifier}
+	for _, put := range r.columns {
+		vars, special := make([]attr.Value, rowkey.FirstCapture+len(r.captures)), ""
+		if put.family != c.Family || !put.takes(l, c.Qualifier, vars, &special) {
+			continue
+		}
+		switch p := put.placement.(type) {
+		case valuePut:
+			return p.isElement(d, p.attr, at)
+		case starPut:
+			return p.isElement(d, special, at)
+		}
+	}
+	return false
+}
+
+// listRoom is how many elements a list can have, each a version of one column,
+// in a family: what is beyond its versions, or older than its maxAge, garbage
+// collection would take. 0 says that the family has no lists: where it keeps one
+// version of a column, a list of one element is no different from a value.
+func (l *rules) listRoom(family string) int {
+	switch gc := l.declared[family]; {
+	case gc.MaxAge > 0 || gc.Versions == 1:
+		return 0
+	case gc.Versions > 0:
+		return gc.Versions
+	}
+	return math.MaxInt
+}
+
+// ParseElement reads a cell that is an element of a list (Mapping.ListElement):
+// the tag byte of its type, then a scalar as cells have it, or the payload of
+// the canonical JSON.
+func ParseElement(b []byte) (attr.Value, error) { return codec.ParseTagged(b) }
+
+// ListEpochMillis is the timestamp of the first element of an imported list,
+// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
+// there is room to append and to prepend.
+const ListEpochMillis = 1262304000000

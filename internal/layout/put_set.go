@@ -1,0 +1,95 @@
+package layout
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// setPut is a cell a member of a set, under the put's {member}.
+type setPut struct {
+	plainPut
+
+	attr string
+}
+
+func (p setPut) check(c *compiler, r *rule, put *put, spec *Put) {
+	c.enter(r, put)
+	c.checkElements(put, spec, c.l.schema[p.attr].Type.IsSet())
+}
+
+func (setPut) shape() shape { return shapeCells }
+
+func (p setPut) place(w *placer, name string, v attr.Value) *Error {
+	if v.Type != w.l.schema[name].Type {
+		return w.extra(name, v)
+	}
+	quals := make([][]byte, len(v.Set))
+	for i, m := range v.Set {
+		var bad *rowkey.Part
+		switch quals[i], bad = p.qual.Render(nil, w.vars, m); {
+		case bad != nil:
+			return w.unwritten(name, v, m, bad)
+		case len(quals[i]) > MaxQualifierBytes:
+			return w.extra(name, v)
+		}
+	}
+	w.members(p.family, quals, w.micros(p.cellTemplate))
+	return nil
+}
+
+// set lays out a native set, in a family that has its members.
+func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema Schema) *Error {
+	quals := make([][]byte, len(v.Set))
+	for i, m := range v.Set {
+		if quals[i] = w.l.inFamily(family, name, m); len(quals[i]) > MaxQualifierBytes {
+			return p.tooLong(w, name, special, v)
+		}
+	}
+	if v.Type != schema.Type {
+		if err := w.exception(p.family, name, nil, mark(v.Type), v, expectedType(schema)); err != nil {
+			return err
+		}
+	}
+	w.members(family, quals, w.time)
+	return nil
+}
+
+// members adds the cells of the members of a set.
+func (p *placer) members(family string, quals [][]byte, micros int64) {
+	for _, q := range quals {
+		p.cells = append(p.cells, Cell{Family: family, Qualifier: q, Timestamp: micros, Value: []byte{0}})
+	}
+}
+
+func (p setPut) read(d *decoder, item *partial, special string, c column) error {
+	return d.member(item, p.attr, []byte(special), d.l.schema[p.attr].Type, c)
+}
+
+// member adds a member to a set of type t.
+func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c column) error {
+	m := string(member)
+	switch {
+	case t == attr.NS:
+		n, err := attr.ParseNumber(m)
+		if err != nil {
+			return d.l.corrupt(d.r, d.row, c, err)
+		}
+		m = n
+	case t == attr.SS && !utf8.Valid(member):
+		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", codec.Clip(member)))
+	}
+	v := p.item[name]
+	if v.Type != t {
+		v = attr.Value{Type: t}
+	}
+	if p.sets == nil {
+		p.sets = map[string][]string{}
+	}
+	p.sets[name] = append(p.sets[name], m)
+	p.item[name] = v
+	return nil
+}

@@ -1,0 +1,62 @@
+package layout
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// starPut is the put of all attributes without one of their own, each laid out as
+// by a valuePut, under its name.
+type starPut struct{ valuePut }
+
+func (starPut) check(c *compiler, r *rule, put *put, _ *Put) { c.enterStar(r, put) }
+
+func (p starPut) place(w *placer, name string, v attr.Value) *Error {
+	if err := p.refuse(w, name, name); err != nil {
+		return err
+	}
+	return p.lay(w, name, name, v)
+}
+
+// refuse refuses an attribute that cannot be under "*", or whose place is
+// another put's.
+func (p starPut) refuse(w *placer, name, special string) *Error {
+	if err := w.known(p.cellTemplate, name); err != nil {
+		return err
+	}
+	if name == "" {
+		return w.l.fault(CodeDomain, w.r, w.item, name, "the attribute has no name", "")
+	}
+	return p.reserved(w, name, special)
+}
+
+// reserved refuses an attribute whose place is another put's.
+func (p starPut) reserved(w *placer, name, special string) *Error {
+	if len(w.r.puts) == 1 {
+		return nil
+	}
+	qual, err := w.qualifier(p.cellTemplate, special)
+	if err != nil {
+		return err
+	}
+	for _, o := range w.r.puts {
+		if o == w.r.star || o.family != p.family {
+			continue
+		}
+		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
+			return w.l.fault(CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+		}
+	}
+	return nil
+}
+
+func (starPut) names(l *rules, special string) bool {
+	return special != "" && utf8.ValidString(special) && !l.key.isKey(special)
+}
+
+func (p starPut) read(d *decoder, item *partial, special string, c column) error {
+	return p.value(d, item, special, c)
+}

@@ -1,0 +1,148 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+)
+
+// valuePut is the put of one attribute, which is one cell in the form of the
+// codec; a native one lays sets and maps out in families that are theirs
+// (put_family.go), and lists as versions of the cell (put_list.go).
+type valuePut struct {
+	plainPut
+
+	attr   string
+	newest bool // the first element of a list is its newest cell
+}
+
+func (p valuePut) check(c *compiler, r *rule, put *put, spec *Put) {
+	c.enter(r, put)
+	if p.codec.ByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
+		c.fail(put.path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
+	}
+}
+
+func (valuePut) shape() shape { return shapeCell }
+
+func (p valuePut) place(w *placer, name string, v attr.Value) *Error {
+	if err := w.known(p.cellTemplate, name); err != nil {
+		return err
+	}
+	return p.lay(w, name, "", v)
+}
+
+// known refuses an attribute whose type neither schema, nor codec, nor sidecar
+// keeps.
+func (p *placer) known(t *cellTemplate, name string) *Error {
+	if _, ok := p.l.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
+		return nil
+	}
+	return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
+}
+
+// lay lays out an attribute under the given text of {attr}.
+func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
+	if p.codec.OmitsNull && v.Type == attr.NULL {
+		return w.l.fault(CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
+	}
+	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
+	native := p.native(w.r)
+	if native {
+		if done, err := p.elements(w, name, special, v, schema); done || err != nil {
+			return err
+		}
+	}
+	b, ok := p.codec.Encode(v, schema)
+	if !ok && p.codec.Round != nil && w.r.accepted[LossPrecision] {
+		b, ok = p.codec.Round(v)
+	}
+	// In a column of list elements every other value needs its mark.
+	marked := native && schema.Type == attr.L && v.Type != attr.L && w.l.listRoom(p.family) > 0
+	if ok && !marked {
+		return w.cell(p.cellTemplate, special, micros, b)
+	}
+	// Outside of the codec's domain: the cell holds the native form, and the
+	// sidecar says which.
+	if b, ok := w.accepted(p.codec, v, schema); ok && !marked {
+		return w.cell(p.cellTemplate, special, micros, b)
+	}
+	if p.byTime {
+		return w.extra(name, v)
+	}
+	qual, err := w.qualifier(p.cellTemplate, special)
+	if err != nil {
+		return err
+	}
+	expected := p.codec.Expected(schema)
+	if p.codec.Round != nil && v.Type != attr.N { // accepting its loss would not help
+		expected = "type N (codec f64be)"
+	}
+	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {
+		return err
+	}
+	return w.cell(p.cellTemplate, special, micros, codec.Plain(v))
+}
+
+// elements lays out a set, map or list that takes a cell an element; done is
+// false where it is to be one cell.
+func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema Schema) (done bool, err *Error) {
+	switch {
+	case v.Type.IsSet():
+		if family := w.l.setFamily[name]; family != "" {
+			return true, p.set(w, family, name, special, v, schema)
+		}
+	case v.Type == attr.M:
+		if family := w.l.mapFamily[name]; family != "" {
+			return true, p.mapping(w, family, name, special, v, schema)
+		}
+	case v.Type == attr.L:
+		return p.list(w, name, special, v, schema)
+	}
+	return false, nil
+}
+
+// empty marks an empty map or list, which has no cell.
+func (p valuePut) empty(w *placer, name string, v attr.Value) *Error {
+	return w.typeCell("a/"+name, name, v, mark(v.Type, markEmpty), LossEmpty, "a map or list that is not empty")
+}
+
+// whole keeps a set, map or list that cannot have a cell an element as one cell.
+// what and expected say why it cannot.
+func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *Error {
+	if !w.l.sidecar {
+		return w.l.fault(CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
+	}
+	if err := w.exception(p.family, name, nil, mark(v.Type, markJSON), v, expected); err != nil {
+		return err
+	}
+	return w.cell(p.cellTemplate, special, w.time, attr.AppendJSON(nil, v))
+}
+
+func (p valuePut) read(d *decoder, item *partial, _ string, c column) error {
+	return p.value(d, item, p.attr, c)
+}
+
+// value is the inverse of lay, for all that is in the cells of the put.
+func (p valuePut) value(d *decoder, item *partial, name string, c column) error {
+	newest := c.versions[0]
+	p.tellTime(item, newest)
+	t, form, marked := d.markOf(p.cellTemplate, name, c)
+	if form == markEmpty {
+		marked = false // stale: what is there wins
+	}
+	schema := d.l.schema[name]
+	var v attr.Value
+	var err error
+	if p.listed(d, t, form, marked, schema) {
+		v, err = p.listOf(c)
+	} else {
+		v, err = d.plain(p.codec, t, form, marked, newest.Value, schema)
+	}
+	if err != nil {
+		return d.l.corrupt(d.r, d.row, c, err)
+	}
+	item.item[name] = v
+	return nil
+}

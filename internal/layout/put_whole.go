@@ -1,0 +1,122 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+)
+
+// wholePut is one cell that holds all attributes without a put of their own, as
+// JSON or as a protobuf.
+type wholePut struct{ plainPut }
+
+func (p wholePut) check(c *compiler, r *rule, put *put, spec *Put) {
+	c.enterStar(r, put)
+	blob := c.spec.Fidelity == FidelityBlob
+	switch {
+	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
+		c.fail(put.path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
+	case p.codec.Message != nil:
+	case spec.Codec == "ddbjson" || blob:
+		p.codec = codec.DDBJSON
+	default:
+		c.fail(put.path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
+	}
+}
+
+func (wholePut) shape() shape { return shapeItem }
+
+func (wholePut) place(w *placer, name string, v attr.Value) *Error {
+	if w.rest == nil {
+		w.rest = make(attr.Item, len(w.item))
+	}
+	w.rest[name] = v
+	return nil
+}
+
+func (p wholePut) finish(w *placer) *Error {
+	if w.rest == nil {
+		w.rest = attr.Item{}
+	}
+	value, err := p.value(w, w.rest)
+	if err != nil {
+		return err
+	}
+	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), value)
+}
+
+// value is that of the cell that has all attributes of rest. Those that a
+// message has no form of are kept aside.
+func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
+	if p.codec.Message == nil {
+		return attr.AppendItemJSON(nil, rest), nil
+	}
+	schema := w.l.itemSchema()
+	value, ok := p.codec.Encode(attr.MapOf(rest), schema)
+	if ok {
+		return value, nil
+	}
+	aside := func(name string) *Error {
+		if !w.l.sidecar {
+			return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
+		}
+		w.keep(name, rest[name])
+		return nil
+	}
+	message, all := attr.Item{}, slices.Sorted(maps.Keys(rest))
+	for _, name := range all {
+		if _, ok := p.codec.Encode(attr.MapOf(attr.Item{name: rest[name]}), schema); ok {
+			message[name] = rest[name]
+		} else if err := aside(name); err != nil {
+			return nil, err
+		}
+	}
+	if value, ok = p.codec.Encode(attr.MapOf(message), schema); ok {
+		return value, nil
+	}
+	clear(message) // of a oneof, the first
+	for _, name := range all {
+		if _, told := w.extras[name]; told {
+			continue
+		}
+		message[name] = rest[name]
+		if next, ok := p.codec.Encode(attr.MapOf(message), schema); ok {
+			value = next
+			continue
+		}
+		delete(message, name)
+		if err := aside(name); err != nil {
+			return nil, err
+		}
+	}
+	return value, nil
+}
+
+func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
+	p.tellTime(item, c.versions[0])
+	rest, err := p.attributes(c.versions[0].Value, d.l.itemSchema())
+	if err != nil {
+		return d.l.corrupt(d.r, d.row, c, err)
+	}
+	for k, v := range rest {
+		if !d.l.key.isKey(k) {
+			item.item[k] = v
+		}
+	}
+	return nil
+}
+
+// attributes is the inverse of value.
+func (p wholePut) attributes(value []byte, schema Schema) (attr.Item, error) {
+	if p.codec.Message == nil {
+		return attr.UnmarshalItem(value)
+	}
+	v, err := p.codec.Decode(value, schema)
+	return v.Map, err
+}
+
+// itemSchema is the schema of an item as a map of its attributes.
+func (l *rules) itemSchema() Schema { return Schema{Type: attr.M, Keys: l.schema} }

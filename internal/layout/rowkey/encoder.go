@@ -1,0 +1,95 @@
+package rowkey
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// KeyOrder is how the bytes of an encoder sort, against the values.
+type KeyOrder uint8
+
+// The orders of encoders.
+const (
+	NoOrder KeyOrder = iota
+	SameOrder
+	ReversedOrder
+)
+
+// Encoder writes one value into a row key, a qualifier or the text of a key
+// attribute, injectively on its domain unless it is derived.
+type Encoder struct {
+	Name string // as written in a template: "revms(13)"
+	In   attr.Type
+	Time bool // the value is an instant in milliseconds
+	// Derived says that the value cannot be told from what is written: it is
+	// told elsewhere, and what is written is checked against it.
+	Derived bool
+	// Identifies says that a derived encoder is a hash that two values will
+	// not have in common.
+	Identifies bool
+	Shards     int      // of a salt: how many different texts it writes
+	Prefix     string   // of values, that is not written
+	Version    bool     // the value is the number of a version
+	Order      KeyOrder // of values of type In
+	Width      int      // in bytes, of every encoded value; 0: it varies
+	Expected   string   // the domain, in words
+	Bytes      bool     // the encoded form is no UTF-8
+	encode     func(dst []byte, v attr.Value) ([]byte, bool)
+	// Decode is the inverse of EncodeKey, and may take more than that writes.
+	Decode func(b []byte) (attr.Value, bool)
+}
+
+// EncodeKey appends the encoded form of v; false outside of the domain.
+func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
+	if v.Type != e.In {
+		return dst, false
+	}
+	return e.encode(dst, v)
+}
+
+// DecodeKey is the inverse: it takes nothing that encodeKey does not write.
+func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
+	switch {
+	case e.Derived:
+		return attr.Value{}, false
+	case e == Verbatim:
+		return attr.Value{Type: e.In, Str: string(b)}, true
+	}
+	v, ok := e.Decode(b)
+	if !ok {
+		return attr.Value{}, false
+	}
+	back, ok := e.encode(nil, v)
+	return v, ok && bytes.Equal(back, b)
+}
+
+// Verbatim is how {attr}, {member} and {key} are written without an encoder: the
+// text of a name or number, the bytes of a binary.
+var Verbatim = &Encoder{
+	In: attr.S, Order: SameOrder,
+	encode: asItIs,
+}
+
+// ParseElementEncoder finds the encoder of members of a set, or of keys of a map,
+// of type t.
+func ParseElementEncoder(text string, t attr.Type) (*Encoder, error) {
+	if text == "" {
+		return Verbatim, nil
+	}
+	e, err := ParseEncoder(text, t)
+	if err == nil && e.Derived {
+		err = fmt.Errorf("encoder %s does not tell the value back", e.Name)
+	}
+	return e, err
+}
+
+// Pow10 is 10^n.
+func Pow10(n int) int64 {
+	p := int64(1)
+	for range n {
+		p *= 10
+	}
+	return p
+}

@@ -1,0 +1,236 @@
+package rowkey
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// JoinKind is how the segments of a row key are put together.
+type JoinKind uint8
+
+// The kinds of joiners.
+
+const (
+	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
+	JoinEscaped                 // delimiter; bytes up to '$' of earlier segments as $hh
+	JoinOC                      // 00 as 00 FF, joined by 00 01
+	JoinFixed                   // nothing between
+)
+
+// Joiner puts segments together so that they can be taken apart again.
+type Joiner struct {
+	Kind  JoinKind
+	Delim byte
+	Auto  bool // escaped, until a proof says plain: which makes the same bytes
+}
+
+// escapeMax is the highest byte that joinEscaped escapes: the escape itself.
+const escapeMax = '$'
+
+// ParseJoiner finds a joiner by its text in a mapping file.
+func ParseJoiner(text string) (Joiner, error) {
+	switch text {
+	case "", "auto":
+		return Joiner{Kind: JoinEscaped, Delim: '#', Auto: true}, nil
+	case "oc":
+		return Joiner{Kind: JoinOC}, nil
+	case "fixed":
+		return Joiner{Kind: JoinFixed}, nil
+	case "escaped":
+		return Joiner{Kind: JoinEscaped, Delim: '#'}, nil
+	}
+	for name, kind := range map[string]JoinKind{"plain": JoinPlain, "escaped": JoinEscaped} {
+		arg, ok := strings.CutPrefix(text, name+"('")
+		if !ok {
+			continue
+		}
+		arg, ok = strings.CutSuffix(arg, "')")
+		switch {
+		case !ok || len(arg) != 1:
+			return Joiner{}, fmt.Errorf("joiner %s: expected %s('d') with one byte", text, name)
+		case kind == JoinEscaped && arg[0] >= escapeMax:
+			return Joiner{}, fmt.Errorf("joiner %s: expected a delimiter below '$'", text)
+		}
+		return Joiner{Kind: kind, Delim: arg[0]}, nil
+	}
+	return Joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), oc, fixed or auto", text)
+}
+
+// String is the text that ParseJoiner takes.
+func (j Joiner) String() string {
+	switch {
+	case j.Auto:
+		return "auto"
+	case j.Kind == JoinPlain:
+		return fmt.Sprintf("plain('%c')", j.Delim)
+	case j.Kind == JoinEscaped:
+		return fmt.Sprintf("escaped('%c')", j.Delim)
+	case j.Kind == JoinOC:
+		return "oc"
+	}
+	return "fixed"
+}
+
+// Delimiter is what stands between two segments.
+func (j Joiner) Delimiter() []byte {
+	switch j.Kind {
+	case JoinPlain, JoinEscaped:
+		return []byte{j.Delim}
+	case JoinOC:
+		return []byte{0, 1}
+	case JoinFixed:
+	}
+	return nil
+}
+
+// DelimOffence returns the first byte of a segment that is not last which
+// plain cannot take, or -1. Under auto the escape counts too: what is free of
+// it looks the same plain and escaped.
+func (j Joiner) DelimOffence(seg []byte) int {
+	limit := j.Delim
+	if j.Auto {
+		limit = escapeMax
+	}
+	return slices.IndexFunc(seg, func(c byte) bool { return c <= limit })
+}
+
+// AppendSegment appends one segment in the form it has in the key, without a
+// delimiter; last says that no other follows.
+func (j Joiner) AppendSegment(dst, seg []byte, last bool) []byte {
+	switch {
+	case j.Kind == JoinOC:
+		return AppendOC(dst, seg)
+	case j.Kind == JoinEscaped && !last:
+		for _, c := range seg {
+			if c <= escapeMax {
+				dst = fmt.Appendf(dst, "$%02x", c)
+			} else {
+				dst = append(dst, c)
+			}
+		}
+		return dst
+	}
+	return append(dst, seg...)
+}
+
+// Split takes a key apart into n segments; widths are those of the first n-1
+// for joinFixed.
+func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
+	segs := make([][]byte, 0, n)
+	switch j.Kind {
+	case JoinOC:
+		for {
+			seg, rest, more, ok := CutOC(key)
+			if !ok {
+				return nil, false
+			}
+			segs = append(segs, seg)
+			if !more {
+				return segs, len(segs) == n
+			}
+			if len(segs) == n {
+				return nil, false
+			}
+			key = rest
+		}
+	case JoinFixed:
+		for _, w := range widths {
+			if len(key) < w {
+				return nil, false
+			}
+			segs, key = append(segs, key[:w]), key[w:]
+		}
+	case JoinPlain, JoinEscaped:
+		for range n - 1 {
+			seg, rest, ok := bytes.Cut(key, []byte{j.Delim})
+			if !ok {
+				return nil, false
+			}
+			if j.Kind == JoinEscaped {
+				if seg, ok = unescape(seg); !ok {
+					return nil, false
+				}
+			}
+			segs, key = append(segs, seg), rest
+		}
+	}
+	return append(segs, key), true
+}
+
+func unescape(seg []byte) ([]byte, bool) {
+	if bytes.IndexByte(seg, escapeMax) < 0 {
+		return seg, true
+	}
+	out := make([]byte, 0, len(seg))
+	for i := 0; i < len(seg); i++ {
+		if seg[i] != escapeMax {
+			out = append(out, seg[i])
+			continue
+		}
+		if i+3 > len(seg) {
+			return nil, false
+		}
+		var c [1]byte
+		if _, err := hex.Decode(c[:], seg[i+1:i+3]); err != nil || c[0] > escapeMax {
+			return nil, false
+		}
+		out, i = append(out, c[0]), i+2
+	}
+	return out, true
+}
+
+// AppendOC appends seg with 00 as 00 FF.
+func AppendOC(dst, seg []byte) []byte {
+	dst = slices.Grow(dst, len(seg)+2) // the delimiter follows
+	for _, c := range seg {
+		dst = append(dst, c)
+		if c == 0 {
+			dst = append(dst, 0xff)
+		}
+	}
+	return dst
+}
+
+// CutOC takes the first segment off an oc key. more says that a delimiter
+// followed it. The segment may be a part of key.
+func CutOC(key []byte) (seg, rest []byte, more, ok bool) {
+	switch i := bytes.IndexByte(key, 0); {
+	case i < 0:
+		return key[:len(key):len(key)], nil, false, true
+	case i+1 < len(key) && key[i+1] == 1:
+		return key[:i:i], key[i+2:], true, true
+	}
+	seg = make([]byte, 0, len(key))
+	for i := 0; i < len(key); i++ {
+		seg = append(seg, key[i])
+		if key[i] != 0 {
+			continue
+		}
+		i++
+		switch {
+		case i == len(key):
+			return nil, nil, false, false
+		case key[i] == 1:
+			return seg[:len(seg)-1], key[i+1:], true, true
+		case key[i] != 0xff:
+			return nil, nil, false, false
+		}
+	}
+	return seg, nil, false, true
+}
+
+// PrefixEnd is the least key above all that begin with prefix; nil where there
+// is none.
+func PrefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package rowkey
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// CaptureName is what a capture may be called; the name of a key attribute may
+// be anything that ends before the colon.
+var CaptureName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// The slots of a rule's variables: the key attributes first, then the captures.
+const (
+	SlotHash = iota
+	SlotRange
+	FirstCapture
+)
+
+// Slots of the names that only a cell template can use.
+const (
+	SlotNone   = -1 - iota
+	SlotAttr   // {attr}: the attribute's name
+	SlotMember // {member}: a member of a set
+	SlotKey    // {key}: a key of a map
+)
+
+// Part is a literal, or (Lit is nil) a reference to a variable.
+type Part struct {
+	Lit  []byte
+	Slot int
+	Enc  *Encoder
+}
+
+// Template is text with references in braces: `VideoComment#{t:revms(13)}`.
+type Template struct {
+	Src   string
+	Parts []Part
+}
+
+// ParseTemplate reads src. resolve says what a reference stands for.
+func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Encoder, err error)) (*Template, error) {
+	t := &Template{Src: src}
+	for rest := src; rest != ""; {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			t.Parts = append(t.Parts, Part{Lit: []byte(rest), Slot: SlotNone})
+			break
+		}
+		if i > 0 {
+			t.Parts = append(t.Parts, Part{Lit: []byte(rest[:i]), Slot: SlotNone})
+		}
+		end := strings.IndexByte(rest, '}')
+		if rest[i] == '}' || end < 0 {
+			return nil, fmt.Errorf("template %q: unpaired brace", src)
+		}
+		name, enc, _ := strings.Cut(rest[i+1:end], ":")
+		if name == "" {
+			return nil, fmt.Errorf("template %q: %q is no name; expected {name} or {name:encoder}", src, name)
+		}
+		slot, e, err := resolve(name, enc)
+		if err != nil {
+			return nil, fmt.Errorf("template %q: %w", src, err)
+		}
+		if n := len(t.Parts); n > 0 && t.Parts[n-1].Lit == nil && t.Parts[n-1].Enc.Width == 0 {
+			return nil, fmt.Errorf("template %q: nothing separates {%s} from what stands before it; expected a literal between", src, name)
+		}
+		t.Parts = append(t.Parts, Part{Slot: slot, Enc: e})
+		rest = rest[end+1:]
+	}
+	return t, nil
+}
+
+// Slots are the variables that the template tells.
+func (t *Template) Slots() []int {
+	var s []int
+	for _, p := range t.Parts {
+		if p.Lit == nil && !p.Enc.Derived {
+			s = append(s, p.Slot)
+		}
+	}
+	return s
+}
+
+// Uses reports whether the template tells a variable.
+func (t *Template) Uses(slot int) bool { return slices.Contains(t.Slots(), slot) }
+
+// Width is that of every text of the template, 0 where it varies.
+func (t *Template) Width() int {
+	w := 0
+	for _, p := range t.Parts {
+		switch {
+		case p.Lit != nil:
+			w += len(p.Lit)
+		case p.Enc.Width == 0:
+			return 0
+		default:
+			w += p.Enc.Width
+		}
+	}
+	return w
+}
+
+// Special is the slot of {attr}, {member} or {key}, slotNone without them.
+func (t *Template) Special() int {
+	for _, p := range t.Parts {
+		if p.Slot < SlotNone {
+			return p.Slot
+		}
+	}
+	return SlotNone
+}
+
+// IsLiteral reports whether the template refers to nothing.
+func (t *Template) IsLiteral() bool {
+	return !slices.ContainsFunc(t.Parts, func(p Part) bool { return p.Lit == nil })
+}
+
+// Render appends the template's text; special is the value of {attr}, {member}
+// or {key}. bad is the reference whose variable has no value or is outside of its
+// encoder's domain.
+func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []byte, bad *Part) {
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		switch {
+		case p.Lit != nil:
+			dst = append(dst, p.Lit...)
+		default:
+			v := attr.Value{Type: p.Enc.In, Str: special}
+			if p.Slot >= 0 {
+				v = vars[p.Slot]
+			}
+			var ok bool
+			if dst, ok = p.Enc.EncodeKey(dst, v); !ok {
+				return dst, p
+			}
+		}
+	}
+	return dst, nil
+}
+
+// RenderKnown appends the text up to the first reference whose variable has no
+// value; whole says that there was none such. A salt of such a variable is
+// that of shard, unless shard is negative. A value outside of its encoder's
+// domain gives bad.
+func (t *Template) RenderKnown(dst []byte, vars []attr.Value, shard int) (out []byte, whole bool, bad *Part) {
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		switch {
+		case p.Lit != nil:
+			dst = append(dst, p.Lit...)
+		case shard >= 0 && p.UnknownSalt(vars):
+			dst = p.Enc.appendShard(dst, shard)
+		case p.Slot < 0 || vars[p.Slot].IsAbsent():
+			return dst, false, nil
+		default:
+			var ok bool
+			if dst, ok = p.Enc.EncodeKey(dst, vars[p.Slot]); !ok {
+				return dst, false, p
+			}
+		}
+	}
+	return dst, true, nil
+}
+
+// UnknownSalt reports whether the part is a salt of a variable without a value.
+func (p *Part) UnknownSalt(vars []attr.Value) bool {
+	return p.Lit == nil && p.Enc.Shards > 0 && vars[p.Slot].IsAbsent()
+}
+
+// Match takes text apart and sets the variables; one that has a value already
+// must get the same. special gets the value of {attr}, {member} or {key}. A
+// reference takes its fixed width, or the least up to the literal after it, or
+// the rest.
+func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		if p.Lit != nil {
+			var ok bool
+			if text, ok = bytes.CutPrefix(text, p.Lit); !ok {
+				return false
+			}
+			continue
+		}
+		n := len(text)
+		switch {
+		case p.Enc.Width > 0:
+			n = p.Enc.Width
+		case i+1 < len(t.Parts):
+			n = bytes.Index(text, t.Parts[i+1].Lit)
+		}
+		if n < 0 || n > len(text) {
+			return false
+		}
+		switch {
+		case p.Slot < 0:
+			v, ok := p.Enc.DecodeKey(text[:n])
+			if !ok {
+				return false
+			}
+			if special != nil {
+				*special = v.Str
+			}
+		case p.Enc.Derived: // the caller renders again, and compares
+		default:
+			v, ok := p.Enc.DecodeKey(text[:n])
+			if !ok || !vars[p.Slot].IsAbsent() && !attr.Equal(v, vars[p.Slot]) {
+				return false
+			}
+			vars[p.Slot] = v
+		}
+		text = text[n:]
+	}
+	return len(text) == 0
+}
+
+// Ambiguous reports whether a rendered text might be taken apart otherwise
+// than it was put together: a reference of varying width before a literal.
+func (t *Template) Ambiguous() bool {
+	for i, p := range t.Parts {
+		if p.Lit == nil && p.Enc.Width == 0 && i+1 < len(t.Parts) {
+			return true
+		}
+	}
+	return false
+}
+
+// LiteralEnds returns what every text of the template begins and ends with;
+// prefixOf gives the known start of a reference's text.
+func (t *Template) LiteralEnds(prefixOf func(p *Part) []byte) (prefix, suffix []byte) {
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		if p.Lit == nil {
+			if prefixOf != nil {
+				prefix = append(prefix, prefixOf(p)...)
+			}
+			break
+		}
+		prefix = append(prefix, p.Lit...)
+	}
+	if n := len(t.Parts); n > 0 && t.Parts[n-1].Lit != nil {
+		suffix = t.Parts[n-1].Lit
+	}
+	return prefix, suffix
+}
+
+// Unknown is the first reference without a value, a salt not counted where
+// the shard is given.
+func (t *Template) Unknown(vars []attr.Value, shard int) *Part {
+	for i := range t.Parts {
+		if p := &t.Parts[i]; p.Lit == nil && (p.Slot < 0 || vars[p.Slot].IsAbsent() && (shard < 0 || p.Enc.Shards == 0)) {
+			return p
+		}
+	}
+	return nil
+}
+
+// UsesCapture reports whether a reference is to a capture.
+func (t *Template) UsesCapture() bool {
+	return slices.ContainsFunc(t.Slots(), func(s int) bool { return s >= FirstCapture })
+}

@@ -1,0 +1,249 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// rule is a compiled Rule.
+type rule struct {
+	name     string
+	index    int
+	tag      bool
+	keys     int // number of key attributes: slots below are theirs
+	keyTypes []attr.Type
+	captures []capture
+	when     [2]*rowkey.Template
+	same     bool
+	row      []*rowkey.Template
+	widths   []int // of the segments but the last, for joinFixed
+	rowSlots map[int]bool
+	// hashed are the key attributes whose hash in the row stands for them, and
+	// stored their puts: the row has only the hash, a cell the value.
+	hashed   map[int]bool
+	stored   map[int]*put
+	puts     []*put
+	columns  []*put // as columns are read: literal ones before "*"
+	byAttr   map[string]*put
+	star     *put
+	presence bool // it has a put without attribute
+	// timeAttrs are the attributes that live in cell timestamps.
+	timeAttrs map[string]bool
+	// exclusive says that a row of this rule belongs to one item.
+	exclusive bool
+	// shared says that tags tell its cells from those of another rule.
+	shared bool
+	// identity are the slots that tell the items of a row apart, for the
+	// `i/` cells of the sidecar.
+	identity []int
+	// version is the variable that numbers the versions of an item, which are
+	// cells of the same columns; slotNone without one.
+	version int
+	// latest says that version 0 is a copy of the highest, and not stored.
+	latest bool
+	// versioned are the attributes whose absence each version records.
+	versioned []string
+
+	accepted map[string]bool // the losses: LossTypes and so on
+}
+
+type capture struct {
+	name string
+	enc  *rowkey.Encoder
+	// alone says that timestamps alone tell it: it is a key attribute (ts.attr) that
+	// neither row nor qualifier has.
+	alone bool
+}
+
+func (c *compiler) rule(index int, spec *Rule, path string) *rule {
+	r := &rule{
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
+		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
+	}
+	for _, a := range c.l.key.attrs() {
+		r.keyTypes = append(r.keyTypes, a.Type)
+	}
+	if !ruleName.MatchString(spec.Name) {
+		c.fail(path+".name", CodeSyntax, fmt.Sprintf("%q is no rule name", spec.Name), "letters, digits and -_.")
+	}
+	for _, l := range c.spec.AcceptLoss {
+		if l.Rule == "" || l.Rule == spec.Name {
+			r.accepted[l.What] = true
+		}
+	}
+	c.when(r, spec, path)
+	c.row(r, spec, path)
+	for i := range spec.Put {
+		if c.err != nil {
+			return r
+		}
+		c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
+	}
+	r.columns = slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p == r.star })
+	if r.star != nil {
+		r.columns = append(r.columns, r.star)
+	}
+	if len(spec.Put) == 0 {
+		c.fail(path+".put", CodeSyntax, "the rule places nothing", "at least one put")
+	}
+	if c.err == nil {
+		c.invert(r, path)
+	}
+	if c.err == nil && c.l.ttl != nil {
+		c.l.ttl.checkRule(c, r)
+	}
+	if c.err == nil {
+		c.versions(r, spec, path)
+	}
+	return r
+}
+
+func (c *compiler) when(r *rule, spec *Rule, path string) {
+	attrs := c.l.key.attrs()
+	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
+		at := joinPath(path+".when", name)
+		slot := slices.IndexFunc(attrs, func(a KeyAttr) bool { return a.Name == name })
+		switch {
+		case slot < 0:
+			c.fail(at, CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
+			return
+		case attrs[slot].Type == attr.B:
+			c.fail(at, CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			return
+		}
+		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
+			if c.l.key.isKey(name) || !rowkey.CaptureName.MatchString(name) {
+				return 0, nil, fmt.Errorf("%q cannot name a capture; expected letters, digits and _, and no key attribute", name)
+			}
+			e, err := rowkey.ParseEncoder(cmp.Or(enc, "s"), attr.Absent)
+			if err != nil {
+				return 0, nil, err
+			}
+			switch {
+			case e.Derived:
+				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.Name)
+			case e.Bytes:
+				return 0, nil, fmt.Errorf("encoder %s has no text form", e.Name)
+			}
+			i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == name })
+			if i < 0 {
+				i = len(r.captures)
+				r.captures = append(r.captures, capture{name: name, enc: e})
+			} else if r.captures[i].enc.Name != e.Name {
+				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.Name, e.Name)
+			}
+			return rowkey.FirstCapture + i, e, nil
+		})
+		if err != nil {
+			c.fail(at, CodeSyntax, err.Error(), "")
+			return
+		}
+		if len(t.Parts) == 0 {
+			c.fail(at, CodeInverse, "a key attribute is never empty", "a template")
+		}
+		r.when[slot] = t
+	}
+	if len(spec.Same) == 0 {
+		return
+	}
+	r.same = true
+	ok := len(spec.Same) == 2 && len(attrs) == 2 && attrs[0].Type == attrs[1].Type &&
+		(spec.Same[0] == attrs[0].Name && spec.Same[1] == attrs[1].Name || spec.Same[0] == attrs[1].Name && spec.Same[1] == attrs[0].Name)
+	if !ok {
+		c.fail(path+".when.same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
+	}
+}
+
+// names reports whether a name stands for a capture or a key attribute.
+func (c *compiler) names(r *rule, name string) bool {
+	return c.l.key.isKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
+}
+
+// reference resolves a name in a row or cell template.
+func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, error) {
+	for i, k := range r.captures {
+		if k.name != name {
+			continue
+		}
+		if enc == "" {
+			return rowkey.FirstCapture + i, k.enc, nil
+		}
+		operand := k.enc.In
+		if k.enc.Time { // an encoder of instants then turns it into text
+			operand = attr.Absent
+		}
+		e, err := rowkey.ParseEncoder(enc, operand)
+		if err == nil && e.In != k.enc.In {
+			err = fmt.Errorf("encoder %s takes type %s; capture %s is %s", enc, e.In, name, k.enc.In)
+		}
+		return rowkey.FirstCapture + i, e, err
+	}
+	for slot, a := range c.l.key.attrs() {
+		if a.Name == name {
+			byType := map[attr.Type]string{attr.S: "s", attr.N: "nord", attr.B: "b"}
+			e, err := rowkey.ParseEncoder(cmp.Or(enc, byType[a.Type]), a.Type)
+			return slot, e, err
+		}
+	}
+	return 0, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute", name)
+}
+
+func (c *compiler) row(r *rule, spec *Rule, path string) {
+	if len(spec.Row) == 0 {
+		c.fail(path+".row", CodeInverse, "no row key", "at least one segment")
+	}
+	salted := false
+	for i, src := range spec.Row {
+		at := fmt.Sprintf("%s.row[%d]", path, i)
+		t, err := rowkey.ParseTemplate(src, func(name, enc string) (int, *rowkey.Encoder, error) { return c.reference(r, name, enc) })
+		if err != nil {
+			c.fail(at, CodeSyntax, err.Error(), "")
+			return
+		}
+		if len(t.Parts) == 0 {
+			c.fail(at, CodeSyntax, "an empty segment", "a template")
+		}
+		last, j := i == len(spec.Row)-1, c.l.joiner
+		width := 0
+		for _, p := range t.Parts {
+			if p.Lit != nil {
+				width += len(p.Lit)
+				if k := j.DelimOffence(p.Lit); k >= 0 && j.Kind == rowkey.JoinPlain && !last {
+					c.fail(at, CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
+				}
+				continue
+			}
+			switch {
+			case !p.Enc.Derived:
+				r.rowSlots[p.Slot] = true
+			case p.Enc.Identifies && p.Slot < r.keys:
+				r.hashed[p.Slot] = true
+			}
+			if p.Enc.Shards > 0 {
+				if salted {
+					c.fail(at, CodeSyntax, "a second salt", "one a row")
+				}
+				salted = true
+			}
+			if p.Enc.Width == 0 {
+				width = -1 << 30
+			}
+			width += p.Enc.Width
+			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
+				c.fail(at, CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
+			}
+		}
+		if j.Kind == rowkey.JoinFixed && !last {
+			if width <= 0 {
+				c.fail(at, CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+			}
+			r.widths = append(r.widths, width)
+		}
+		r.row = append(r.row, t)
+	}
+}
