@@ -37,13 +37,13 @@ const maxSortKeyBytes = 1024
 // Default returns the lossless layout of a table that has no mapping file. It
 // needs the family FamilyItem.
 func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
-	for _, a := range key.attrs() {
+	for _, a := range key.Attrs() {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
 	l := &defaultLayout{table: sourceTable, key: key, own: []Extent{{Family: FamilyItem, Prefix: true}}}
-	for _, a := range key.attrs() {
+	for _, a := range key.Attrs() {
 		l.keyNames = append(l.keyNames, a.Name)
 	}
 	slices.Sort(l.keyNames)
@@ -77,7 +77,7 @@ func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item)
 		dst = appendKeyBytes(dst, key[schema.Range.Name])
 	}
 	if n := len(dst) - start; n > MaxRowKeyBytes {
-		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.keyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
 	}
 	return dst, nil
 }
@@ -118,7 +118,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 	p := Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
 	for name := range item {
-		if !l.key.isKey(name) {
+		if !l.key.IsKey(name) {
 			names = append(names, name)
 			blob = blob || name == "" || len(name) > MaxQualifierBytes
 		}
@@ -204,7 +204,7 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}
 		for k, v := range whole {
-			if !l.key.isKey(k) {
+			if !l.key.IsKey(k) {
 				item[k] = v
 			}
 		}
@@ -226,7 +226,7 @@ func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
 	case len(name) == 0:
 		return len(cells[i].Value) > 0
 	}
-	return utf8.Valid(name) && !l.key.isKey(string(name))
+	return utf8.Valid(name) && !l.key.IsKey(string(name))
 }
 
 func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {

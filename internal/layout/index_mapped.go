@@ -36,7 +36,7 @@ type indexShard struct {
 func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	m := x.mapped
 	var all []KeyAttr
-	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if !slices.ContainsFunc(all, func(k KeyAttr) bool { return k.Name == a.Name }) {
 			all = append(all, a)
 		}
@@ -89,7 +89,7 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	}
 	m.ordered = m.joiner.Kind != rowkey.JoinPlain
 	for _, a := range all {
-		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.isKey(a.Name) {
+		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.IsKey(a.Name) {
 			m.keys = append(m.keys, a)
 		}
 	}
@@ -104,12 +104,12 @@ func (m *mappedLayout) inRow(name string) bool {
 // attributes of the table are in it. Where the mapping file leaves some out
 // (GSI.Row), its author says that two items are never on one row.
 func (x *Index) Distinct() bool {
-	return x.mapped == nil || !slices.ContainsFunc(x.base.attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
 
 // schemaOf is the type that an attribute's cell has.
 func (x *Index) schemaOf(name string) Schema {
-	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if a.Name == name {
 			return Schema{Type: a.Type}
 		}
@@ -144,7 +144,7 @@ func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
 func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 	m := x.mapped
 	fault := func(code Code, name, what, expected string) *Error {
-		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), Attribute: name, What: what, Expected: expected}
+		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
 	}
 	var row []byte
 	if m.shard != nil {
