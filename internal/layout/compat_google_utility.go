@@ -53,7 +53,7 @@ func compileCompat(spec *Spec) (*Mapping, error) {
 func (l *googleUtility) columnFamilies() []Family { return l.families }
 
 func (l *googleUtility) fault(code Code, item attr.Item, name, what, expected string) *Error {
-	return &Error{Code: code, Table: l.table, Rule: CompatGoogleUtility, Key: l.key.keyOf(item), Attribute: name, What: what, Expected: expected}
+	return &Error{Code: code, Table: l.table, Rule: CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
 }
 
 // row is the partition key as text; that of a binary is base64 of base64.
@@ -275,7 +275,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 	add := func(name, why string) {
 		all = append(all, Fidelity{Rule: rule, Attribute: name, Class: Lossy, Why: "accepted: " + why})
 	}
-	for i, a := range l.key.attrs() {
+	for i, a := range l.key.Attrs() {
 		switch {
 		case i == 1:
 			add(a.Name, "it is no part of the row key: items with the same partition key become one")
@@ -288,7 +288,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.schema)) {
-		if !l.key.isKey(name) {
+		if !l.key.IsKey(name) {
 			add(name, l.loss(l.schema[name].Type))
 		}
 	}

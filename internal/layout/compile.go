@@ -149,19 +149,6 @@ func (c *compiler) key() {
 	}
 }
 
-// keyAttrs are the key attributes, one or two.
-func (k KeySchema) attrs() []KeyAttr {
-	if k.Range.Name == "" {
-		return []KeyAttr{k.Hash}
-	}
-	return []KeyAttr{k.Hash, k.Range}
-}
-
-// isKey reports whether name is a key attribute.
-func (k KeySchema) isKey(name string) bool {
-	return name == k.Hash.Name || name == k.Range.Name && name != ""
-}
-
 // Compile checks that every rule of spec can be inverted and builds the
 // mapping. Errors are *SpecError; where spec came from Parse they have its
 // positions. The Spec must not be changed afterwards.

@@ -107,12 +107,12 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 		return err
 	}
 	for _, item := range items {
-		other := m.key.keyOf(item)
+		other := m.key.KeyOf(item)
 		if of, err := m.Locate(other); err != nil || of.Derived {
 			continue // it has no cell
 		}
-		if !attr.EqualItems(other, m.key.keyOf(key)) {
-			return &Error{Code: CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.keyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
+		if !attr.EqualItems(other, m.key.KeyOf(key)) {
+			return &Error{Code: CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 		}
 	}
 	return nil

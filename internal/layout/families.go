@@ -55,7 +55,7 @@ func (c *compiler) sharedFamily() {
 	}
 	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
 	for name, s := range c.l.schema {
-		if c.l.key.isKey(name) || strings.Contains(name, "\x00") {
+		if c.l.key.IsKey(name) || strings.Contains(name, "\x00") {
 			continue
 		}
 		switch {
@@ -75,7 +75,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(Sch
 	}
 	add := func(name string) {
 		f := prefix + c.familyOf(name)
-		if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.key.isKey(name) {
+		if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.key.IsKey(name) {
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {

@@ -61,7 +61,7 @@ func (m *Mapping) Fidelity() []Fidelity {
 	}
 	var all []Fidelity
 	for _, r := range l.rules {
-		for i, a := range l.key.attrs() {
+		for i, a := range l.key.Attrs() {
 			all = append(all, l.keyFidelity(r, i, a))
 		}
 		for _, name := range l.attributesOf(r) {
@@ -89,10 +89,10 @@ func (m *Mapping) Fidelity() []Fidelity {
 func (l *rules) attributesOf(r *rule) []string {
 	names := map[string]bool{}
 	for name := range r.byAttr {
-		names[name] = !l.key.isKey(name)
+		names[name] = !l.key.IsKey(name)
 	}
 	for name := range l.schema {
-		names[name] = names[name] || r.star != nil && !l.key.isKey(name) && !r.timeAttrs[name]
+		names[name] = names[name] || r.star != nil && !l.key.IsKey(name) && !r.timeAttrs[name]
 	}
 	return slices.Sorted(func(yield func(string) bool) {
 		for name, placed := range names {

@@ -32,7 +32,7 @@ func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 	var items []attr.Item
 	for tries := 0; len(items) < n && tries < 4*n; tries++ {
 		item := g.item(m)
-		key := string(attr.AppendItemJSON(nil, m.key.keyOf(item)))
+		key := string(attr.AppendItemJSON(nil, m.key.KeyOf(item)))
 		if !seen[key] {
 			seen[key] = true
 			items = append(items, item)
@@ -91,11 +91,11 @@ func (g *generator) item(m *Mapping) attr.Item {
 	item := attr.Item{}
 	l, ok := m.layout.(*rules)
 	if !ok { // the default layout takes anything
-		for _, a := range m.key.attrs() {
+		for _, a := range m.key.Attrs() {
 			item[a.Name] = g.key(a.Type)
 		}
 		for range g.IntN(6) {
-			if name := pick(g, "a", "b", "c", "d", "q:r"); !m.key.isKey(name) {
+			if name := pick(g, "a", "b", "c", "d", "q:r"); !m.key.IsKey(name) {
 				item[name] = g.value(2)
 			}
 		}
@@ -118,7 +118,7 @@ func (g *generator) item(m *Mapping) attr.Item {
 		return item
 	}
 	for range g.IntN(7) {
-		if name := pick(g, names...); !l.key.isKey(name) {
+		if name := pick(g, names...); !l.key.IsKey(name) {
 			item[name] = g.attribute(l, r, name)
 		}
 	}
@@ -131,7 +131,7 @@ func (g *generator) keys(item attr.Item, l *rules, r *rule) {
 	for i, c := range r.captures {
 		vars[rowkey.FirstCapture+i] = g.encoded(c.enc)
 	}
-	for slot, a := range l.key.attrs() {
+	for slot, a := range l.key.Attrs() {
 		v := g.plain(a.Type)
 		if when := r.when[slot]; when != nil {
 			if text, bad := when.Render(nil, vars, ""); bad == nil {

@@ -45,7 +45,7 @@ const keysOnlyQualifier = "~"
 // an index row is one cell, FamilyItem with an empty qualifier, that holds the
 // projected item. A cell with an empty value is a tombstone: no item.
 func DefaultIndex(targetTable string, base KeySchema, def IndexDef) (*Index, error) {
-	for _, a := range append(def.Key.attrs(), base.attrs()...) {
+	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
 		}
@@ -73,7 +73,7 @@ func (m *Mapping) index(i int) error {
 			continue
 		}
 		t := a.Type
-		for _, k := range spec.Source.Key.attrs() {
+		for _, k := range spec.Source.Key.Attrs() {
 			if k.Name == a.Name {
 				t = cmp.Or(t, k.Type)
 			}
@@ -140,7 +140,7 @@ func (x *Index) OneCell() bool { return x.mapped == nil }
 func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.Key, item) == nil }
 
 // isKey reports whether name is a key attribute of index or table.
-func (x *Index) isKey(name string) bool { return x.def.Key.isKey(name) || x.base.isKey(name) }
+func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
 
 // ProjectsAll reports whether the index holds all attributes of an item.
 func (x *Index) ProjectsAll() bool { return !x.def.KeysOnly && len(x.def.Include) == 0 }
@@ -167,8 +167,8 @@ const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.
 func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long bool) {
-	var short [shortKeyBytes]byte
-	return appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
+	var short [rowkey.ShortKeyBytes]byte
+	return rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
 }
 
 // Locate returns the index row of the item with the given key attributes of
@@ -190,7 +190,7 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 			return Location{}, bad
 		}
 		if len(loc.Row) > MaxRowKeyBytes {
-			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
 		}
 		return loc, nil
 	}
@@ -209,11 +209,11 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	const more = 24 // delimiters, and what the forms of numbers add
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
 	row, long := x.appendPartition(make([]byte, 0, size), hash)
-	var short [shortKeyBytes]byte
-	switch form := appendKeyBytes(short[:0], sortKey); {
+	var short [rowkey.ShortKeyBytes]byte
+	switch form := rowkey.AppendKeyBytes(short[:0], sortKey); {
 	case x.def.Key.Range.Name == "":
 	case long:
-		row = appendGroups(row, form)
+		row = rowkey.AppendGroups(row, form)
 	default:
 		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
@@ -223,10 +223,10 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 		return nil, err
 	}
 	if len(row) > MaxRowKeyBytes {
-		row = tailHash(row[:start], row[start:])
+		row = rowkey.TailHash(row[:start], row[start:])
 	}
 	if len(row) > MaxRowKeyBytes {
-		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
 	}
 	return row, nil
 }
@@ -262,7 +262,7 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 		}
 		v := projected[name]
 		if len("a/")+len(name) > MaxQualifierBytes {
-			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
 			cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
@@ -363,7 +363,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 		prefix, long := x.appendPartition(nil, c.Hash)
 		return planWithin(prefix, c, func(b []byte) []byte {
 			if long {
-				return appendGroups(nil, b)
+				return rowkey.AppendGroups(nil, b)
 			}
 			return rowkey.AppendOC(nil, b)
 		}), nil

@@ -36,7 +36,7 @@ type indexShard struct {
 func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	m := x.mapped
 	var all []KeyAttr
-	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if !slices.ContainsFunc(all, func(k KeyAttr) bool { return k.Name == a.Name }) {
 			all = append(all, a)
 		}
@@ -89,7 +89,7 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	}
 	m.ordered = m.joiner.Kind != rowkey.JoinPlain
 	for _, a := range all {
-		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.isKey(a.Name) {
+		if m.shard == nil || a.Name != x.def.Key.Hash.Name || x.base.IsKey(a.Name) {
 			m.keys = append(m.keys, a)
 		}
 	}
@@ -104,12 +104,12 @@ func (m *mappedLayout) inRow(name string) bool {
 // attributes of the table are in it. Where the mapping file leaves some out
 // (GSI.Row), its author says that two items are never on one row.
 func (x *Index) Distinct() bool {
-	return x.mapped == nil || !slices.ContainsFunc(x.base.attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
 
 // schemaOf is the type that an attribute's cell has.
 func (x *Index) schemaOf(name string) Schema {
-	for _, a := range append(x.def.Key.attrs(), x.base.attrs()...) {
+	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if a.Name == name {
 			return Schema{Type: a.Type}
 		}
@@ -144,7 +144,7 @@ func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
 func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 	m := x.mapped
 	fault := func(code Code, name, what, expected string) *Error {
-		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.keyOf(keys), Attribute: name, What: what, Expected: expected}
+		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
 	}
 	var row []byte
 	if m.shard != nil {
@@ -158,7 +158,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 		if i > 0 {
 			row = append(row, m.joiner.Delimiter()...)
 		}
-		seg := keyBytes(keys[a.Name])
+		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
 			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
 		}
@@ -194,7 +194,7 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	}
 	item := attr.Item{}
 	for i, a := range m.keys {
-		if item[a.Name], ok = parseKeyBytes(a.Type, segs[i]); !ok {
+		if item[a.Name], ok = rowkey.ParseKeyBytes(a.Type, segs[i]); !ok {
 			return nil, false
 		}
 	}
@@ -204,7 +204,7 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 // mappedPlan is PlanQuery.
 func (x *Index) mappedPlan(c KeyCondition) Plan {
 	m := x.mapped
-	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.empty() {
 		return Plan{}
 	}
@@ -260,9 +260,9 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 		}
 		switch {
 		case a.Name == x.def.Key.Hash.Name:
-			row = m.joiner.AppendSegment(row, keyBytes(c.Hash), last)
+			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.Hash), last)
 		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
-			row = m.joiner.AppendSegment(row, keyBytes(c.A), last)
+			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
 			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0

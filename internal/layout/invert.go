@@ -84,7 +84,7 @@ func (c *compiler) invert(r *rule, path string) {
 		if c.spec.Collision == CollisionQualifier && !r.knowsKey(known) {
 			known = c.qualify(r, p, known)
 		}
-		for slot, a := range c.l.key.attrs() {
+		for slot, a := range c.l.key.Attrs() {
 			if !known[slot] {
 				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
@@ -104,7 +104,7 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
 	}
-	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr })
+	slot := slices.IndexFunc(c.l.key.Attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr })
 	if r.closure(p.toldBy(row))[slot] {
 		return
 	}
@@ -132,7 +132,7 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 // meet on one of its cells.
 func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 	var add []rowkey.Part
-	for slot, a := range c.l.key.attrs() {
+	for slot, a := range c.l.key.Attrs() {
 		if known[slot] {
 			continue
 		}

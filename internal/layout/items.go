@@ -47,7 +47,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 // missing or the key is another rule's.
 func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
 	key := attr.Item{}
-	for i, a := range l.key.attrs() {
+	for i, a := range l.key.Attrs() {
 		if vars[i].IsAbsent() {
 			return nil, false
 		}
@@ -213,7 +213,7 @@ func (d *decoder) complete(p *partial) error {
 	for name, v := range p.extras {
 		if v.IsAbsent() {
 			delete(p.item, name)
-		} else if !d.l.key.isKey(name) {
+		} else if !d.l.key.IsKey(name) {
 			p.item[name] = v
 		}
 	}
@@ -229,7 +229,7 @@ func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
 		return nil, err
 	}
 	for _, item := range items {
-		if attr.EqualItems(l.key.keyOf(item), l.key.keyOf(key)) {
+		if attr.EqualItems(l.key.KeyOf(item), l.key.KeyOf(key)) {
 			return item, nil
 		}
 	}

@@ -57,7 +57,7 @@ func (m *Mapping) Returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
 	for _, name := range slices.Sorted(maps.Keys(item)) {
 		v, ok := back[name]
 		what := lossOf(item[name], v)
-		if m.key.isKey(name) || what == "" || !r.accepted[what] {
+		if m.key.IsKey(name) || what == "" || !r.accepted[what] {
 			continue
 		}
 		if len(losses) == 0 {

@@ -47,7 +47,7 @@ func TestReturned(t *testing.T) {
 				case r.isCopy(vars) != copied:
 				case copied:
 					items[i] = maps.Clone(top[id])
-					maps.Copy(items[i], m.Key().keyOf(item))
+					maps.Copy(items[i], m.Key().KeyOf(item))
 				default:
 					items[i] = accepted(m, item)
 					if old, ok := top[id]; !ok || r.number(vars) > versionOf(l, old) {
@@ -98,7 +98,7 @@ func TestReturned(t *testing.T) {
 
 // accepted is the item without the attributes that the mapping refuses.
 func accepted(m *Mapping, item attr.Item) attr.Item {
-	kept := m.Key().keyOf(item)
+	kept := m.Key().KeyOf(item)
 	if _, err := m.Place(kept, expTime); err != nil {
 		kept["l"] = attr.Value{Type: attr.N, Str: "0.1234567890123456789"} // it needs one
 	}

@@ -20,7 +20,7 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
 	}
 	for _, r := range l.rules {
 		vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
-		for i, a := range l.key.attrs() {
+		for i, a := range l.key.Attrs() {
 			vars[i] = key[a.Name]
 		}
 		if r.derive(vars) {
@@ -35,7 +35,7 @@ func (l *rules) checkKey(key attr.Item) *Error {
 }
 
 func checkKey(table string, schema KeySchema, key attr.Item) *Error {
-	for _, a := range schema.attrs() {
+	for _, a := range schema.Attrs() {
 		v := key[a.Name]
 		what := ""
 		switch {
@@ -53,19 +53,8 @@ func checkKey(table string, schema KeySchema, key attr.Item) *Error {
 	return nil
 }
 
-// keyOf returns the key attributes of item alone.
-func (k KeySchema) keyOf(item attr.Item) attr.Item {
-	key := attr.Item{}
-	for _, a := range k.attrs() {
-		if v, ok := item[a.Name]; ok {
-			key[a.Name] = v
-		}
-	}
-	return key
-}
-
 func (l *rules) fault(code Code, r *rule, item attr.Item, attribute, what, expected string) *Error {
-	e := &Error{Code: code, Table: l.table, Key: l.key.keyOf(item), Attribute: attribute, What: what, Expected: expected}
+	e := &Error{Code: code, Table: l.table, Key: l.key.KeyOf(item), Attribute: attribute, What: what, Expected: expected}
 	if r != nil {
 		e.Rule = r.name
 	}
@@ -161,7 +150,7 @@ func agree(a, b []attr.Value) bool {
 func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *Error {
 	name := ""
 	if p.Slot >= 0 && p.Slot < r.keys {
-		name = l.key.attrs()[p.Slot].Name
+		name = l.key.Attrs()[p.Slot].Name
 	}
 	return l.fault(CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
 }
@@ -332,7 +321,7 @@ func (l *rules) sortCells(cells []Cell) {
 func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	left := item
 	for name, v := range item {
-		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.isKey(name) || r.timeAttrs[name] {
+		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.IsKey(name) || r.timeAttrs[name] {
 			continue
 		}
 		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.OmitsNull {
@@ -356,7 +345,7 @@ func (p *placer) attributes() *Error {
 	for _, name := range names {
 		put := p.r.byAttr[name]
 		if put == nil {
-			if p.l.key.isKey(name) || p.r.timeAttrs[name] || p.l.ttl != nil && name == p.l.ttl.name {
+			if p.l.key.IsKey(name) || p.r.timeAttrs[name] || p.l.ttl != nil && name == p.l.ttl.name {
 				continue
 			}
 			put = p.r.star

@@ -375,14 +375,14 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		for _, c := range p.Cells {
 			cells[fmt.Sprintf("%q %s:%q %d", p.Row, c.Family, c.Qualifier, c.Timestamp)] = true
 		}
-		collides := slices.ContainsFunc(items, func(o attr.Item) bool { return attr.EqualItems(m.key.keyOf(o), m.key.keyOf(item)) })
+		collides := slices.ContainsFunc(items, func(o attr.Item) bool { return attr.EqualItems(m.key.KeyOf(o), m.key.KeyOf(item)) })
 		for c := range cells {
 			collides = collides || taken[c]
 		}
 		for j, o := range placed {
 			meets := bytes.Equal(o.Row, p.Row) && (slices.ContainsFunc(o.Cells, func(c Cell) bool { return covered(p.Own, c) }) ||
 				slices.ContainsFunc(p.Cells, func(c Cell) bool { return covered(o.Own, c) }))
-			if meets && !m.tagged(o.Rule) && !m.tagged(p.Rule) && !attr.EqualItems(m.key.keyOf(item), m.key.keyOf(items[j])) {
+			if meets && !m.tagged(o.Rule) && !m.tagged(p.Rule) && !attr.EqualItems(m.key.KeyOf(item), m.key.KeyOf(items[j])) {
 				t.Fatalf("rules %s and %s collide without a tag on row %q", o.Rule, p.Rule, o.Row)
 			}
 			collides = collides || meets
@@ -410,7 +410,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		if err != nil || !attr.EqualItems(back, item) {
 			t.Fatalf("%s comes back as %s, %v\n%s", attr.AppendItemJSON(nil, item), attr.AppendItemJSON(nil, back), err, format(rows))
 		}
-		at, err := m.Locate(m.key.keyOf(item))
+		at, err := m.Locate(m.key.KeyOf(item))
 		if err != nil || !bytes.Equal(at.Row, placed[i].Row) {
 			t.Fatalf("placed at %q, located at %v, %v", placed[i].Row, at, err)
 		}
@@ -499,7 +499,7 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := func(i attr.Item) string { return string(attr.AppendItemJSON(nil, m.key.keyOf(i))) }
+		key := func(i attr.Item) string { return string(attr.AppendItemJSON(nil, m.key.KeyOf(i))) }
 		matches := func(i attr.Item) bool {
 			return attr.Equal(i[m.key.Hash.Name], c.Hash) && (m.key.Range.Name == "" || c.Matches(i[m.key.Range.Name]))
 		}
@@ -620,7 +620,7 @@ func TestIndexRoundTrip(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "attributes") {
 				item[rapid.SampledFrom([]string{"a", "c", "~", "u"}).Draw(t, "name")] = drawValue(t, 2)
 			}
-			id := string(attr.AppendItemJSON(nil, m.key.keyOf(item)))
+			id := string(attr.AppendItemJSON(nil, m.key.KeyOf(item)))
 			p, ok, err := x.Place(item, expTime)
 			var e *Error
 			if errors.As(err, &e) && (e.Code == CodeKeySize || e.Code == CodeDelim || e.Code == CodeDomain) && !x.OneCell() {

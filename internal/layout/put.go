@@ -142,7 +142,7 @@ func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 		return starLeavesPut{starPut{value}}
 	case star:
 		return starPut{value}
-	case c.l.key.isKey(spec.Attr):
+	case c.l.key.IsKey(spec.Attr):
 		return keyPut{plainPut{t}}
 	case flatten:
 		return leavesPut{plainPut{t}, spec.Attr}
@@ -195,9 +195,9 @@ func (c *compiler) putTime(r *rule, p *put, spec *Put) {
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
 			c.fail(at, CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
-		switch i := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
+		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
-			if t := c.l.key.attrs()[i].Type; t != p.format.ValueType() {
+			if t := c.l.key.Attrs()[i].Type; t != p.format.ValueType() {
 				c.fail(at, CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
 			}
 			p.timeKey = true

@@ -13,7 +13,7 @@ import (
 type keyPut struct{ plainPut }
 
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *Put) {
-	slot := slices.IndexFunc(c.l.key.attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
+	slot := slices.IndexFunc(c.l.key.Attrs(), func(a KeyAttr) bool { return a.Name == spec.Attr })
 	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.IsLiteral() || p.codec.NoKeys || spec.Time != (PutTime{}) {
 		c.fail(put.path+".attr", CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
 		return

@@ -71,7 +71,7 @@ func (p starLeavesPut) place(w *placer, name string, v attr.Value) *Error {
 
 func (starLeavesPut) names(l *rules, special string) bool {
 	path, ok := parsePath(special)
-	return ok && utf8.ValidString(special) && path[0] != "" && !l.key.isKey(path[0])
+	return ok && utf8.ValidString(special) && path[0] != "" && !l.key.IsKey(path[0])
 }
 
 func (p starLeavesPut) read(d *decoder, item *partial, special string, c column) error {

@@ -54,7 +54,7 @@ func (p starPut) reserved(w *placer, name, special string) *Error {
 }
 
 func (starPut) names(l *rules, special string) bool {
-	return special != "" && utf8.ValidString(special) && !l.key.isKey(special)
+	return special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
 }
 
 func (p starPut) read(d *decoder, item *partial, special string, c column) error {

@@ -102,7 +102,7 @@ func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 		return d.l.corrupt(d.r, d.row, c, err)
 	}
 	for k, v := range rest {
-		if !d.l.key.isKey(k) {
+		if !d.l.key.IsKey(k) {
 			item.item[k] = v
 		}
 	}

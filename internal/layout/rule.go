@@ -62,10 +62,10 @@ type capture struct {
 
 func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	r := &rule{
-		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.attrs()),
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()),
 		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
-	for _, a := range c.l.key.attrs() {
+	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
 	}
 	if !ruleName.MatchString(spec.Name) {
@@ -104,7 +104,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 }
 
 func (c *compiler) when(r *rule, spec *Rule, path string) {
-	attrs := c.l.key.attrs()
+	attrs := c.l.key.Attrs()
 	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
 		at := joinPath(path+".when", name)
 		slot := slices.IndexFunc(attrs, func(a KeyAttr) bool { return a.Name == name })
@@ -117,7 +117,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			return
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
-			if c.l.key.isKey(name) || !rowkey.CaptureName.MatchString(name) {
+			if c.l.key.IsKey(name) || !rowkey.CaptureName.MatchString(name) {
 				return 0, nil, fmt.Errorf("%q cannot name a capture; expected letters, digits and _, and no key attribute", name)
 			}
 			e, err := rowkey.ParseEncoder(cmp.Or(enc, "s"), attr.Absent)
@@ -161,7 +161,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 
 // names reports whether a name stands for a capture or a key attribute.
 func (c *compiler) names(r *rule, name string) bool {
-	return c.l.key.isKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
+	return c.l.key.IsKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
 }
 
 // reference resolves a name in a row or cell template.
@@ -183,7 +183,7 @@ func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, e
 		}
 		return rowkey.FirstCapture + i, e, err
 	}
-	for slot, a := range c.l.key.attrs() {
+	for slot, a := range c.l.key.Attrs() {
 		if a.Name == name {
 			byType := map[attr.Type]string{attr.S: "s", attr.N: "nord", attr.B: "b"}
 			e, err := rowkey.ParseEncoder(cmp.Or(enc, byType[a.Type]), a.Type)

@@ -56,13 +56,13 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	for name := range m.spec.Source.Schema {
 		names[name] = true
 	}
-	for _, a := range m.key.attrs() {
+	for _, a := range m.key.Attrs() {
 		names[a.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		schema := m.spec.Source.Schema[name]
 		part := ""
-		for i, a := range m.key.attrs() {
+		for i, a := range m.key.Attrs() {
 			if a.Name == name {
 				schema, part = Schema{Type: a.Type}, [...]string{"hash", "range"}[i]
 			}

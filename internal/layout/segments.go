@@ -38,7 +38,7 @@ func (m *Mapping) Segments(rule string) []Segment {
 			s.Time = s.Time || p.Enc.Time || codec.TimeFormats[p.Enc.Name] != (codec.TimeFormat{})
 			s.Reversed = s.Reversed || p.Enc.Order == rowkey.ReversedOrder
 			s.Unordered = s.Unordered || p.Enc.Order == rowkey.NoOrder
-			for slot, a := range l.key.attrs() {
+			for slot, a := range l.key.Attrs() {
 				held := p.Slot == slot || r.when[slot] != nil && r.when[slot].Uses(p.Slot)
 				if held && !slices.Contains(s.Attrs, a.Name) {
 					s.Attrs = append(s.Attrs, a.Name)

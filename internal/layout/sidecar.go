@@ -232,7 +232,7 @@ func (d *decoder) typeColumn(c column) error {
 		return nil
 	}
 	name, ok := strings.CutPrefix(string(c.qual), "a/")
-	if !ok || !d.r.exclusive || d.l.key.isKey(name) {
+	if !ok || !d.r.exclusive || d.l.key.IsKey(name) {
 		return nil
 	}
 	t, form, ok := parseMark(value)

@@ -36,7 +36,7 @@ func TestAppendStored(t *testing.T) {
 			}
 			rapid.Check(t, func(t *rapid.T) {
 				item := attr.Item{}
-				for _, a := range key.attrs() {
+				for _, a := range key.Attrs() {
 					item[a.Name] = keyValue(t, a)
 				}
 				values := []attr.Value{
@@ -93,7 +93,7 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 		if itemErr != nil || !attr.EqualItems(item, items[i]) {
 			t.Fatalf("%v, %v; want %v", item, itemErr, items[i])
 		}
-		for _, a := range m.key.attrs() {
+		for _, a := range m.key.Attrs() {
 			if got := stored.Get(a.Name); !attr.Equal(got, items[i][a.Name]) {
 				t.Fatalf("%s is %v, want %v", a.Name, got, items[i][a.Name])
 			}

@@ -61,7 +61,7 @@ func (c *compiler) timeToLive() *timeToLive {
 	default:
 		c.fail(path+".mode", CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
 	}
-	if c.l.key.isKey(ttl.Attribute) {
+	if c.l.key.IsKey(ttl.Attribute) {
 		c.fail(path+".attribute", CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
 	}
 	for _, f := range c.l.families {

@@ -120,16 +120,16 @@ func (p *VersionProof) Add(item attr.Item) error {
 	id := digest(r.family([]byte(r.name+"\x00"), vars))
 	v := p.items[id]
 	if v == nil {
-		v = &versions{rule: r, key: p.l.key.keyOf(item)}
+		v = &versions{rule: r, key: p.l.key.KeyOf(item)}
 		p.items[id] = v
 	}
 	content := maps.Clone(item)
-	for _, a := range p.l.key.attrs() {
+	for _, a := range p.l.key.Attrs() {
 		delete(content, a.Name)
 	}
 	sum := digest(attr.AppendItemJSON(nil, content))
 	if n := r.number(vars); n == 0 {
-		v.copies, v.copied, v.key = true, sum, p.l.key.keyOf(item)
+		v.copies, v.copied, v.key = true, sum, p.l.key.KeyOf(item)
 	} else if n > v.highest {
 		v.highest, v.newest = n, sum
 	}
@@ -170,7 +170,7 @@ func (p *VersionProof) Finish() error {
 
 func compareKeys(key KeySchema, a, b attr.Item) int {
 	var c [2]int
-	for i, k := range key.attrs() {
+	for i, k := range key.Attrs() {
 		c[i], _ = attr.Compare(a[k.Name], b[k.Name])
 	}
 	return cmp.Or(c[0], c[1])
@@ -185,7 +185,7 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	}
 	if r.version != rowkey.SlotNone {
 		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
-			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.isKey(name) && !r.timeAttrs[name] {
+			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.IsKey(name) && !r.timeAttrs[name] {
 				r.versioned = append(r.versioned, name)
 			}
 		}

@@ -36,7 +36,7 @@ func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
 		taken[name] = true
 		selected = append(selected, "  "+expr+" AS "+quoteName(name))
 	}
-	for _, a := range key.attrs() {
+	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
 		if c.err == nil && !c.sortsByValue(l, a) {
 			c.fail(path, CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
@@ -54,7 +54,7 @@ func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
 		names = slices.Sorted(maps.Keys(l.schema))
 	}
 	for _, name := range names {
-		if !taken[name] && !l.key.isKey(name) { // the row key tells those
+		if !taken[name] && !l.key.IsKey(name) { // the row key tells those
 			add(name, c.viewColumn(l, name, path))
 		}
 	}
@@ -127,7 +127,7 @@ func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
 
 // putOf is the put that takes an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
-	if l.key.isKey(name) || r.timeAttrs[name] {
+	if l.key.IsKey(name) || r.timeAttrs[name] {
 		return nil
 	}
 	if p := r.byAttr[name]; p != nil {
