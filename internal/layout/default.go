@@ -70,11 +70,11 @@ func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item)
 	start := len(dst)
 	hash := key[schema.Hash.Name]
 	if schema.Range.Name == "" {
-		dst = appendKeyBytes(dst, hash)
+		dst = rowkey.AppendKeyBytes(dst, hash)
 	} else {
-		var short [shortKeyBytes]byte
-		dst, _ = appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortPartitionBytes)
-		dst = appendKeyBytes(dst, key[schema.Range.Name])
+		var short [rowkey.ShortKeyBytes]byte
+		dst, _ = rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortPartitionBytes)
+		dst = rowkey.AppendKeyBytes(dst, key[schema.Range.Name])
 	}
 	if n := len(dst) - start; n > MaxRowKeyBytes {
 		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
@@ -88,14 +88,14 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 	partition := row
 	if l.key.Range.Name != "" {
 		var rest []byte
-		if partition, rest, ok = cutPartition(row); !ok {
+		if partition, rest, ok = rowkey.CutPartition(row); !ok {
 			return hash, sortKey, false
 		}
-		if sortKey, ok = parseKeyBytes(l.key.Range.Type, rest); !ok {
+		if sortKey, ok = rowkey.ParseKeyBytes(l.key.Range.Type, rest); !ok {
 			return hash, sortKey, false
 		}
 	}
-	hash, ok = parseKeyBytes(l.key.Hash.Type, partition)
+	hash, ok = rowkey.ParseKeyBytes(l.key.Hash.Type, partition)
 	return hash, sortKey, ok
 }
 
@@ -230,7 +230,7 @@ func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
 }
 
 func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
-	var short [2 * shortKeyBytes]byte
+	var short [2 * rowkey.ShortKeyBytes]byte
 	want, bad := appendDefaultRow(short[:0], l.table, l.key, key)
 	if bad != nil {
 		return nil, bad
@@ -245,18 +245,18 @@ func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
 	if err := c.check(l.table, l.key); err != nil {
 		return Plan{}, err
 	}
-	prefix := keyBytes(c.Hash)
+	prefix := rowkey.KeyBytes(c.Hash)
 	if l.key.Range.Name == "" {
 		return Plan{Spans: []Span{clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
 	}
-	prefix, _ = appendPartition(nil, prefix, maxShortPartitionBytes)
+	prefix, _ = rowkey.AppendPartition(nil, prefix, maxShortPartitionBytes)
 	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
 }
 
 // planWithin is the plan for the rows that begin with prefix and go on with
 // the sort key, as form writes it.
 func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
-	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.empty() {
 		return Plan{}
 	}

@@ -113,7 +113,7 @@ func TestItems_Native(t *testing.T) {
 		{Family: FamilyState, Qualifier: []byte("s"), Timestamp: 1000, Value: []byte("state")},
 	}}
 	items, err := m.Items(row)
-	want := attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), "e": attr.ListOf(attr.Int(1), attr.String("last")), "n": number(t, "2.5"), "c": attr.SetOf(attr.SS, "member")}
+	want := attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), "e": attr.ListOf(attr.Int(1), attr.String("last")), "n": attr.Value{Type: attr.N, Str: "2.5"}, "c": attr.SetOf(attr.SS, "member")}
 	if err != nil || len(items) != 1 || !attr.EqualItems(items[0], want) {
 		t.Errorf("got %v, %v; want %v", items, err, want)
 	}

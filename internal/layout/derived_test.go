@@ -14,12 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/edge"
 )
 
 // drawItemOf draws an item for a mapping, as Generate does.
 func drawItemOf(t *rapid.T, m *Mapping) attr.Item {
-	g := &generator{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))}
-	return g.item(m)
+	g := &edge.Values{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))}
+	return m.draw(g)
 }
 
 // TestRoundTrip_Derived attacks the shipped mappings, and those of the text

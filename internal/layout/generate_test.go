@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/edge"
 )
 
 // drawn are the values of an attribute of drawn items, as JSON, and the codes of
@@ -64,7 +65,7 @@ func numberJSON(text string) string {
 // domain.
 func TestGenerate_Codecs(t *testing.T) {
 	t.Parallel()
-	large := `{"S":"` + strings.Repeat("x", largeMember) + `"}`
+	large := `{"S":"` + strings.Repeat("x", edge.LargeMember) + `"}`
 	for name, c := range map[string]struct {
 		schema         string
 		taken, refused []string

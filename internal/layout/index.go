@@ -167,8 +167,8 @@ const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.
 func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long bool) {
-	var short [shortKeyBytes]byte
-	return appendPartition(dst, appendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
+	var short [rowkey.ShortKeyBytes]byte
+	return rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
 }
 
 // Locate returns the index row of the item with the given key attributes of
@@ -209,11 +209,11 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	const more = 24 // delimiters, and what the forms of numbers add
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
 	row, long := x.appendPartition(make([]byte, 0, size), hash)
-	var short [shortKeyBytes]byte
-	switch form := appendKeyBytes(short[:0], sortKey); {
+	var short [rowkey.ShortKeyBytes]byte
+	switch form := rowkey.AppendKeyBytes(short[:0], sortKey); {
 	case x.def.Key.Range.Name == "":
 	case long:
-		row = appendGroups(row, form)
+		row = rowkey.AppendGroups(row, form)
 	default:
 		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
@@ -223,7 +223,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 		return nil, err
 	}
 	if len(row) > MaxRowKeyBytes {
-		row = tailHash(row[:start], row[start:])
+		row = rowkey.TailHash(row[:start], row[start:])
 	}
 	if len(row) > MaxRowKeyBytes {
 		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
@@ -363,7 +363,7 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 		prefix, long := x.appendPartition(nil, c.Hash)
 		return planWithin(prefix, c, func(b []byte) []byte {
 			if long {
-				return appendGroups(nil, b)
+				return rowkey.AppendGroups(nil, b)
 			}
 			return rowkey.AppendOC(nil, b)
 		}), nil

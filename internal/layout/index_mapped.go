@@ -158,7 +158,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 		if i > 0 {
 			row = append(row, m.joiner.Delimiter()...)
 		}
-		seg := keyBytes(keys[a.Name])
+		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
 			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
 		}
@@ -194,7 +194,7 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	}
 	item := attr.Item{}
 	for i, a := range m.keys {
-		if item[a.Name], ok = parseKeyBytes(a.Type, segs[i]); !ok {
+		if item[a.Name], ok = rowkey.ParseKeyBytes(a.Type, segs[i]); !ok {
 			return nil, false
 		}
 	}
@@ -204,7 +204,7 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 // mappedPlan is PlanQuery.
 func (x *Index) mappedPlan(c KeyCondition) Plan {
 	m := x.mapped
-	v := c.bounds(func(v attr.Value) ([]byte, bool) { return keyBytes(v), true })
+	v := c.bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.empty() {
 		return Plan{}
 	}
@@ -260,9 +260,9 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 		}
 		switch {
 		case a.Name == x.def.Key.Hash.Name:
-			row = m.joiner.AppendSegment(row, keyBytes(c.Hash), last)
+			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.Hash), last)
 		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
-			row = m.joiner.AppendSegment(row, keyBytes(c.A), last)
+			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
 			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 

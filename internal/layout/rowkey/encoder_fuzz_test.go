@@ -1,12 +1,10 @@
-package layout
+package rowkey
 
 import (
 	"bytes"
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FuzzEncoder checks that whatever bytes an encoder takes for its own it writes
@@ -24,7 +22,7 @@ func FuzzEncoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		for _, operand := range []attr.Type{attr.Absent, attr.S, attr.N, attr.B} {
-			e, err := rowkey.ParseEncoder(name, operand)
+			e, err := ParseEncoder(name, operand)
 			if err != nil {
 				continue
 			}
@@ -50,37 +48,6 @@ func FuzzEncoder(f *testing.F) {
 			if again, ok := e.EncodeKey(nil, v); !ok || !bytes.Equal(again, b) {
 				t.Fatalf("%s reads %q as %v, and writes it as %q, %v", name, b, v, again, ok)
 			}
-		}
-	})
-}
-
-// FuzzCodec does the same for codecs: what is read is written the same, or reads
-// the same again.
-func FuzzCodec(f *testing.F) {
-	for _, c := range codec.All {
-		name := c.Name
-		f.Add(name, byte(attr.S), []byte(`{"M":{"a":{"N":"1"}}}`))
-		f.Add(name, byte(attr.N), []byte("1.50"))
-		f.Add(name, byte(attr.BOOL), []byte("true"))
-		f.Add(name, byte(attr.B), []byte("AP8="))
-		f.Add(name, byte(attr.M), []byte{0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
-	}
-	f.Fuzz(func(t *testing.T, name string, kind byte, b []byte) {
-		c, err := codec.Parse(name, nil)
-		if err != nil || kind > byte(attr.M) {
-			return
-		}
-		schema := Schema{Type: attr.Type(kind)}
-		v, err := c.Decode(b, schema)
-		if err != nil {
-			return
-		}
-		out, ok := c.Encode(v, schema)
-		if !ok {
-			return // of another type than the schema's: the sidecar's business
-		}
-		if again, err := c.Decode(out, schema); err != nil || !attr.Equal(v, again) {
-			t.Fatalf("codec %s reads %q as %v, writes %q, and reads that as %v, %v", name, b, v, out, again, err)
 		}
 	})
 }

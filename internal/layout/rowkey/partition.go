@@ -1,4 +1,4 @@
-package layout
+package rowkey
 
 import (
 	"crypto/sha256"
@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// keyBytes is the order-preserving form of a key attribute.
-func keyBytes(v attr.Value) []byte { return appendKeyBytes(nil, v) }
+// KeyBytes is the order-preserving form of a key attribute.
+func KeyBytes(v attr.Value) []byte { return AppendKeyBytes(nil, v) }
 
-func appendKeyBytes(dst []byte, v attr.Value) []byte {
+// AppendKeyBytes appends KeyBytes.
+func AppendKeyBytes(dst []byte, v attr.Value) []byte {
 	if v.Type == attr.N {
 		return attr.AppendOrderedNumber(dst, v.Str)
 	}
 	return append(dst, v.Str...)
 }
 
-// parseKeyBytes is the inverse of keyBytes.
-func parseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
+// ParseKeyBytes is the inverse of KeyBytes.
+func ParseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
 	switch {
 	case t == attr.N:
 		text, err := attr.ParseOrderedNumber(b)
@@ -37,11 +37,11 @@ const (
 	hashedTail    = 3 // 00 03, a hash
 )
 
-// appendPartition appends the self-delimiting form of a partition key; long
+// AppendPartition appends the self-delimiting form of a partition key; long
 // says that its escaped form would be above maxBytes.
-func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
+func AppendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	start := len(dst)
-	dst = append(rowkey.AppendOC(dst, key), 0, 1)
+	dst = append(AppendOC(dst, key), 0, 1)
 	if len(dst)-start <= maxBytes {
 		return dst, false
 	}
@@ -50,7 +50,8 @@ func appendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	return append(dst, key...), true
 }
 
-func cutPartition(row []byte) (key, rest []byte, ok bool) {
+// CutPartition is the inverse of AppendPartition; rest is what follows.
+func CutPartition(row []byte) (key, rest []byte, ok bool) {
 	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
 		n := int(binary.BigEndian.Uint16(row[2:]))
 		if len(row) < 4+n {
@@ -58,21 +59,21 @@ func cutPartition(row []byte) (key, rest []byte, ok bool) {
 		}
 		return row[4 : 4+n], row[4+n:], true
 	}
-	key, rest, more, ok := rowkey.CutOC(row)
+	key, rest, more, ok := CutOC(row)
 	return key, rest, ok && more
 }
 
-// shortKeyBytes is the size of a key attribute up to which its form is laid out
+// ShortKeyBytes is the size of a key attribute up to which its form is laid out
 // without taking memory from the heap.
-const shortKeyBytes = 64
+const ShortKeyBytes = 64
 
 // groupBytes is how many bytes of a key one group of appendGroups holds.
 const groupBytes = 8
 
-// appendGroups appends an order-preserving, self-delimiting form of key that
+// AppendGroups appends an order-preserving, self-delimiting form of key that
 // is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
 // followed by ff if another comes and by the number of its bytes if not.
-func appendGroups(dst, key []byte) []byte {
+func AppendGroups(dst, key []byte) []byte {
 	for len(key) >= groupBytes {
 		dst = append(append(dst, key[:groupBytes]...), 0xff)
 		key = key[groupBytes:]
@@ -82,9 +83,9 @@ func appendGroups(dst, key []byte) []byte {
 	return append(dst, byte(len(key)))
 }
 
-// tailHash stands for the base key of an index row whose key would be too
+// TailHash stands for the base key of an index row whose key would be too
 // long. base may be what follows dst in its memory: it is read first.
-func tailHash(dst, base []byte) []byte {
+func TailHash(dst, base []byte) []byte {
 	sum := sha256.Sum256(base)
 	return append(append(dst, 0, hashedTail), sum[:16]...)
 }
