@@ -20,16 +20,16 @@ type Code = layout.Code
 // The codes of Error and SpecError.
 const (
 	CodeDelim            = layout.CodeDelim            // a delimiter inside a segment, or a byte below it
-	CodeKeySize          = layout.CodeKeySize          // an empty row key or one above 4096 bytes
+	CodeKeySize          = layout.CodeKeySize          // a row key that is empty or longer than 4096 bytes
 	CodeUnmatched        = layout.CodeUnmatched        // no rule takes the item
-	CodeCollision        = layout.CodeCollision        // two items or rules on one cell
-	CodeDomain           = layout.CodeDomain           // a value outside of its codec's or encoder's domain
-	CodeUnknownAttribute = layout.CodeUnknownAttribute // an attribute that nothing places
-	CodeLimit            = layout.CodeLimit            // beyond a limit of Bigtable
-	CodeKey              = layout.CodeKey              // a key attribute is missing or of another type
+	CodeCollision        = layout.CodeCollision        // two items or rules share a cell
+	CodeDomain           = layout.CodeDomain           // a value outside its codec's or encoder's domain
+	CodeUnknownAttribute = layout.CodeUnknownAttribute // an attribute that no rule places
+	CodeLimit            = layout.CodeLimit            // an item exceeds a limit of Bigtable
+	CodeKey              = layout.CodeKey              // a key attribute is missing or has another type
 	CodeCorrupt          = layout.CodeCorrupt          // cells that no item can have produced
-	CodeSyntax           = layout.CodeSyntax           // a mapping file that is no YAML, or not of the schema
+	CodeSyntax           = layout.CodeSyntax           // a mapping file that is not YAML, or breaks the schema
 	CodeInverse          = layout.CodeInverse          // a rule that cannot be inverted
-	CodeVersion          = layout.CodeVersion          // a copy of the highest version that is none
+	CodeVersion          = layout.CodeVersion          // a copy of the highest version that differs from it
 	CodeFamily           = layout.CodeFamily           // a family that is not declared, or whose GC loses data
 )

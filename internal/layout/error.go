@@ -13,17 +13,17 @@ type Code string
 // The codes of Error and SpecError.
 const (
 	CodeDelim            Code = "E-DELIM"             // a delimiter inside a segment, or a byte below it
-	CodeKeySize          Code = "E-KEYSIZE"           // an empty row key or one above 4096 bytes
+	CodeKeySize          Code = "E-KEYSIZE"           // a row key that is empty or longer than 4096 bytes
 	CodeUnmatched        Code = "E-UNMATCHED"         // no rule takes the item
-	CodeCollision        Code = "E-COLLISION"         // two items or rules on one cell
-	CodeDomain           Code = "E-DOMAIN"            // a value outside of its codec's or encoder's domain
-	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute that nothing places
-	CodeLimit            Code = "E-LIMIT"             // beyond a limit of Bigtable
-	CodeKey              Code = "E-KEY"               // a key attribute is missing or of another type
+	CodeCollision        Code = "E-COLLISION"         // two items or rules share a cell
+	CodeDomain           Code = "E-DOMAIN"            // a value outside its codec's or encoder's domain
+	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute that no rule places
+	CodeLimit            Code = "E-LIMIT"             // an item exceeds a limit of Bigtable
+	CodeKey              Code = "E-KEY"               // a key attribute is missing or has another type
 	CodeCorrupt          Code = "E-CORRUPT"           // cells that no item can have produced
-	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is no YAML, or not of the schema
+	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is not YAML, or breaks the schema
 	CodeInverse          Code = "E-INVERSE"           // a rule that cannot be inverted
-	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that is none
+	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that differs from it
 	CodeFamily           Code = "E-FAMILY"            // a family that is not declared, or whose GC loses data
 )
 

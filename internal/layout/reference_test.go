@@ -46,9 +46,9 @@ const referenceIntro = `<!-- Generated from facade/mapping/mapping.schema.json a
 
 # Mapping files
 
-A mapping file says how the items of one DynamoDB table lie in the rows of a Bigtable table. Each rule is a pair of inverse functions: what it lays out comes back exactly, or the file is refused with the line that cannot be inverted. The only losses are those that the file accepts.
+A mapping file says how the items of one DynamoDB table are laid out in the rows of a Bigtable table. Each rule is a pair of inverse functions: what it lays out comes back exactly, or the file is refused with the line that cannot be inverted. The only losses are those that the file accepts.
 
-The file is YAML (JSON is YAML too) and strict: a key that is not here, or stands twice, is an error. Anchors, aliases and merge keys are resolved. For help in an editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
+The file is YAML (JSON is YAML too) and strict: a key that is not listed here, or that occurs twice, is an error. Anchors, aliases and merge keys are resolved. For help in your editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
 
 ` + "```yaml" + `
 apiVersion: migration/v1
@@ -192,7 +192,7 @@ func cellText(text string) string { return strings.ReplaceAll(text, "|", "\\|") 
 // encoderTable writes the table of encoders: each as it is, on samples.
 func encoderTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Encoders\n\nIn a template `{name:encoder}` stands for a key attribute, or for a capture, a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
+	b.WriteString("\n## Encoders\n\nIn a template, `{name:encoder}` stands for a key attribute or for a capture, which is a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
 		"| encoder | writes | takes | domain | order | for example |\n|---|---|---|---|---|---|\n")
 	samples := map[string][]struct {
 		text string
@@ -242,7 +242,7 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 			order := map[rowkey.KeyOrder]string{rowkey.NoOrder: "none", rowkey.SameOrder: "kept", rowkey.ReversedOrder: "reversed"}[e.Order]
 			takes, domain := s.v.Type.String(), e.Expected
 			if e.Derived {
-				takes, domain = "any", "any; the value itself has to be told elsewhere"
+				takes, domain = "any", "any; the value itself must be stored elsewhere"
 			}
 			name, doc := "`"+k.Name+k.Args+"`", k.Doc
 			if i > 0 {
@@ -251,13 +251,13 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | `%s`: %s → %s |\n", cellText(name), doc, takes, domain, order, s.text, sample, written)
 		}
 	}
-	fmt.Fprintf(b, "\n`salt` and `hash` know %s. A read that does not know the value of a salt goes to all shards and merges what it finds.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
+	fmt.Fprintf(b, "\nThe hashes of `salt` and `hash` are %s. A read that does not know the value of a salt goes to all shards and merges the results.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
 // codecTable writes the table of codecs, each on samples.
 func codecTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Codecs\n\nA value outside of a codec's domain is kept in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
+	b.WriteString("\n## Codecs\n\nA value outside a codec's domain is kept in its native form with its type in `_t`, or refused if there is no `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
 	type sample struct {
 		v      attr.Value
 		schema Schema
@@ -302,17 +302,17 @@ func codecTable(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.Expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"))
 		}
 	}
-	b.WriteString("\n`flatten` gives a map a cell a leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
-		"`omit` goes by type, and gives a NULL no cell: the attribute is not there when the item comes back, as `accept_loss: [{what: null}]` has to agree. NULLs inside of maps and lists stay.\n\n" +
-		"`proto(file, message)` writes a protobuf. The file is a descriptor set beside the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names of the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
-		"By type, where a row belongs to one item: a set has a cell a member in the family `s.<attribute>`, a map a cell a key in `m.<attribute>`, where those families are declared; a list has a cell an element, in the order of timestamps, where its family has no garbage collection, or keeps two versions or more and no age: there a list of more elements is one cell of JSON, whose type is in `_t`. How members are written, a put of the attribute says: `cell: \"s.Scores:{member:nord}\"` sorts numbers by their value.\n")
+	b.WriteString("\n`flatten` writes a map as one cell per leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
+		"`omit` goes by type and writes no cell for a NULL: the attribute is missing when the item comes back, which `accept_loss: [{what: null}]` must accept. NULLs inside maps and lists are kept.\n\n" +
+		"`proto(file, message)` writes a protobuf message. The file is a descriptor set next to the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names in the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
+		"By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
 }
 
 // typeCells writes the table of types: each as it is laid out by type, in the row of
 // its own item.
 func typeCells(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for who writes a loader: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. A cell is in microseconds at `default`, which is `timestamps.default`, unless the table says otherwise; values are text in quotes, or bytes in hexadecimal digits.\n\n" +
+	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for authors of loaders: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. Timestamps are in microseconds; `default` is `timestamps.default`. Values are text in quotes, or bytes in hexadecimal digits.\n\n" +
 		"| schema | families | value | cells |\n|---|---|---|---|\n")
 	const micros = 1600000000000000
 	for _, s := range []struct{ schema, families, value string }{
@@ -363,6 +363,6 @@ func typeCells(t *testing.T, b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
 	}
-	b.WriteString("\nThe elements of a list are versions of one column at 2010-01-01T00:00:00Z plus as many milliseconds as their place, from 0, whatever the default timestamp is (`order: newest-first`: minus). Each begins with the letter of its type, then comes the scalar as above, or what canonical DynamoDB JSON has behind the type. What is inside of a document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
-		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type where that is not the schema's, then `j` where the value is one cell of JSON, or `e` where it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
+	b.WriteString("\nThe elements of a list are versions of one column, at 2010-01-01T00:00:00Z plus the element's index, from 0, in milliseconds, whatever the default timestamp is (`order: newest-first`: minus). Each value begins with the letter of the element's type, followed by the scalar as above, or by what canonical DynamoDB JSON has after the type. A document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
+		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type if that is not the schema's, then `j` if the value is one cell of JSON, or `e` if it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
 }

@@ -145,7 +145,7 @@ var All = []*Codec{
 		},
 	},
 	{
-		Name: "json", Doc: "plain JSON, its types by the schema", SelfTyped: true,
+		Name: "json", Doc: "plain JSON, with types by the schema", SelfTyped: true,
 		Domain: says("a value that plain JSON and the schema give back (codec json)"),
 		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
 			b := AppendPlainJSON(nil, v)
@@ -158,7 +158,7 @@ var All = []*Codec{
 	DDBJSON,
 	flatten(),
 	omit(),
-	{Name: "proto", Args: "(file, message)", Doc: "a message of protobufs"},
+	{Name: "proto", Args: "(file, message)", Doc: "a protobuf message"},
 }
 
 // List says in errors what parseCodec takes.
@@ -195,14 +195,14 @@ func goByType(name, doc string) *Codec {
 
 // flatten is a codec whose maps have a cell a leaf; else it goes by type.
 func flatten() *Codec {
-	c := goByType("flatten", "a map as a cell a leaf, under its path; others by type")
+	c := goByType("flatten", "a map as one cell per leaf, under its path; others by type")
 	c.ByType, c.Paths, c.NoKeys, c.Sorts = false, true, true, nil
 	return c
 }
 
 // omit is the codec byType that gives a NULL no cell.
 func omit() *Codec {
-	c := goByType("omit", "by type, and no cell for a NULL")
+	c := goByType("omit", "by type, but no cell for a NULL")
 	c.OmitsNull = true
 	return c
 }

@@ -99,12 +99,12 @@ var Encoders = []EncoderKind{
 		},
 		Decode: func(b []byte) (attr.Value, bool) { n, ok := parseOrderedCode(b); return attr.Int(n), ok },
 	}},
-	{Name: "revmax", Doc: "2^63-1 less an instant in milliseconds, as 19 digits: the newest first", with: func(e *Encoder, _ string, _ attr.Type) error {
+	{Name: "revmax", Doc: "2^63-1 minus a time in milliseconds, as 19 digits: newest first", with: func(e *Encoder, _ string, _ attr.Type) error {
 		fixedDigits(e, 19, math.MaxInt64, true)
 		e.Time = true
 		return nil
 	}},
-	{Name: "revms", Args: "(w)", Doc: "10^w-1 less an instant in milliseconds, as w digits: the newest first", with: func(e *Encoder, arg string, _ attr.Type) error {
+	{Name: "revms", Args: "(w)", Doc: "10^w-1 minus a time in milliseconds, as w digits: newest first", with: func(e *Encoder, arg string, _ attr.Type) error {
 		w, err := parseWidth("revms", arg)
 		if err == nil {
 			fixedDigits(e, w, Pow10(w)-1, true)
@@ -112,9 +112,9 @@ var Encoders = []EncoderKind{
 		}
 		return err
 	}},
-	{Name: "iso", Args: "(s|ms)", Doc: "an instant as ISO 8601 in UTC, to the second or millisecond; with a Z behind it as (s,Z), (ms,Z)", with: timeEncoder},
-	{Name: "epoch", Args: "(s|ms)", Doc: "an instant as seconds (10 digits) or milliseconds (13) since 1970", with: timeEncoder},
-	{Name: "ver", Doc: "the number of a version, which can be the timestamp of its cells", is: Encoder{
+	{Name: "iso", Args: "(s|ms)", Doc: "a time as ISO 8601 in UTC, to the second or millisecond; (s,Z) and (ms,Z) add a Z", with: timeEncoder},
+	{Name: "epoch", Args: "(s|ms)", Doc: "a time as seconds (10 digits) or milliseconds (13) since 1970", with: timeEncoder},
+	{Name: "ver", Doc: "a version number, which can be the timestamp of its cells", is: Encoder{
 		In: attr.N, Time: true, Version: true, Expected: fmt.Sprintf("a version number, from 0 to %d", int64(codec.MaxTimeMillis)),
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) {
 			n, ok := codec.Integer(v)
@@ -125,7 +125,7 @@ var Encoders = []EncoderKind{
 			return attr.Int(n), err == nil && n >= 0
 		},
 	}},
-	{Name: "revdigits", Doc: "digits, the last first: spreads what counts up", is: Encoder{
+	{Name: "revdigits", Doc: "digits, last first: spreads ascending numbers", is: Encoder{
 		In: attr.S, Expected: "a string of digits",
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) {
 			s, ok := reverseDigits(v.Str)
@@ -133,13 +133,13 @@ var Encoders = []EncoderKind{
 		},
 		Decode: func(b []byte) (attr.Value, bool) { s, ok := reverseDigits(string(b)); return attr.String(s), ok },
 	}},
-	{Name: "revdomain", Doc: "the labels of a DNS name, the last first: keeps a domain together", is: Encoder{
+	{Name: "revdomain", Doc: "the labels of a DNS name, last first: keeps a domain together", is: Encoder{
 		In: attr.S, Expected: "a DNS name",
 		encode: func(dst []byte, v attr.Value) ([]byte, bool) { return append(dst, reverseLabels(v.Str)...), true },
 		Decode: func(b []byte) (attr.Value, bool) { return attr.String(reverseLabels(string(b))), utf8.Valid(b) },
 	}},
-	{Name: "strip", Args: "(prefix)", Doc: "text without a prefix that it has to have", with: stripEncoder},
-	{Name: "const", Args: "(text)", Doc: "the one text that it takes", with: constEncoder},
+	{Name: "strip", Args: "(prefix)", Doc: "text without its required prefix", with: stripEncoder},
+	{Name: "const", Args: "(text)", Doc: "a fixed text, the only value that it takes", with: constEncoder},
 	{Name: "salt", Args: "(hash,n,w)", Doc: "one of n shards, by a hash of the value, as w digits", with: saltEncoder},
 	{Name: "hash", Args: "(name)", Doc: "a hash of the value, in hexadecimal digits", with: hashEncoder},
 }
