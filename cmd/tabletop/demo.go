@@ -13,7 +13,7 @@ import (
 )
 
 type demoCommand struct {
-	Write string `help:"Write the fixtures as folders into this one, to read, change and verify, in place of running them. A fixture that is there already is not touched, and an error." placeholder:"DIR"`
+	Write string `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR"`
 }
 
 // Help is the long help of the command.

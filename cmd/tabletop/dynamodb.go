@@ -14,10 +14,10 @@ import (
 // dynamoDBFlags say how the DynamoDB door behaves.
 type dynamoDBFlags struct {
 	Messages   messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
-	Auth       auth          `help:"What signatures are good for: any (a well-formed one is asked for), none, or strict (made with a key of --access-keys, and verified). Default: any, strict with keys." placeholder:"any|none|strict"`
-	AccessKeys string        `name:"access-keys" help:"The known access keys: a line each, ID SECRET." placeholder:"FILE"`
+	Auth       auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
+	AccessKeys string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
 	Namespaced bool          `help:"Keep the tables of each access key and region apart."`
-	IndexLag   time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: it is there at once." placeholder:"DURATION"`
+	IndexLag   time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: no time." placeholder:"DURATION"`
 	TableDelay time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
 }
 

@@ -94,7 +94,7 @@ type command struct {
 	commonFlags
 
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
-	Demo    demoCommand  `cmd:"" help:"Carry the shipped fixtures through the whole path and show what was proved."`
+	Demo    demoCommand  `cmd:"" help:"Take the shipped fixtures through the whole path and show what was proved."`
 	Migrate struct {
 		Infer   inferCommand   `cmd:"" help:"Find a mapping for a DynamoDB export that loses nothing."`
 		Plan    planCommand    `cmd:"" help:"Show what a load would create, and what becomes of each attribute."`

@@ -21,11 +21,11 @@ import (
 
 // inputFlags say what is read.
 type inputFlags struct {
-	Path        string `arg:"" optional:"" help:"In place of --source." placeholder:"PATH"`
+	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
 	Source      string `help:"What to read: an export to S3 with the incremental exports after it, JSON lines, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
-	Key         string `help:"Key attributes, for an input that does not say." placeholder:"PK[,SK]"`
+	Key         string `help:"Key attributes, for an input that does not name them." placeholder:"PK[,SK]"`
 	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema." placeholder:"FILE"`
-	Table       string `help:"The one table of the input to take, or the name for a table that has none." placeholder:"NAME"`
+	Table       string `help:"The table to take from an input that has several, or the name for a table that has none." placeholder:"NAME"`
 	csvFlags
 }
 
@@ -75,7 +75,7 @@ func (f *sourceFlags) Validate(args *kong.Context) error {
 
 // csvFlags say how a CSV input is written.
 type csvFlags struct {
-	CSVDelimiter   string   `name:"csv-delimiter" help:"Between the cells of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
+	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
 	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE"`
 	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"What an empty quoted cell of a CSV input is: value (empty text) or absent. Default: value." placeholder:"value|absent"`
 }

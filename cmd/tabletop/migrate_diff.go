@@ -12,13 +12,13 @@ import (
 )
 
 type diffCommand struct {
-	Sides       []string `arg:"" optional:"" help:"What is compared, and with what: each an input, as verify takes it, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
-	Source      string   `help:"The first of the two, an input." placeholder:"PATH"`
-	Target      string   `help:"The second of the two, a Bigtable; without /TABLE the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]"`
-	Mapping     string   `help:"Makes items of the rows of a table. Without it two tables are compared row by row." placeholder:"FILE"`
-	Key         string   `help:"Key attributes, for inputs that do not say." placeholder:"PK[,SK]"`
+	Sides       []string `arg:"" optional:"" help:"The two sides to compare: each is an input, as for verify, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
+	Source      string   `help:"The first side, an input." placeholder:"PATH"`
+	Target      string   `help:"The second side, a Bigtable; without /TABLE, the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]"`
+	Mapping     string   `help:"Turns the rows of a table into items. Without it, two tables are compared row by row." placeholder:"FILE"`
+	Key         string   `help:"Key attributes, for inputs that do not name them." placeholder:"PK[,SK]"`
 	TableSchema string   `help:"DescribeTable answer or CreateTable request, for inputs that carry no key schema." placeholder:"FILE"`
-	Table       string   `help:"The one table of the inputs to take." placeholder:"NAME"`
+	Table       string   `help:"The table to compare, for inputs that have several." placeholder:"NAME"`
 	connectFlags
 	maxDiffsFlag
 	csvFlags
@@ -49,7 +49,7 @@ func (c *diffCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*diffCommand) Help() string {
-	return `Compares two inputs item by item, two Bigtable tables row by row, or, by a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or the machine is.`
+	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or the machine is.`
 }
 
 // Run compares the two sides.

@@ -14,7 +14,7 @@ import (
 
 type inferCommand struct {
 	inputFlags
-	Output string `help:"Write the mapping to a file; {table} in its name stands for each of several tables. Default: standard output, the choices go to standard error." short:"o" placeholder:"FILE"`
+	Output string `help:"Write the mapping to a file; {table} in its name stands for the name of each of several tables. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
 	forceFlag
 }
 
@@ -28,7 +28,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one item a row, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data cannot tell, such as a key that the input does not declare, is a guess, and warned of. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.
@@ -86,7 +86,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 type planCommand struct {
 	inputFlags
 	mappingFlags
-	Report []string `help:"Also write the plan to files; text alone is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE"`
+	Report []string `help:"Also write the plan to files; text without a file is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE"`
 }
 
 // Validate checks what flags cannot say alone.
@@ -99,7 +99,7 @@ func (c *planCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes with the row key of one, the fidelity table, which says of each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost as the mapping accepts (lossy), and what else changes. Exits 0 when a load would succeed, 2 when the input or the mapping is at fault, 3 when the machine is.`
+	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes, with the row key of one of them, the fidelity table, which says for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy), and what else changes. Exits 0 when a load would succeed, 2 when the input or the mapping is at fault, 3 when the machine is.`
 }
 
 // Run prints the plan.

@@ -19,11 +19,11 @@ type loadCommand struct {
 	sourceFlags
 	lintFlags
 	connectFlags
-	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC or with --ca over TLS; Cloud Bigtable; or embedded, one in memory that is gone at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
+	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC, or over TLS with --ca; Cloud Bigtable; or embedded, one in memory that is discarded at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
-	DeadLetter string `help:"Load the rest where an item cannot be loaded, and write such items here: where they stand in the source, why they were refused, and what they are. Default: the first refuses the whole load." placeholder:"FILE"`
-	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and let them stay there: reads may find both. Default: refused."`
-	Checkpoint string `help:"Note here how far the load is; one that finds the file goes on from there. A complete load removes it." placeholder:"FILE"`
+	DeadLetter string `help:"If items cannot be loaded, load the rest, and write them here: their place in the source, why they were refused, and their contents. Default: the first one refuses the whole load." placeholder:"FILE"`
+	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and leave those there: reads may find both. Default: refused."`
+	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it." placeholder:"FILE"`
 }
 
 // Validate checks what flags cannot say alone.
@@ -50,7 +50,7 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that were there already. Nothing is compared: verify --against does that. Exits 0 when all is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
 }
 
 // place tells the Bigtable that is written to from any other, for the checkpoint.

@@ -13,7 +13,7 @@ import (
 
 // reportFlags say where a report goes besides the terminal.
 type reportFlags struct {
-	Report []string `help:"Also write the report to files; text alone is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
+	Report []string `help:"Also write the report to files; text without a file is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
 }
 
 func (f *reportFlags) validateReports() error {
@@ -70,8 +70,8 @@ func writeReport(format, file string, r *migrate.Report) error {
 
 // lintFlags say how findings are judged, and which are differences.
 type lintFlags struct {
-	Rules  string `help:"Levels, thresholds and acceptances of lint, over those of the fixture and the mapping." placeholder:"FILE"`
-	FailOn string `help:"Count findings of lint of this level, and worse ones, as differences." placeholder:"lint=error|warn|info"`
+	Rules  string `help:"Levels, thresholds and acceptances of lint; these take precedence over those of the fixture and the mapping." placeholder:"FILE"`
+	FailOn string `help:"Count findings of lint at this level or worse as differences." placeholder:"lint=error|warn|info"`
 }
 
 func (f *lintFlags) validateFailOn() error {

@@ -13,12 +13,12 @@ import (
 )
 
 type reverseCommand struct {
-	Mapping    []string `help:"Makes items of the rows. May be repeated. Default: the mappings of all tables, as loads noted them in the table _migration_schema." placeholder:"FILE" sep:"none"`
+	Mapping    []string `help:"Turns the rows into items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none"`
 	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR"`
-	Table      string   `help:"The one table to take, by its name in DynamoDB or in Bigtable." placeholder:"NAME"`
+	Table      string   `help:"Take only this table, named as in DynamoDB or as in Bigtable." placeholder:"NAME"`
 	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
-	ExportTime string   `help:"The moment that the export is said to be of; rows that are loaded from it get this time. load is the time of the load, as it noted it: they are then the same rows again. Default: now." placeholder:"RFC3339|load"`
+	ExportTime string   `help:"The time that the export states; rows that are loaded from it get this timestamp. load is the time of the load, as it was recorded: the rows are then the same again. Default: now." placeholder:"RFC3339|load"`
 	connectFlags
 }
 
@@ -46,7 +46,7 @@ func (c *reverseCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have made is an error, and leaves no export of its table. Exits 0 when all is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or the machine is.`
+	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have produced is an error, and its table is not exported. Exits 0 when everything is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or the machine is.`
 }
 
 // Run writes the exports.

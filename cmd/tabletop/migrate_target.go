@@ -39,11 +39,11 @@ var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
 
 // connectFlags say how a target that is not embedded is reached.
 type connectFlags struct {
-	Project   string `help:"Project of the tables of a HOST:PORT. Default: ${default}." default:"tabletop"`
-	Instance  string `help:"Instance of the tables of a HOST:PORT. Default: ${default}." default:"tabletop"`
+	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
+	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
 	Endpoint  string `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
-	TokenFile string `name:"token-file" help:"Show the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
+	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
 }
 
 // environmentTarget is where clients of Bigtable look for an emulator.

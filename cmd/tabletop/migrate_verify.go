@@ -23,14 +23,14 @@ type verifyCommand struct {
 	connectFlags
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
-	Data         string     `help:"As --against, for the data folder of a server that is not running." placeholder:"DIR"`
-	Timestamps   string     `help:"How --against takes the times of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
-	Differential int        `help:"Also draw this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back, or be refused; and send as many requests of such items, which must be answered as DynamoDB does." placeholder:"N"`
-	Seed         uint64     `help:"Which items and requests --differential draws. Default: ${default}." default:"1" placeholder:"S"`
+	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
+	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back or be refused. Also send as many requests on such items, which must be answered as DynamoDB does." placeholder:"N"`
+	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
 	Regress      string     `help:"Where --differential saves items and requests that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
-	Update       updateMode `help:"Write the golden files of a fixture anew. Refused where $$CI is true, but for --update=force."`
-	AllowEmpty   bool       `help:"Let a source without items pass. Default: it is a bad input, since nothing would be verified."`
-	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. Where the input has several tables, {table} in the name stands for each." placeholder:"FILE"`
+	Update       updateMode `help:"Rewrite the golden files of a fixture. Refused when $$CI is true, except with --update=force."`
+	AllowEmpty   bool       `help:"Let a source without items pass. Default: it counts as bad input, since nothing would be verified."`
+	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name stands for the name of each." placeholder:"FILE"`
 	forceFlag
 }
 
@@ -104,7 +104,7 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares the rows that are there already with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. The private store is closed and opened again at last, and must hold the same rows. Cells that the garbage-collection rules of the mapping would take count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot say; the report tells their kinds. Exits 0 when all is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
 }
 
 // Run verifies the source.

@@ -62,20 +62,20 @@ type serveCommand struct {
 	Bigtable listenAddress `help:"Where the Bigtable door listens, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086, off with --target." placeholder:"HOST:PORT"`
 	DynamoDB listenAddress `name:"dynamodb" help:"Where the DynamoDB door listens, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
 	Data     string        `help:"Keep the data in this folder, and every acknowledged write with it. Default: in memory." placeholder:"DIR"`
-	Mapping  []string      `help:"Lay the DynamoDB table of this mapping out as it says. May be repeated." placeholder:"FILE" sep:"none"`
-	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of an own one." placeholder:"HOST:PORT"`
+	Mapping  []string      `help:"Lay out the DynamoDB table of this mapping as it describes. May be repeated." placeholder:"FILE" sep:"none"`
+	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of one of its own." placeholder:"HOST:PORT"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 
-	GC          gcMode         `name:"gc" help:"When expired cells go: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
-	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect. Default: 1m." placeholder:"DURATION"`
-	TTLInterval time.Duration  `name:"ttl-interval" help:"How often DynamoDB items whose time to live is over are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
-	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C ends it at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
+	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
+	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION"`
+	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
+	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
-	CPUProfile  string         `name:"cpu-profile" help:"Write what the processor was busy with to this file at the end, for go tool pprof." placeholder:"FILE"`
+	CPUProfile  string         `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE"`
 }
 
 // gcMode says when expired cells go; "" is gcBackground.
