@@ -15,7 +15,7 @@
 //   - emu is the Bigtable gRPC server over an engine: emu.New.
 //   - facade is the DynamoDB HTTP server over a connection to any Bigtable:
 //     facade.New.
-//   - facade/mapping lays items out as rows and rows back as items, as a YAML
+//   - facade/mapping turns items into rows and rows back into items, as a YAML
 //     file describes: mapping.Load.
 //   - migrate loads DynamoDB data through a mapping, and compares the rows, the
 //     items and the answers of both doors: migrate.Load, migrate.Verify.
@@ -28,8 +28,8 @@
 //
 // Inside, the Bigtable:
 //
-//   - engine is the sorted storage on Pebble; exported for emu's callers, and
-//     without a promise.
+//   - engine is the sorted storage on Pebble; exported for emu's callers, without
+//     a promise of stability.
 //   - emu/internal/filter evaluates row filters, emu/internal/wire is the codec
 //     of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
@@ -43,17 +43,17 @@
 //     encoders and templates of row keys, internal/layout/codec the values of cells,
 //     internal/layout/edge the values that mappings are attacked with.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
-//     and cells that it reads and writes, internal/rowmerge what joins the pieces
-//     in which they come.
+//     and cells that it reads and writes; internal/rowmerge joins the pieces in
+//     which rows arrive.
 //   - internal/ddbmodel is a naive DynamoDB, which tests and differential runs
 //     compare the facade with.
 //
 // Inside, for all:
 //
-//   - internal/extsort sorts, and finds what is repeated, on disk where memory is
-//     not enough; internal/phrase has the texts that reports and messages share.
-//   - internal/clock is the time source, internal/pull what makes iterators of
-//     sequences, internal/nearest finds the name that somebody meant.
+//   - internal/extsort sorts and finds duplicates, on disk if memory is not
+//     enough; internal/phrase has the texts that reports and messages share.
+//   - internal/clock is the time source, internal/pull turns sequences into
+//     iterators, internal/nearest finds the name that somebody meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
 //     internal/strictyaml is the one strict reader of YAML.
 //
@@ -61,16 +61,16 @@
 //
 //   - internal/lint holds the module's rules as tests.
 //   - conformance runs the official clients against a running server;
-//     conformance/bigtable-client is the Go client's own suite, conformance/html
-//     looks at reports in a browser.
+//     conformance/bigtable-client runs the Go client's own suite, conformance/html
+//     opens reports in a browser.
 //   - internal/model and internal/metamorphic compare the engine with a naive
-//     one, internal/linear the calls of many clients with some order of them.
-//   - internal/bombs sends small inputs that would grow large, internal/soak puts
-//     many clients to work for long, internal/faultdisk lets disks fail,
-//     migrate/internal/exporttest builds exports, whole and damaged.
+//     one; internal/linear checks that concurrent calls have a sequential order.
+//   - internal/bombs sends small inputs that would grow large, internal/soak runs
+//     many clients for a long time, internal/faultdisk makes disks fail,
+//     migrate/internal/exporttest builds exports, intact and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
-//     internal/race tells whether the race detector is on.
-//   - internal/benchcompare measures the program beside its peers.
+//     internal/race reports whether the race detector is on.
+//   - internal/benchcompare measures the program against its peers.
 //
 // # Layers
 //
@@ -80,9 +80,8 @@
 //	                           migrate -> fixtures -> facade/mapping -> internal/layout
 //	                          cmd/tabletop -> engine, emu, facade, migrate
 //
-// The facade never sees an engine: it does what any Bigtable can do, over any
-// connection. So what passes here is not owed to a shortcut that production
-// lacks.
+// The facade never sees an engine: it uses only what any Bigtable can do, over any
+// connection. So nothing passes here thanks to a shortcut that production lacks.
 //
 // # Where things are
 //

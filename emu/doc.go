@@ -1,29 +1,29 @@
 // Package emu is a Bigtable server: the gRPC API of Cloud Bigtable's data and
 // table administration over an engine.DB.
 //
-// What it promises: a request is validated whole before anything is changed;
+// What it promises: a request is validated as a whole before anything is changed;
 // a row mutation happens wholly or not at all; a row is read as it was at one
 // moment; cells come in Bigtable's order (families by creation, qualifiers
-// bytewise, timestamps descending), which is also the order that per-row
-// limits and offsets count in; filters stream and never hold more than one
+// bytewise, timestamps descending), which is also the order in which per-row
+// limits and offsets count; filters stream and never hold more than one
 // cell; documented limits are enforced unless Options.Limits says otherwise;
-// an RPC that is not built answers Unimplemented with its name; and no request
-// of any shape ends the process.
+// an RPC that is not implemented answers Unimplemented with its name; and no
+// request of any shape ends the process.
 //
-// What it does not: there are no replicas, so every read is consistent; what an
-// instance consists of is kept and served by one process whatever it says,
-// except that app profiles decide on single-row transactions; policies are
-// stored and not enforced; settings of change streams, backups and tiers are
-// stored and start nothing; change streams, SQL, views, backups and schema
-// bundles are not built yet, and say so. Support lists each RPC, filter, mutation
-// and garbage-collection rule with its state.
+// What it does not do: there are no replicas, so every read is consistent; the
+// settings of an instance and its clusters are stored but have no effect, except
+// that app profiles decide on single-row transactions; policies are stored and
+// not enforced; settings of change streams, backups and tiers are stored and
+// start nothing; change streams, SQL, views, backups and schema bundles are not
+// implemented yet, and say so. Support lists each RPC, filter, mutation and
+// garbage-collection rule with its state.
 //
 // Any instance exists as soon as it is named, until the first CreateInstance in
 // its project; those that hold tables stay.
 //
 // Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
-// instance administration is in admin_*.go; filters are in internal/filter; statuses
-// are made in status.go alone, limits stand in limits.go alone.
+// instance administration is in admin_*.go; filters are in internal/filter;
+// statuses are made only in status.go, limits are only in limits.go.
 //
 //	db, err := engine.Open(engine.Options{})
 //	...

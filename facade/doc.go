@@ -4,7 +4,7 @@
 // [Server.RoundTripper], and keeps its tables as rows of the Bigtable behind
 // Options.Conn. It uses nothing but the Bigtable API there: what works here
 // works on Cloud Bigtable too, given an app profile with single-cluster routing
-// and single-row transactions. Where an item's cells lie is decided by a
+// and single-row transactions. The place of an item's cells is decided by a
 // [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or by a default
 // lossless layout.
 //
@@ -14,10 +14,10 @@
 //
 // The write of an item is atomic, its condition holds at that moment, and once
 // it is acknowledged it is in every index of its table. A transaction over
-// several items is done whole or not at all; what a process that ended in its
-// middle leaves behind, the next that meets it settles. TransactGetItems reads
-// all of it or nothing; Query, Scan, BatchGetItem and native reads may meet some
-// of its items before and others after it. Capacity is counted but never
-// throttled. Signatures are looked at, and verified when Options names the keys:
-// see [Options].
+// several items happens wholly or not at all; if the process ends in the middle
+// of one, the next process that meets it settles it. TransactGetItems sees all of
+// a transaction or nothing; Query, Scan, BatchGetItem and native reads may see
+// some of its items before and others after it. Capacity is counted but never
+// throttled. Signatures are checked for their form, and verified when Options
+// names the keys: see [Options].
 package facade

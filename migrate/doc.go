@@ -1,4 +1,4 @@
-// Package migrate takes DynamoDB data through a mapping into Bigtable rows and
+// Package migrate turns DynamoDB data into Bigtable rows through a mapping, and
 // proves the result.
 //
 // [Load] writes a source as the mapping says; [VerifySource] also reads everything
@@ -12,7 +12,7 @@
 // anything is written; nothing is dropped silently; memory is bounded by the
 // largest item, row and batch, and by a fixed allowance (sources of up to 20 MiB
 // of JSON are decoded once and held), never by the table; the same input gives
-// the same rows, byte for byte. What a family's garbage collection would take
+// the same rows, byte for byte. What a family's garbage collection would remove
 // from the items is a difference, unless the mapping accepts it.
 //
 // What it does not do: it starts no server (it takes a connection to any

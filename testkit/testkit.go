@@ -9,24 +9,23 @@
 //	}
 //
 // What it promises: every Start is a server of its own, so that tests may run
-// in parallel; starting opens no port and takes about a millisecond; what was
+// in parallel; starting opens no port and takes about a millisecond; whatever was
 // started ends with the test, and no goroutine, port or file stays behind.
-// Ports on the loopback address are opened only for who asks ([Env.Addr],
+// Ports on the loopback address are opened only on request ([Env.Addr],
 // [Env.DynamoDBURL]).
 //
-// Time is the environment's own: [Env.Advance] moves it forward,
-// [WithFrozenClock] lets it stand still. DynamoDB items whose time to live is
-// over go when it is moved. Garbage collection is manual: expired
-// cells stay readable, as they may in production, until [Env.RunGC]; [WithGC]
-// changes that.
+// Each environment has its own time: [Env.Advance] moves it forward,
+// [WithFrozenClock] stops it. Moving it deletes expired DynamoDB items. Garbage
+// collection is manual: expired cells stay readable, as they may in production,
+// until [Env.RunGC]; [WithGC] changes that.
 //
-// What production does to an application can be brought about: RPCs that fail,
-// take long, answer twice or break off ([Env.Fail], [Env.Latency],
+// What happens to an application in production can be simulated: RPCs that fail,
+// take long, arrive twice or break off ([Env.Fail], [Env.Latency],
 // [Env.Duplicate], [Env.CutReadRows]), scripted or at random with a seed. The
-// whole store can be kept and brought back ([Env.Snapshot], [Env.Restore]),
+// whole store can be saved and restored ([Env.Snapshot], [Env.Restore]),
 // shown ([Env.Dump], [Env.DumpAll]) and checked ([Env.CheckRow]).
 //
-// What it does not: nothing here is for production. The package imports
+// What it does not do: nothing here is for production. The package imports
 // testing and two SDKs; the binary and the other packages of this module do
 // not.
 package testkit

@@ -1,13 +1,13 @@
 // Command cbtemulator is Tabletop's Bigtable door with the command line of
 // Google's Cloud Bigtable emulator: it takes the same flags, prints the same
 // line when it is ready, and keeps the data in memory. Scripts and containers
-// that start the one can start the other.
+// that start one can start the other.
 //
 //	cbtemulator -host 127.0.0.1 -port 9000
 //
-// What differs: limits of Bigtable are enforced and garbage is collected once
-// a minute, as in the service; SIGTERM is a clean end too. What else there is,
-// such as data on disk, is in `tabletop serve`.
+// What differs: Bigtable's limits are enforced and garbage is collected once a
+// minute, as in the service; SIGTERM is a clean stop too. Everything else, such
+// as data on disk, is in `tabletop serve`.
 //
 // It exits 0 after SIGINT or SIGTERM, 1 when it cannot serve, 2 for a bad
 // flag.

@@ -5,9 +5,9 @@
 //	tabletop serve            both doors, for any language
 //	tabletop demo             the shipped fixtures, through the whole path
 //	tabletop migrate infer    find a mapping for an export
-//	tabletop migrate plan     what would a load create, and what survives?
+//	tabletop migrate plan     show what a load would create, and what survives
 //	tabletop migrate load     write an export to a Bigtable
-//	tabletop migrate verify   is this export the same in Bigtable?
+//	tabletop migrate verify   compare an export with its rows in Bigtable
 //	tabletop migrate lint     judge a mapping and its data by the design guides
 //	tabletop migrate diff     compare two exports or tables
 //	tabletop migrate reverse  write rows as an export
@@ -16,9 +16,9 @@
 // differences, 2 for a bad input, mapping or flag, and 3 when the environment
 // is at fault: a port in use, a disk, a server that does not answer.
 //
-// Flags can also be set by the environment (TABLETOP_PROJECT for --project)
-// and by a JSON or YAML file (--config). A flag wins over the environment, and
-// the environment over the file.
+// Flags can also be set in the environment (TABLETOP_PROJECT for --project)
+// and in a JSON or YAML file (--config). A flag takes precedence over the
+// environment, and the environment over the file.
 package main
 
 import (

@@ -1,13 +1,13 @@
 // Command bigtable-client runs the integration tests of the official Go client,
 // unchanged, against a tabletop binary, and compares each outcome with the one
-// that declared.txt has for it. It fails where one differs, in either
-// direction, and where the client has a test that is not declared.
+// declared in declared.txt. It fails if an outcome differs, in either
+// direction, or if the client has a test that is not declared.
 //
 //	go run ./conformance/bigtable-client bin/tabletop [TEST...]
 //
-// The tests come from the module of the client that go.mod names. Each is run
-// in a process of its own, as against the service (-it.use-prod), with the
-// server only named by BIGTABLE_EMULATOR_HOST.
+// The tests come from the client module named in go.mod. Each runs in a process
+// of its own, as it would against the service (-it.use-prod); only
+// BIGTABLE_EMULATOR_HOST names the server.
 package main
 
 import (

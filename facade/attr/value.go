@@ -2,8 +2,8 @@
 // JSON form, sizes, comparison and exact 38-digit numbers.
 //
 // Values are held in canonical form: a number is its canonical decimal text,
-// a set is sorted and free of duplicates. So two equal values are equal field
-// by field, and the canonical JSON of equal items is the same text.
+// a set is sorted and free of duplicates. So equal values are equal field by
+// field, and the canonical JSON of equal items is the same text.
 package attr
 
 // Type is one of the ten DynamoDB attribute types, named by its wire tag.

@@ -1,21 +1,20 @@
-// Command benchcompare measures Tabletop beside the emulators that people use
+// Command benchcompare measures Tabletop against the emulators that people use
 // now, and says which of the project's targets hold. `make bench-compare` runs
-// it; docs/performance.md is what it printed last.
+// it; docs/performance.md has its last figures.
 //
-// Ours and a peer do the same seeded work in turn, repetition after
-// repetition, so that the machine's drift hits both; every figure is a ratio of
-// medians of one run. The load harness is a folder beside the project
+// Our program and a peer do the same seeded work in turn, repetition after
+// repetition, so that the machine's drift affects both; every figure is a ratio
+// of medians of one run. The load harness is a folder next to the project
 // (-harness). Peers are built from their packages: cbtemulator by go install,
 // Dynoxide by cargo.
 //
 // With -before PROGRAM, a build of this program from before a change, there are
 // no peers: the parts points and dynamodb run that program and ours, and the
-// report says of each row whether it has become slower by more than the noise,
-// which is that of PROGRAM beside itself in the same run.
+// report says for each row whether it has become slower by more than the noise,
+// which is that of PROGRAM against itself in the same run.
 //
-// It exits 0 when every target that was measured holds, or no row has become
-// slower, 1 when one does not or has, 2 for a bad flag, 3 when the measuring
-// failed.
+// It exits 0 when every measured target holds, or no row has become slower; 1
+// otherwise; 2 for a bad flag; 3 when the measurement failed.
 package main
 
 import (

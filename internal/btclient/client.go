@@ -1,19 +1,19 @@
-// Package btclient is the one client of a Bigtable: what the DynamoDB door, the
-// migration and the tests read and write rows with, over any connection.
+// Package btclient is the one client of a Bigtable: with it the DynamoDB door, the
+// migration and the tests read and write rows, over any connection.
 //
 // What it promises:
-//   - a read that breaks goes on behind its last row, so that each row comes once
-//     (see [Client.Read], and [Client.ReadParts] for rows that come in parts);
-//   - what may be sent twice is sent again where that may help, as often and as
-//     patiently as [Retry] says; what may not (CheckAndMutateRow,
-//     ReadModifyWriteRow) never is;
+//   - a read that breaks off continues after its last row, so that each row comes
+//     once (see [Client.Read], and [Client.ReadParts] for rows that come in parts);
+//   - a call that may be sent twice is retried if that may help, as often and as
+//     patiently as [Retry] says; a call that may not (CheckAndMutateRow,
+//     ReadModifyWriteRow) is never retried;
 //   - a server that hangs ends the call with a [*DeadlineError], if there is a
 //     deadline ([Options.Deadline]);
-//   - errors say what was done to which table, and keep the status of the server:
-//     status.Code tells it.
+//   - errors say what was done to which table, and keep the server's status for
+//     status.Code.
 //
-// What it does not do: it knows nothing of what rows mean, holds no latch, and
-// keeps nothing but the names of tables.
+// What it does not do: it does not know what rows mean, holds no latch, and keeps
+// nothing but the names of tables.
 package btclient
 
 import (

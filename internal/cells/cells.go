@@ -1,7 +1,7 @@
-// Package cells is the data of Bigtable as the layers above a connection hold it:
+// Package cells holds Bigtable's data as the layers above a connection see it:
 // rows of cells, ranges of row keys, and families. It knows neither how they are
 // read and written (package btclient) nor what they mean (a mapping), so that
-// neither of these has to know the other.
+// these two need not know each other.
 package cells
 
 import (

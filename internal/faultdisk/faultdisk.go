@@ -1,4 +1,4 @@
-// Package faultdisk puts faults between a store and its disk in tests.
+// Package faultdisk injects faults between a store and its disk in tests.
 package faultdisk
 
 import (

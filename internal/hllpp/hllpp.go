@@ -1,15 +1,15 @@
-// Package hllpp keeps HyperLogLog++ sketches: estimates of the number of
+// Package hllpp implements HyperLogLog++ sketches: estimates of the number of
 // distinct values in little space, which can be merged.
 //
 // It promises the bytes of the published library Zetasketch 0.1.0 (format
-// version 2: an AggregatorStateProto of type 112), sparse and dense: what
-// either marshals the other reads, and the same additions and merges of
-// marshaled sketches give the same bytes. One case is better defined here: a
-// sparse sketch is compacted before it is merged into a lower precision.
-// Estimates are not promised to be the same number: that of a sparse sketch is,
-// that of a dense one comes from an estimator that needs no tables of measured
-// bias (Ertl, New cardinality estimation algorithms for HyperLogLog sketches,
-// 2017), within the same error of 1.04/sqrt(2^precision).
+// version 2: an AggregatorStateProto of type 112), sparse and dense: each reads
+// what the other marshals, and the same additions and merges of marshaled
+// sketches give the same bytes. One case is better defined here: a sparse sketch
+// is compacted before it is merged into a lower precision. Estimates are not
+// promised to be the same number: that of a sparse sketch is, that of a dense one
+// comes from an estimator that needs no tables of measured bias (Ertl, New
+// cardinality estimation algorithms for HyperLogLog sketches, 2017), within the
+// same error of 1.04/sqrt(2^precision).
 package hllpp
 
 import (

@@ -5,7 +5,7 @@
 // A unary call runs its handler in the caller's goroutine with the caller's
 // own request message. A server stream runs its handler as a coroutine: each
 // message that is sent waits until the client asks for it, so that a slow
-// reader holds the handler back and nothing is buffered.
+// reader slows down the handler and nothing is buffered.
 //
 // What gRPC promises about a call holds here too: status errors with details,
 // deadlines and cancellation, metadata, headers and trailers, interceptors,
@@ -15,7 +15,7 @@
 // The price of not copying is a contract: neither side changes a message after
 // handing it over, and a handler keeps nothing of its request after it
 // returns. [Options.Clone] copies every message, as a wire would; a test that
-// passes only with it has found a breach.
+// passes only with it has found a breach of the contract.
 //
 // What it does not do: size limits, compression, credentials and the UTF-8
 // check of strings belong to the wire and have no effect. Calls that stream

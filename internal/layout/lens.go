@@ -7,19 +7,19 @@
 // What it promises: an item that Place takes comes back from Items exactly,
 // with the types of its values; the same item gives the same cells; items have
 // no cell in common, except those of rules that share a column by a tag; a plan
-// misses no item that matches. What cannot be laid out so is refused with an
-// Error that names the rule, the item and what was expected; a mapping file whose
+// misses no item that matches. An item for which this cannot hold is refused with
+// an Error that names the rule, the item and what was expected; a mapping file whose
 // rules cannot be inverted is refused with a SpecError that names the line.
 // The only losses are those that the file accepts (accept_loss) or asks for
 // (garbage collection of a family); Fidelity lists them.
 //
-// What it does not do: it reads and writes no Bigtable, and it knows nothing
+// What it does not do: it neither reads nor writes a Bigtable, and it knows nothing
 // of transactions, revisions or time to live.
 //
 // # Sidecar
 //
-// Where a value is not what the schema says, cells of FamilyTypes keep it
-// exact. Their qualifiers have four forms:
+// If a value is not what the schema says, cells of FamilyTypes keep it exact.
+// Their qualifiers have four forms:
 //
 //	a/<attribute>             type mark of an attribute, in a row of one item
 //	c/<family>:<qualifier>    type mark of one cell

@@ -1,5 +1,5 @@
 // Package metamorphic runs random operations, from a seed, on a naive model
-// and on the engine's variants, and compares everything they answer.
+// and on the engine's variants, and compares all their answers.
 package metamorphic
 
 import (

@@ -1,11 +1,11 @@
-// Package peer makes of Google's bttest a Bigtable that tests can rely on.
+// Package peer makes Google's bttest a Bigtable that tests can rely on.
 //
 // It serves one call at a time: the reads of bttest share the list of a row's
-// columns with its writes, so that a row can be read without a cell that it
-// has, or with one twice. Bigtable reads a row as it is at one moment.
+// columns with its writes, so that a cell of a row can be missing from a read or
+// occur twice. Bigtable reads a row as it is at one moment.
 //
-// It collects no garbage: bttest does so by the time of day, for which the cells
-// of a test whose clock stands still are of any age.
+// It collects no garbage: bttest does so by the time of day, by which the cells of
+// a test with a frozen clock may have any age.
 package peer
 
 import (

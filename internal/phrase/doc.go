@@ -1,3 +1,3 @@
-// Package phrase has the small texts that reports and messages share: numbers of
-// things, and quotations that are not too long.
+// Package phrase has the small texts that reports and messages share: counts with
+// their nouns, and quotations that are not too long.
 package phrase

@@ -1,4 +1,4 @@
-// Package race tells tests whether the race detector is built into them: it
-// allocates, and takes memory and time, so that what is counted with it says
-// nothing of the program.
+// Package race tells tests whether they are built with the race detector: it
+// allocates, and takes memory and time, so that figures measured with it say
+// nothing about the program.
 package race

@@ -1,5 +1,5 @@
-// Package synthetic makes large tables of items for tests and benchmarks: of all
-// ten types, the same for the same seed.
+// Package synthetic generates large tables of items for tests and benchmarks, with
+// all ten types; the same seed gives the same items.
 //
 //	err := synthetic.WriteLines(file, 1, 1_000_000)
 package synthetic

@@ -1,19 +1,19 @@
 // Package filter evaluates Bigtable's row filters.
 //
-// A filter is compiled once a request and then run over the cells of each row,
+// A filter is compiled once per request and then run over the cells of each row,
 // in storage order: families by creation, qualifiers bytewise, timestamps
 // descending. Every filter maps one cell to any number of cells at once, so a
-// compiled filter is a net of stages through which one cell is pushed at a
+// compiled filter is a network of stages through which one cell is pushed at a
 // time, and the output is in order without sorting. Nothing is buffered: a
-// condition whose predicate needs the whole row is decided in a pass of its
-// own, and the row is then read again.
+// condition whose predicate needs the whole row is decided in a separate pass,
+// and the row is then read again.
 //
 // A stage answers each cell with a hint: the position before which it wants no
 // more cells. The runner turns hints into seeks, so that a filter for one
 // column of a wide row costs that column. What the filter says about row keys
 // is returned by [Program.Rows].
 //
-// The package knows no storage: cells come from a [Source].
+// The package knows nothing of storage: cells come from a [Source].
 package filter
 
 import (

@@ -7,32 +7,32 @@
 //     it was evaluated against, or not at all;
 //   - a transaction happens wholly, at one moment, or not at all;
 //   - an acknowledged write is in every index of its table, or gets there once
-//     Options.IndexLag has gone by;
+//     Options.IndexLag has passed;
 //   - an item that was deleted leaves no row behind;
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.
 //
-// What it does not do: it checks no request, words no answer of DynamoDB and counts
-// no capacity.
+// What it does not do: it checks no request, phrases no answer of DynamoDB and
+// counts no capacity.
 //
 // Its owners, each above those that it uses:
 //
-//	instance      the Bigtable, the clock, tokens; what goes on in the background
+//	instance      the Bigtable, the clock, tokens; work in the background
 //	catalog       definitions of tables, cached; the latch of each table
 //	marks         which rows may hold items that are behind in their indexes
 //	rows          items with their bookkeeping, read from rows
 //	outbox        brings writes to the indexes
-//	transactions  records, intents, how they end; request tokens
+//	transactions  records, intents, their outcome; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
 //	segments      where parallel scans cut tables
 //	reader        GetItem, Query, Scan
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
-//	reaper        what expires
+//	reaper        deletes expired items
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
-// of an item; then the mutexes of single owners, of which nobody holds two.
+// of an item; then the mutexes of single owners, never two of them at once.
 package store
 
 import (

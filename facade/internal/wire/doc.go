@@ -3,8 +3,8 @@
 // with the headers that AWS sends. It knows no operation: requests and answers are
 // structs of its callers, with the member names of the API model.
 //
-// Whatever is sent, nothing here panics, and a body has its limit before and after
-// it is unpacked. What is refused is a *Refusal, with the type and text of AWS; a value that is
-// JSON but no attribute value is kept with its error, since AWS looks at other
-// members first.
+// Whatever is sent, nothing here panics, and the size of a body is limited before and
+// after it is unpacked. A request is refused with a *Refusal, which has the type and
+// text of AWS; a value that is JSON but not an attribute value is kept with its error,
+// since AWS checks other members first.
 package wire

@@ -2,9 +2,10 @@
 // Bigtable cells, and back: All is the table of codecs, of which mapping files
 // name one for each attribute.
 //
-// What a codec takes it gives back exactly, with the types that the Schema says;
-// what it cannot is outside of its domain and refused, never changed. Where the
-// bytes alone have to tell the type, a value is tagged by a letter (AppendTagged).
+// A codec gives back exactly what it takes, with the types that the Schema says;
+// a value for which it cannot is outside its domain and refused, never changed.
+// Where only the bytes can carry the type, a value is tagged by a letter
+// (AppendTagged).
 //
 // It knows neither rows nor qualifiers nor timestamps.
 package codec

@@ -1,5 +1,5 @@
-// Package edge draws the values that a mapping is attacked with: at the edges of
-// codecs and encoders, of delimiters and alphabets, of what DynamoDB takes. The
-// same source of randomness gives the same values. Whose keys and attributes they
-// become is for who draws.
+// Package edge generates the values that a mapping is attacked with: at the edges of
+// codecs and encoders, of delimiters and alphabets, of what DynamoDB accepts. The
+// same source of randomness gives the same values. The caller decides which keys and
+// attributes they become.
 package edge

@@ -1,11 +1,11 @@
 // Package rowkey writes values into row keys and qualifiers, and takes these
-// apart again: encoders of one value, of which Encoders is the table; templates,
-// which are text with references that have encoders; joiners, which put segments
-// together.
+// apart again: encoders of one value, listed in the table Encoders; templates,
+// which are text with references that have encoders; joiners, which join
+// segments.
 //
 // Each is injective on its domain, and its inverse takes nothing that it does not
-// write; encoders that are not (Encoder.Derived) say so. What an encoder's order
-// promises is that the bytes sort as the values do, or reversed.
+// write; encoders that are not say so (Encoder.Derived). An encoder's order
+// promises that the bytes sort as the values do, or in reverse.
 //
-// It knows no rules: whose values a template's variables are is for who uses it.
+// It knows no rules: the caller decides what the variables of a template stand for.
 package rowkey

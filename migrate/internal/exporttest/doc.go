@@ -1,3 +1,3 @@
-// Package exporttest builds exports to S3 for tests, whole ones and all kinds of
-// damaged ones.
+// Package exporttest builds exports to S3 for tests, intact and damaged in all kinds
+// of ways.
 package exporttest
