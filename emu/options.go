@@ -20,8 +20,8 @@ const (
 	// the default, so that a test fails where production would.
 	StrictLimits Limits = iota
 	// NoLimits accepts keys, values, filters and requests of any size that fits
-	// into a message. Rules that are no matter of size, such as the grammar of
-	// names and the multiples of a granularity, still hold.
+	// into a message. Rules that do not concern size, such as the grammar of names
+	// and the granularity of timestamps, still hold.
 	NoLimits
 )
 
@@ -34,8 +34,8 @@ type Options struct {
 	// and of the age of consistency tokens. The times of cells come from the DB.
 	// Default: the wall clock.
 	Now func() time.Time
-	// Logger receives panics of handlers and other faults of the server.
-	// Default: none are written.
+	// Logger receives panics of handlers and other faults of the server. Default:
+	// nothing is logged.
 	Logger *slog.Logger
 	// Limits says whether documented limits are enforced. Default: they are.
 	Limits Limits
@@ -46,22 +46,23 @@ type Options struct {
 	// Token is what every RPC on a listener must carry, as the header
 	// `authorization: Bearer TOKEN`; one that does not is answered with
 	// Unauthenticated. The channel of Conn, which only this process reaches,
-	// needs none. A token is as secret as the listener: use it over TLS.
-	// Default: none is asked for.
+	// needs none. A token is only as secret as the connection: use it over TLS.
+	// Default: no token is required.
 	Token string
-	// StreamWorkers is the number of goroutines that answer calls from a wire one
-	// after the other. Their stacks have grown already, which is a tenth of a small
-	// call's time; calls beyond them get goroutines of their own. They start with
-	// the server: one that lives for a single test is better with few. Default: 64.
+	// StreamWorkers is the number of goroutines that each answer calls from a wire
+	// one after the other. Their stacks have already grown, which saves a tenth of
+	// a small call's time; further calls get goroutines of their own. They start
+	// with the server: a server for a single test is better off with few. Default:
+	// 64.
 	StreamWorkers uint32
 	// CloneInProcess copies every message on the channel that Conn returns, as
-	// a wire would. It is for tests that hunt a message changed after it was
+	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
 	CloneInProcess bool
 	// UnaryInterceptor and StreamInterceptor run around every handler, on every
-	// listener and on the channel of Conn. They are for tests that put faults
-	// between a client and the server. A method that Support refuses does not
-	// reach them. Default: none.
+	// listener and on the channel of Conn. They are for tests that inject faults
+	// between a client and the server. Methods that Support lists as Refused do
+	// not reach them. Default: none.
 	UnaryInterceptor  grpc.UnaryServerInterceptor
 	StreamInterceptor grpc.StreamServerInterceptor
 }

@@ -195,7 +195,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Conn returns a channel to the server inside this process, without a port, a
-// wire or a copy: neither side may change a message after handing it over. It
+// wire or copies: neither side may change a message after handing it over. It
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
@@ -213,17 +213,17 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// RunGC applies the garbage-collection rules of every family once, at the
-// clock's time of the DB, and returns the account of it.
+// RunGC applies the garbage-collection rules of every family once, at the time
+// of the DB's clock, and returns its statistics.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	return s.db.RunGC(ctx)
 }
 
-// Resource is something that was created beside tables.
+// Resource is something that was created in addition to tables.
 type Resource struct {
 	Kind    string        // "instance", "cluster", "app profile", or "policy"
-	Name    string        // its resource name; of a policy, that of what it governs
-	Message proto.Message // *btapb.Instance, …, *iampb.Policy; the receiver's
+	Name    string        // its resource name; for a policy, that of the resource it governs
+	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
 // Resources returns the instances, clusters and app profiles that were

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Status says whether the server has a thing.
+// Status says whether the server implements a feature.
 type Status string
 
 // The states of an RPC, filter, mutation or rule.
@@ -19,7 +19,7 @@ type Feature struct {
 	// Group is the short name of the gRPC service, or RowFilter, Mutation or
 	// GcRule for a member of that oneof.
 	Group string
-	// Name is the method's, or the oneof field's in the proto.
+	// Name is the name of the method, or of the oneof field in the proto.
 	Name   string
 	Status Status
 	// Note says what a served feature leaves out, or why one is refused. May
@@ -28,8 +28,8 @@ type Feature struct {
 }
 
 // Support returns every RPC of the registered services and every member of the
-// oneofs of RowFilter, Mutation and GcRule, in a fixed order. The slice is the
-// caller's.
+// oneofs of RowFilter, Mutation and GcRule, in a fixed order. The caller owns
+// the slice.
 func Support() []Feature {
 	return append([]Feature(nil), features...)
 }

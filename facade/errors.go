@@ -16,31 +16,31 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Error is an error as the DynamoDB API answers it.
+// Error is an error as the DynamoDB API returns it.
 type Error struct {
 	// Code is the error's short name, such as "ValidationException".
 	Code string
-	// HTTPStatus is the status of the answer: 400, 500 or 503.
+	// HTTPStatus is the status of the response: 400, 500 or 503.
 	HTTPStatus int
 	// Message is the text; "" leaves the member out.
 	Message string
-	// Item is the item as it was before, in a
-	// ConditionalCheckFailedException that was asked to carry it; else nil.
+	// Item is the item as it was before, in a ConditionalCheckFailedException if
+	// the request asked for it; otherwise nil.
 	Item attr.Item
-	// Reasons are those of a TransactionCanceledException, one for each action
-	// of the request, in its order; else nil.
+	// Reasons are those of a TransactionCanceledException, one for each action of
+	// the request, in the request's order; otherwise nil.
 	Reasons []CancellationReason
 }
 
-// CancellationReason says what one action has to do with the cancellation of
+// CancellationReason says what one action contributed to the cancellation of
 // its transaction.
 type CancellationReason struct {
-	// Code is "None" for an action that was not at fault; else, for example,
+	// Code is "None" for an action that was not at fault; otherwise, for example,
 	// "ConditionalCheckFailed", "TransactionConflict", "ValidationError".
 	Code string
 	// Message is the text; "" for the code "None".
 	Message string
-	// Item is the item as it was, where the action asked for it; else nil.
+	// Item is the item as it was, if the action asked for it; otherwise nil.
 	Item attr.Item
 }
 

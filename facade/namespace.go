@@ -116,14 +116,14 @@ func (s *Server) stores() []*store.Store {
 	return all
 }
 
-// ReapExpired deletes the items whose time has come by Options.Now, in all
-// tables with a time to live, ends the transactions that timed out, and removes
-// what is left of tables that were DELETING. It
-// returns how many items it deleted, even with an error. Nothing calls it but
-// the owner of the Server: on a timer, or when time has been moved.
+// ReapExpired deletes the items that have expired by Options.Now, in all tables
+// with a time to live, ends the transactions that timed out, and removes what
+// is left of tables that were DELETING. It returns how many items it deleted,
+// even with an error. Only the owner of the Server calls it: on a timer, or
+// after moving the clock.
 //
-// It reads the due times alone, never a table. An item that is written
-// meanwhile is looked at again before it goes; one that a transaction holds
+// It reads only the due times, never a table. An item that is written in the
+// meantime is checked again before it is deleted; one that a transaction holds
 // stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {

@@ -31,8 +31,8 @@ type Options struct {
 	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
 	Project, Instance string
 
-	// Mappings are the declared layouts, one a table. A table without one
-	// gets the default lossless layout.
+	// Mappings are the declared layouts, one per table. A table without one gets
+	// the default lossless layout.
 	Mappings []*mapping.Mapping
 
 	// Now is the clock of creation times and revisions. Default: wall time.
@@ -46,11 +46,11 @@ type Options struct {
 	// Bigtable behind. Default: nothing is logged.
 	Logger *slog.Logger
 
-	// Region appears in ARNs and endpoint answers; the region that a client
+	// Region appears in ARNs and endpoint responses; the region that a client
 	// signs for is not checked. Default: DefaultRegion.
 	Region string
 
-	// AccountID is the twelve digits in ARNs. Default: DefaultAccountID.
+	// AccountID is the twelve-digit account in ARNs. Default: DefaultAccountID.
 	AccountID string
 
 	// NoAuth accepts requests without a signature, for tools in a browser.
@@ -58,29 +58,28 @@ type Options struct {
 	// a missing one is refused.
 	NoAuth bool
 
-	// AccessKeys are the known access keys with their secrets. With them a
-	// signature has to be right: made with the secret of a known key, over the
-	// request as it is, at most 15 minutes off the clock Now. Any region will
-	// do. Default: nil, signatures are not verified.
+	// AccessKeys are the known access keys with their secrets. If set, a signature
+	// must be valid: made with the secret of a known key, over the request as
+	// sent, at most 15 minutes off the clock Now. Any region is accepted. Default:
+	// nil, signatures are not verified.
 	AccessKeys map[string]string
 
-	// Namespaced keeps the tables of each access key and region apart, as an
-	// account does and a region. By default all share them. Mappings cannot be
-	// kept apart: with both, New fails. There is room for 1,000 such pairs; a
-	// caller after them gets a LimitExceededException.
+	// Namespaced keeps the tables of each access key and region apart, as accounts
+	// and regions do. By default all callers share them. Mappings cannot be kept
+	// apart: with both, New fails. There is room for 1,000 such pairs; any further
+	// caller gets a LimitExceededException.
 	Namespaced bool
 
 	// IndexLag is how long a write of an item takes to reach the global indexes
-	// of its table, on the clock Now, where the mapping of the table says nothing
-	// else (lag): reads of these are eventually consistent,
-	// as on AWS. It is shorter for an item that is written again, that shares
-	// its row with others, or whose table's local index is read; and where
-	// thousands of rows wait. Default: 0, a write is in all indexes when
-	// its call returns.
+	// of its table, on the clock Now, unless the mapping of the table sets another
+	// lag: reads of these indexes are eventually consistent, as on AWS. The lag is
+	// shorter for an item that is written again, that shares its row with others,
+	// or whose table's local index is read, and when thousands of rows are
+	// waiting. Default: 0, a write is in all indexes when its call returns.
 	IndexLag time.Duration
 
-	// StatusDelays make changes of tables take time on the clock Now, as they do
-	// on AWS. Default: none, a table is ACTIVE when its call returns.
+	// StatusDelays make changes to tables take time on the clock Now, as on AWS.
+	// Default: none, a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
 	// Messages is the wording of validation errors, and what UpdateItem counts
@@ -99,37 +98,36 @@ func (o Options) store(catalog string) store.Options {
 	}
 }
 
-// StatusDelays are how long tables and their parts look like they are being
-// changed. The work itself is done at once: a write during Update counts.
+// StatusDelays are how long tables and their parts appear to be changing. The
+// work itself is done at once: a write during Update takes effect.
 type StatusDelays struct {
-	// Create: a new table, with its indexes, is CREATING, and not there for
-	// items yet.
+	// Create: a new table, with its indexes, is CREATING and does not take items
+	// yet.
 	Create time.Duration
-	// Update: a table that UpdateTable changed is UPDATING, and refuses other
+	// Update: a table that UpdateTable changed is UPDATING and refuses other
 	// changes.
 	Update time.Duration
-	// Delete: a deleted table is DELETING, and not there for items any more.
-	// What is left of it goes with a later change or list of tables, or
-	// ReapExpired.
+	// Delete: a deleted table is DELETING and takes no more items. What is left of
+	// it is removed by a later change to or list of tables, or by ReapExpired.
 	Delete time.Duration
 	// IndexCreate: an index that UpdateTable added is CREATING and not
-	// Backfilling; then, for IndexFill, CREATING and Backfilling; and in that
-	// state as long as it really is filled. The table is UPDATING, and nobody
-	// reads the index.
+	// Backfilling; then, for IndexFill, CREATING and Backfilling; and stays so for
+	// as long as it is really being filled. The table is UPDATING, and the index
+	// cannot be read.
 	IndexCreate, IndexFill time.Duration
 	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
 	// UPDATING.
 	IndexDelete time.Duration
-	// TimeToLive: a table's time to live is ENABLING, in which nothing expires,
-	// or DISABLING.
+	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or
+	// DISABLING.
 	TimeToLive time.Duration
 }
 
 // MessageProfile selects between the two wordings of validation errors that
-// the regions of AWS answer with since 2026-06 (they differ in prefix and in
-// the form of constraint errors, never in the error type). Where the newer one
-// is spoken, an update is also too large when what it writes is, together with
-// a cost of each of its actions.
+// the regions of AWS have used since 2026-06 (they differ in prefix and in the
+// form of constraint errors, never in the error type). With the newer one, an
+// update is also too large if the data it writes, plus a cost for each of its
+// actions, is too large.
 type MessageProfile uint8
 
 // The message profiles.

@@ -8,8 +8,8 @@ import (
 )
 
 // RoundTripper returns a transport that hands requests to s in this process,
-// in the caller's goroutine: an AWS SDK that is given an http.Client with it
-// needs no port. The host of the request's URL is ignored.
+// in the caller's goroutine: an AWS SDK with an http.Client that uses it needs
+// no port. The host of the request's URL is ignored.
 func (s *Server) RoundTripper() http.RoundTripper { return roundTripper{s} }
 
 type roundTripper struct{ server *Server }

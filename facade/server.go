@@ -29,8 +29,8 @@ type Server struct {
 }
 
 // New returns a Server over opts.Conn. It reads the facade's catalog of
-// tables from that Bigtable, and creates it there when it is absent; ctx
-// bounds that work alone.
+// tables from that Bigtable, and creates it there if it is absent; ctx bounds
+// only that work.
 func New(ctx context.Context, opts Options) (*Server, error) {
 	opts, err := opts.normalized()
 	if err != nil {
@@ -125,8 +125,8 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 }
 
 // Call runs one operation by name ("GetItem") without HTTP: request and
-// response are the JSON bodies of the AWS JSON 1.0 protocol. It asks for no
-// signature. A failure that DynamoDB would answer is an *Error.
+// response are the JSON bodies of the AWS JSON 1.0 protocol. It requires no
+// signature. A failure that DynamoDB would return is an *Error.
 func (s *Server) Call(ctx context.Context, operation string, request []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
@@ -142,9 +142,9 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 	return s.pages.Detached(response), nil
 }
 
-// CallAs is Call for the sender of r, whose body was sent: where Call asks for
-// no signature, that of r has to be good for its own body, and where callers
-// have tables of their own, request works on those of the sender.
+// CallAs is Call for the sender of r, whose body was sent: unlike with Call,
+// the signature of r must be valid for its own body, and if callers have
+// tables of their own, request works on those of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, request []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {

@@ -6,10 +6,10 @@ import "github.com/tabletop-emu/tabletop/internal/layout"
 // DynamoDB Table, the Rule ("" where none applies), the item's Key attr.Item or
 // the Row []byte that it could not be read from, the Attribute, What was wrong
 // and what was Expected ("" where What says it). It is the type that packages
-// facade and fixtures wrap.
+// facade and migrate wrap.
 type Error = layout.Error
 
-// SpecError is a fault of a mapping file: its Code, the File, the Line and
+// SpecError is a fault in a mapping file: its Code, the File, the Line and
 // Column from 1 (0 where unknown), the Path inside the file, as in
 // rules[2].put[0].cell, What was wrong and what was Expected.
 type SpecError = layout.SpecError

@@ -8,7 +8,7 @@ type Class = layout.Class
 // The classes, best first.
 const (
 	Lossless         = layout.Lossless
-	LosslessInDomain = layout.LosslessInDomain // outside of the domain an item is refused
+	LosslessInDomain = layout.LosslessInDomain // outside the domain, an item is refused
 	Lossy            = layout.Lossy            // something is lost, and accept_loss or a GC rule says so
 )
 
@@ -17,7 +17,7 @@ type Fidelity struct {
 	Rule      string
 	Attribute string
 	Class     Class
-	Why       string // the domain, or what is lost; "" where lossless
+	Why       string // the domain, or what is lost; "" if lossless
 }
 
 // String returns one line: rule, attribute, class, reason.

@@ -21,7 +21,7 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	return (*Mapping)(m), err
 }
 
-// Compile makes the functions in both directions. A rule that cannot be
+// Compile builds the functions in both directions. A rule that cannot be
 // inverted is a [*SpecError].
 func Compile(spec *Spec) (*Mapping, error) {
 	m, err := layout.Compile((*layout.Sealed)(spec).Open())
@@ -29,7 +29,7 @@ func Compile(spec *Spec) (*Mapping, error) {
 }
 
 // Default returns the lossless layout that package facade gives a table without
-// a mapping file: a row an item, in family a.
+// a mapping file: one row per item, in family a.
 func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 	m, err := layout.Default(sourceTable, targetTable, key)
 	return (*Mapping)(m), err
@@ -38,15 +38,15 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 // Spec returns what the mapping was compiled from, nil for a default layout.
 func (m *Mapping) Spec() *Spec { return (*Spec)(layout.Seal(m.compiled().Spec())) }
 
-// SourceTable is the name of the DynamoDB table, "" where the file has none.
+// SourceTable is the name of the DynamoDB table, "" if the file gives none.
 func (m *Mapping) SourceTable() string { return m.compiled().SourceTable() }
 
 // TargetTable is the id of the Bigtable table.
 func (m *Mapping) TargetTable() string { return m.compiled().TargetTable() }
 
 // Family is a column family that the Bigtable table needs, with its GC rule:
-// cells beyond Versions of a column go, and cells older than MaxAge; 0 means no
-// such rule. With both, either is enough.
+// cells of a column beyond Versions are removed, and so are cells older than
+// MaxAge; 0 means no such rule. With both, either is enough.
 type Family struct {
 	Name     string
 	Versions int
@@ -62,8 +62,8 @@ func (m *Mapping) Families() []Family {
 	return families
 }
 
-// Locate returns the key of the row where the item of the given key lives, or
-// would live. key may have other attributes too. Errors are [*Error].
+// Locate returns the key of the row in which the item with the given key is
+// stored, or would be. key may have other attributes too. Errors are [*Error].
 func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	at, err := m.compiled().Locate(key)
 	if err != nil {
@@ -72,28 +72,28 @@ func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	return at.Row, nil
 }
 
-// Placed is an item laid out as a row, or as its part of one that it shares.
-// Cells are in no order. An item that its rule takes as a copy of the highest
-// version has none: it is read from the cells of that version.
+// Placed is an item laid out as a row, or as its part of a row that it shares.
+// Its cells are in no particular order. An item that its rule takes as a copy
+// of the highest version has none: it is read from the cells of that version.
 type Placed struct {
 	Row
 	Rule string // name of the rule that took the item
 }
 
-// Place lays out an item. Cells without a timestamp of their own get
+// Place lays out an item as cells. Those without a timestamp of their own get
 // defaultTimeMicros, which must be a multiple of 1000 and not negative. The
-// cells of the same item are always the same bytes. Errors are [*Error].
+// same item always gives the same bytes. Errors are [*Error].
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 	p, err := m.compiled().Place(item, defaultTimeMicros)
 	return Placed{Row: Row{Key: p.Row, Cells: p.Cells}, Rule: p.Rule}, err
 }
 
 // Items returns the items of a row, or of the part of it that was read, sorted
-// by partition and sort key. Cells that no rule claims are passed over. Errors
-// are [*Error] with CodeCorrupt.
+// by partition and sort key. Cells that no rule claims are ignored. Errors are
+// [*Error] with CodeCorrupt.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.compiled().Items(row) }
 
-// Item returns the item of the given key out of its row, nil if it is not
+// Item returns the item with the given key from its row, nil if it is not
 // there. key may have other attributes too. Errors are [*Error].
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) {
 	return m.compiled().Item(row, key)

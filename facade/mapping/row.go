@@ -6,8 +6,8 @@ import "github.com/tabletop-emu/tabletop/internal/layout"
 // out too, so that a row is one type everywhere.
 type (
 	// Row is a Bigtable row, or the part of one that was read: its Key []byte,
-	// and its Cells []Cell, of which those of a column are in storage order,
-	// newest first.
+	// and its Cells []Cell; those of one column are in storage order, newest
+	// first.
 	Row = layout.Row
 
 	// Cell is one Bigtable cell: Family string, Qualifier []byte, Timestamp int64

@@ -13,16 +13,17 @@ import (
 var jsonSchema string
 
 // JSONSchema is the JSON Schema (draft 2020-12) of mapping files, for editors
-// and other tools. It takes what Parse takes.
+// and other tools. It accepts what Parse accepts.
 func JSONSchema() string { return jsonSchema }
 
-// Spec is a mapping file that was read. What it says can be had as YAML alone.
+// Spec is a mapping file that has been read. Its contents are available only as
+// YAML.
 type Spec layout.Sealed
 
 // Parse reads the mapping file src; file names it in errors, which are
-// [*SpecError]. A key that the schema does not have is refused; whether the
-// rules can be inverted is what Compile finds. The files that it names,
-// descriptor sets of protobufs, are looked for in beside.
+// [*SpecError]. A key that is not in the schema is refused; whether the rules
+// can be inverted is for Compile to find. The files that it names, protobuf
+// descriptor sets, are looked up in beside.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := layout.ReadSpec(file, src, beside...)
 	return (*Spec)(layout.Seal(spec)), err
