@@ -13,11 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// UpdateCatalog runs fn, which may read and change any tables and resources by
-// tx; its changes become visible and durable together if it returns nil, and
-// not at all otherwise. Updates run one after the other. fn may read from the
-// DB, which does not show the changes yet, and must not call it for anything
-// else. Errors: fn's own.
+// UpdateCatalog runs fn, which may read and change any tables and resources
+// through tx; its changes become visible and durable together if it returns
+// nil, and not at all otherwise. Updates run one after the other. fn may read
+// from the DB, which does not show the changes yet, but must not call it for
+// anything else. Errors: fn's own.
 func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 
 // CatalogTx reads and changes tables and resources inside UpdateCatalog; it
 // sees its own changes. A method that returns an error has changed nothing. It
-// is for the goroutine that UpdateCatalog calls, and of no use after it has
-// returned.
+// must be used only in the goroutine in which UpdateCatalog runs fn, and not
+// after fn has returned.
 type CatalogTx struct {
 	b     *pebble.Batch // changes of resources; nil after UpdateCatalog
 	c     *catalog      // the tables as changed so far
@@ -167,9 +167,9 @@ func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, er
 }
 
 // ModifyFamilies applies the changes in order, all or none. A dropped
-// family's cells are gone at once, also if a family of its name is created
-// again; their space comes back with the next RunGC. Errors:
-// ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
+// family's cells are gone at once, even if a family with its name is created
+// again; the next RunGC frees their space. Errors: ErrTableNotFound,
+// ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
 func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
 		for i, c := range changes {

@@ -13,7 +13,7 @@ import (
 // keepDeleted is how long the service lets a deleted table be undeleted.
 const keepDeleted = 7 * 24 * time.Hour
 
-// DeleteTable removes the table and all its rows for good, or returns
+// DeleteTable permanently removes the table and all its rows, or returns
 // ErrTableNotFound. A table created later under its name is empty.
 func (tx *CatalogTx) DeleteTable(name string) error {
 	if _, err := tx.Table(name); err != nil {
@@ -25,8 +25,8 @@ func (tx *CatalogTx) DeleteTable(name string) error {
 
 // SoftDeleteTable removes the table, or returns ErrTableNotFound. Until
 // Options.KeepDeleted has passed UndeleteTable brings it back as it was; the
-// first RunGC after that gives its space back. A table created later under its
-// name is empty, and another one.
+// first RunGC after that frees its space. A table created later under its name
+// is a new, empty table.
 func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -41,9 +41,10 @@ func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	return nil
 }
 
-// UndeleteTable brings back the table of that name that SoftDeleteTable
-// removed last, with its rows. Errors: ErrTableExists when there is a table of
-// the name, ErrTableNotFound when none of it can be undeleted.
+// UndeleteTable brings back the table with that name that SoftDeleteTable
+// removed last, with its rows. Errors: ErrTableExists when there is a table
+// with the name, ErrTableNotFound when no table with the name can be
+// undeleted.
 func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -67,8 +68,8 @@ func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	return &last.def, nil
 }
 
-// PurgeTables removes for good the tables whose name starts with prefix and
-// that SoftDeleteTable removed: they cannot be undeleted any more.
+// PurgeTables permanently removes the tables whose name starts with prefix and
+// that SoftDeleteTable removed: they can no longer be undeleted.
 func (tx *CatalogTx) PurgeTables(prefix string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -95,12 +96,13 @@ func (x deletedTable) expires(keep time.Duration) time.Time { return x.at.Add(ke
 type DeletedTable struct {
 	Table   *Table // as it was
 	Deleted time.Time
-	Expires time.Time // it can be undeleted before
+	Expires time.Time // it can be undeleted before this time
 }
 
 // DeletedTables returns the tables whose name starts with prefix and that can
-// be undeleted, sorted by name, of one name the latest first; none from a
-// closed store. Of several tables of one name UndeleteTable takes the first.
+// be undeleted, sorted by name, and for each name the latest first; none from
+// a closed store. Of several tables with one name, UndeleteTable takes the
+// first.
 func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	if d.enter() != nil {
 		return nil

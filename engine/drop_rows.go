@@ -5,7 +5,7 @@ import (
 	"context"
 )
 
-// DropRows removes the rows of span, all of them or none over a crash.
+// DropRows removes the rows of span, all of them or none, even across a crash.
 func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	if err := d.enter(); err != nil {
 		return err

@@ -46,44 +46,43 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// ServerTimestamp as the timestamp of a SetCell asks the engine to assign its
-// own time, truncated to the table's granularity.
+// ServerTimestamp, as the timestamp of a SetCell, asks the engine to assign
+// its own time, truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 
-// NewMemFS is a file system in memory for Options.FS, with a Dir in it: its files
-// outlive the store, which may be closed and opened again. They live on the heap
-// and are gone with it.
+// NewMemFS returns a file system in memory for Options.FS, to be used with a Dir:
+// its files outlive the store, which may be closed and opened again. They are on
+// the heap and are freed with it.
 func NewMemFS() vfs.FS { return vfs.NewMem() }
 
 // Options configure Open. The zero value is a private in-memory store.
 type Options struct {
 	// Dir is the data directory; "" keeps everything in memory.
 	Dir string
-	// FS replaces the file system: tests use it to inject crashes and faults,
-	// with a Dir in it; without one there is no log, and Close loses what has
-	// not been flushed. Default: the disk when Dir is set, off-heap memory
-	// otherwise.
+	// FS replaces the file system: tests use it, with a Dir, to inject crashes and
+	// faults; without a Dir there is no log, and Close loses what has not been
+	// flushed. Default: the disk when Dir is set, off-heap memory otherwise.
 	FS vfs.FS
-	// NoSync acknowledges writes before they reach the disk. Default: every
-	// write is synced when Dir is set. Without effect in memory.
+	// NoSync acknowledges writes before they reach the disk. Default: every write
+	// is synced when Dir is set. It has no effect in memory.
 	NoSync bool
-	// EagerGC hides cells from all reads, of scans and of transactions, as soon
-	// as the rules of their family let them go; a row with no other cells does
-	// not exist. What is hidden still takes space until a run of RunGC, and is
-	// hidden by what is stored: a version beyond the newest n comes back when a
-	// newer one is deleted before it is collected. Default: cells are read until
-	// they are collected, as in the service.
+	// EagerGC hides cells from all reads, in scans and in transactions, as soon as
+	// the rules of their family no longer keep them; a row with no other cells
+	// does not exist. Hidden cells still take space until a run of RunGC, and what
+	// is hidden depends on what is stored: a version beyond the newest n comes
+	// back when a newer one is deleted before it is collected. Default: cells are
+	// read until they are collected, as in the service.
 	EagerGC bool
 	// KeepDeleted is how long a table that SoftDeleteTable removed can be
 	// undeleted. Default: 7 days, as in the service.
 	KeepDeleted time.Duration
-	// MemTableBytes is the size of the buffer of what has not been written to
-	// files yet, of which there are up to two. Default: 8 MiB; tests choose
-	// less to have more files.
+	// MemTableBytes is the size of the buffer for data that has not been written
+	// to files yet; there are up to two such buffers. Default: 8 MiB; tests choose
+	// less to get more files.
 	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
 	Now func() time.Time
-	// Logger receives warnings of the store. Default: none are written.
+	// Logger receives warnings of the store. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -97,7 +96,7 @@ const (
 	Micros
 )
 
-// RuleKind tells which rule a GCRule is.
+// RuleKind says which rule a GCRule is.
 type RuleKind uint8
 
 // The kinds of garbage-collection rules. NoGC keeps everything.
@@ -113,7 +112,7 @@ const (
 type GCRule struct {
 	Kind     RuleKind
 	Versions int           // MaxVersions: the newest cells of a column to keep
-	Age      time.Duration // MaxAge: cells older than this go
+	Age      time.Duration // MaxAge: cells older than this are collected
 	Rules    []GCRule      // Union, Intersection
 }
 
@@ -156,11 +155,11 @@ type Table struct {
 // Drop is set.
 type FamilyChange struct {
 	Create *Family // Ordinal is assigned
-	Update *Family // replaces GC and Meta of the family of that name; Aggregate must be what it is
+	Update *Family // replaces GC and Meta of the family with that name; Aggregate must not change
 	Drop   string
 }
 
-// MutationKind tells which change a Mutation is.
+// MutationKind says which change a Mutation is.
 type MutationKind uint8
 
 // The kinds of mutations.
@@ -173,7 +172,7 @@ const (
 	MergeToCell // merges a state into a cell of an aggregate family
 )
 
-// Mutation is one change of a row. Byte slices are read during the call only.
+// Mutation is one change of a row. Byte slices are read only during the call.
 type Mutation struct {
 	Kind      MutationKind
 	Family    string
@@ -190,8 +189,8 @@ type Mutation struct {
 	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is no bound
 }
 
-// RuleReadModifyWrite is one rule of ReadModifyWrite: Append when it is not
-// nil, else Increment.
+// RuleReadModifyWrite is one rule of ReadModifyWrite: Append if it is not nil,
+// otherwise Increment.
 type RuleReadModifyWrite struct {
 	Family    string
 	Qualifier []byte
@@ -218,8 +217,8 @@ type Span struct {
 
 // ScanOptions say which rows a Scan visits.
 type ScanOptions struct {
-	// Spans are sorted, disjoint, and not empty; nil is the whole table. They
-	// are read until the scan is closed.
+	// Spans are sorted, disjoint, and not empty; nil is the whole table. They are
+	// read until the scan is closed and must not change before.
 	Spans []Span
 	// Reverse visits rows in descending order; cells inside a row keep their
 	// order.
@@ -233,7 +232,7 @@ type Sample struct {
 	OffsetBytes int64
 }
 
-// GCStats is the account of one GC run.
+// GCStats are the statistics of one GC run.
 type GCStats struct {
 	CellsScanned, CellsDeleted int64
 }
@@ -492,9 +491,9 @@ func (d *DB) abandon(err error) error {
 	return err
 }
 
-// Compact writes all that is in memory buffers to files and the files anew, so
-// that what was deleted takes no more space. It takes as long as reading
-// everything, beside other calls.
+// Compact writes everything in memory buffers to files, and rewrites the
+// files, so that deleted data takes no more space. It takes as long as reading
+// everything; other calls can go on meanwhile.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -586,9 +585,9 @@ func (d *DB) leave() {
 
 // Close ends background garbage collection, waits for the calls under way,
 // stops open scans with ErrClosed, and releases the store with its snapshots.
-// Scans still open are an error that says so: the store is then released with
-// the last of them. Later calls do nothing and return
-// nil. It must not be called from inside Update or UpdateCatalog.
+// Scans that are still open are reported as an error: the store is then
+// released with the last of them. Later calls do nothing and return nil. It
+// must not be called from inside Update or UpdateCatalog.
 func (d *DB) Close() error {
 	d.end()
 	if d.closed.Swap(true) {

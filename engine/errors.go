@@ -2,22 +2,22 @@ package engine
 
 import "errors"
 
-// The package's errors, to be tested with errors.Is. What is returned wraps
-// one of them and names the table, family or row concerned.
+// The package's errors, to be tested with errors.Is. Returned errors wrap one
+// of them and name the table, family or row concerned.
 var (
 	// ErrClosed is returned by every use of a DB after Close.
 	ErrClosed = errors.New("store is closed")
-	// ErrTableNotFound is returned when no table of the name exists.
+	// ErrTableNotFound is returned when no table with the name exists.
 	ErrTableNotFound = errors.New("table not found")
-	// ErrTableExists is returned when a table of the name exists already.
+	// ErrTableExists is returned when a table with the name already exists.
 	ErrTableExists = errors.New("table already exists")
-	// ErrFamilyNotFound is returned when the table has no family of the name.
+	// ErrFamilyNotFound is returned when the table has no family with the name.
 	ErrFamilyNotFound = errors.New("column family not found")
-	// ErrFamilyExists is returned when the table has a family of the name
-	// already.
+	// ErrFamilyExists is returned when the table already has a family with the
+	// name.
 	ErrFamilyExists = errors.New("column family already exists")
-	// ErrInvalid is returned for an argument that makes no sense whatever the
-	// store holds, such as a mutation of unknown kind.
+	// ErrInvalid is returned for an argument that is invalid whatever the store
+	// holds, such as a mutation of unknown kind.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrNotCounter is returned when an increment meets a value that is not
 	// eight bytes long.
@@ -29,17 +29,17 @@ var (
 	// SetCell or a read-modify-write on an aggregate family, AddToCell or
 	// MergeToCell on an ordinary one, an input of the wrong type.
 	ErrAggregate = errors.New("mutation does not fit the family's type")
-	// ErrResourceNotFound is returned when no resource of the name exists.
+	// ErrResourceNotFound is returned when no resource with the name exists.
 	ErrResourceNotFound = errors.New("resource not found")
 	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
-	// whose store is.
+	// whose store is closed.
 	ErrSnapshotClosed = errors.New("snapshot is closed")
 	// ErrFormatVersion is returned by Open for a store that a newer version of
 	// the program has written.
 	ErrFormatVersion = errors.New("unsupported format version")
 	// ErrNoSpace is returned by all calls once a file of the store could not be
-	// written because the disk is full. What was acknowledged is there when the
-	// store is opened again.
+	// written because the disk is full. What was acknowledged is still there when
+	// the store is opened again.
 	ErrNoSpace = errors.New("the disk is full")
 	// ErrLocked is returned by Open for a directory that another store has
 	// open, in this process or another.

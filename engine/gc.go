@@ -43,8 +43,8 @@ func (r *GCRule) collects(version int, micros int64, now time.Time) bool {
 
 // RunGC applies every family's rule once, at the clock's time, and removes
 // what is left of dropped families and of tables that can no longer be
-// undeleted. Cells that the rules let go are deleted in
-// small batches beside other calls; each of them was garbage, by the rules and
+// undeleted. Cells that the rules no longer keep are deleted in small batches,
+// concurrently with other calls; each of them was garbage, by the rules and
 // the cells of its row, at the moment it was deleted.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	var stats GCStats

@@ -18,19 +18,19 @@ type GCSchedule struct {
 	// process: Options.Now decides what is garbage, not when to look. Default:
 	// one minute.
 	Interval time.Duration
-	// Ticks replaces the timer: a run begins with each value received, and none
-	// any more once it is closed.
+	// Ticks replaces the timer: a run begins with each value received, and no more
+	// once it is closed.
 	Ticks <-chan time.Time
-	// Done is called after each run with what RunGC returned, but for a run
+	// Done is called after each run with what RunGC returned, except for a run
 	// that was stopped. It must not call stop or Close.
 	Done func(GCStats, error)
 }
 
 // StartGC runs RunGC in the background, one run at a time, until stop is
-// called or the DB is closed; both cut a run short and wait for it. A tick
-// during a run is not made up for. Errors of runs go to Done and, as warnings,
-// to the Logger. stop may be called more than once. Errors: ErrInvalid for a
-// negative interval.
+// called or the DB is closed; both interrupt a run and wait for it. A tick
+// during a run is dropped. Errors of runs go to Done and, as warnings, to the
+// Logger. stop may be called more than once. Errors: ErrInvalid for a negative
+// interval.
 func (d *DB) StartGC(o GCSchedule) (stop func(), err error) {
 	if err := d.enter(); err != nil {
 		return nil, err

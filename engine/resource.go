@@ -9,17 +9,18 @@ import (
 )
 
 // Resource is a named value of the layer above, opaque to the engine: an
-// instance, an operation, a policy. Resources lie beside the tables and change
-// with them in one commit, by UpdateCatalog, or with a row, by Update.
+// instance, an operation, a policy. Resources are stored next to the tables
+// and change together with them in one commit, by UpdateCatalog, or with a
+// row, by Update.
 type Resource struct {
 	Name  string // not empty
 	Value []byte // the caller's own copy
 }
 
 // ResourceVersion returns a number that grows whenever UpdateCatalog changes
-// resources, and with Restore. What was read of resources after it still holds
-// as long as it stays the same. Resources that Update changes, with a row, do
-// not count.
+// resources, and with Restore. Resources that were read after it are current
+// for as long as it stays the same. Resources that Update changes, with a row,
+// do not count.
 func (d *DB) ResourceVersion() uint64 { return d.resourceVersion.Load() }
 
 // Resource returns the value of the resource of that name, or
@@ -60,7 +61,7 @@ func (tx *CatalogTx) Resources(prefix string) ([]Resource, error) {
 	return resources(tx.b, prefix)
 }
 
-// PutResource stores a resource, in place of the one of that name if there is one.
+// PutResource stores a resource, replacing the one with that name if there is one.
 // Errors: ErrInvalid for an empty name.
 func (tx *CatalogTx) PutResource(name string, value []byte) error {
 	if err := tx.check(); err != nil {
@@ -80,8 +81,8 @@ func (tx *CatalogTx) DeleteResource(name string) error {
 	return tx.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
-// DeleteResources removes the resources whose names lie in [start, end),
-// bytewise, however many they are.
+// DeleteResources removes the resources whose names are in [start, end),
+// bytewise, however many there are.
 func (tx *CatalogTx) DeleteResources(start, end string) error {
 	if err := tx.check(); err != nil {
 		return err

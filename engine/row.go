@@ -12,16 +12,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Mutate applies muts to the row in order, all or none. A row comes to be
-// with its first cell and ends with its last; deleting what is not there is
-// no error. Errors, with nothing applied: ErrTableNotFound, ErrFamilyNotFound,
-// ErrAggregate, ErrInvalid for an unknown kind or for a state that is none.
+// Mutate applies muts to the row in order, all or none. A row exists from its
+// first cell to its last; deleting what does not exist is not an error.
+// Errors, with nothing applied: ErrTableNotFound, ErrFamilyNotFound,
+// ErrAggregate, ErrInvalid for an unknown kind or for an invalid state.
 func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutation) error {
 	return d.Update(ctx, table, row, func(tx *RowTx) error { return tx.Mutate(muts) })
 }
 
-// RowTx is a locked row, inside Update. It is for the goroutine that Update
-// calls, and of no use after Update has returned.
+// RowTx is a locked row, inside Update. It must be used only in the goroutine
+// in which Update runs fn, and not after fn has returned.
 type RowTx struct {
 	d     *DB
 	ctx   context.Context // that of the Update it serves
@@ -145,10 +145,11 @@ func (tx *RowTx) Now() time.Time { return tx.now }
 // Table returns the table as it is while the row is locked.
 func (tx *RowTx) Table() *Table { return &tx.t.def }
 
-// Scan returns a view of the row as it was when it was locked, on the row
-// already if it exists: NextCell goes to its first cell, and Row returns nil
-// if it does not exist. Update closes it; closing it sooner is allowed, and
-// spares whoever reads the row next, Mutate too, from opening the store again.
+// Scan returns a view of the row as it was when it was locked, already
+// positioned on the row if it exists: NextCell goes to its first cell, and Row
+// returns nil if it does not exist. Update closes it; closing it sooner is
+// allowed, and saves the next reader of the row, such as Mutate, from opening
+// the store again.
 func (tx *RowTx) Scan() *Scan {
 	if tx.done {
 		return &Scan{d: tx.d, t: tx.t, err: fmt.Errorf("%w: row used after its Update", ErrInvalid)}
@@ -214,7 +215,7 @@ func (tx *RowTx) give(it *pebble.Iterator) error {
 }
 
 // Mutate collects muts, to be applied in order when fn returns nil. Slices in
-// muts are free again when it returns. It may be called once. Errors:
+// muts may be reused when it returns. It may be called once. Errors:
 // ErrFamilyNotFound, ErrAggregate, ErrInvalid; then nothing is collected.
 func (tx *RowTx) Mutate(muts []Mutation) error {
 	if tx.done || tx.w != nil {

@@ -11,11 +11,11 @@ func (tx *RowTx) Resource(name string) ([]byte, error) {
 	return resource(tx.d.pebble, name)
 }
 
-// PutResource stores a resource, in place of the one of that name if there is
-// one, in the same commit as what Mutate has collected: both are there, or
-// neither. What keeps two transactions from writing one name at the same time
-// is the row's lock alone, so that names belong to a row. Errors: ErrInvalid
-// for an empty name, and before Mutate.
+// PutResource stores a resource, replacing the one with that name if there is
+// one, in the same commit as what Mutate has collected: both are stored, or
+// neither. Only the row's lock keeps two transactions from writing one name at
+// the same time, so each name must belong to one row. Errors: ErrInvalid for
+// an empty name, and before Mutate.
 func (tx *RowTx) PutResource(name string, value []byte) error {
 	if tx.done || tx.w == nil {
 		return fmt.Errorf("%w: a resource of a row that is not mutated", ErrInvalid)

@@ -11,9 +11,9 @@ import (
 
 // UpdateRows is Update for many rows: it locks them and calls fn with the place
 // of each in rows, in order, and returns the error of each. The changes of a
-// row apply all or none, whatever becomes of other rows; a row that is there
+// row apply all or none, whatever happens to other rows; a row that occurs
 // twice is changed twice. It costs less than as many calls of Update: rows are
-// locked and committed some at a time, and wait for the disk together.
+// locked and committed in groups, and wait for the disk together.
 func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
 	errs := make([]error, len(rows))
 	fail := func(from int, err error) []error {

@@ -13,8 +13,8 @@ import (
 
 // Scan is a consistent view of the rows of one table, visited row by row and
 // cell by cell in storage order: family by creation, qualifier bytewise,
-// timestamp descending. It is for one goroutine, and must be closed. Its
-// memory is bounded by the largest cell.
+// timestamp descending. It is for use by one goroutine, and must be closed.
+// Its memory is bounded by the largest cell.
 //
 //	for s.NextRow() {
 //		for s.NextCell() {
@@ -482,8 +482,8 @@ func (s *Scan) Cell() *Cell {
 	return &s.cell
 }
 
-// SkipColumn passes over the older versions of the current column: NextCell
-// goes to the next one. Without a current cell it does nothing.
+// SkipColumn skips the older versions of the current column: NextCell goes to
+// the next one. Without a current cell it does nothing.
 func (s *Scan) SkipColumn() {
 	if s.at != atCell {
 		return
@@ -493,8 +493,8 @@ func (s *Scan) SkipColumn() {
 	s.at = atSkip
 }
 
-// SkipFamily passes over the rest of the current cell's family: NextCell goes
-// to the next one. Without a current cell it does nothing.
+// SkipFamily skips the rest of the current cell's family: NextCell goes to the
+// next one. Without a current cell it does nothing.
 func (s *Scan) SkipFamily() {
 	if !s.has {
 		return
@@ -502,10 +502,10 @@ func (s *Scan) SkipFamily() {
 	s.seekTo(prefixEnd(appendOrdinal(append(s.seek[:0], s.prefix...), s.cell.Ordinal)))
 }
 
-// SeekColumn passes over all cells of the row before the column: NextCell
-// goes to the first cell in it or after it. It never goes back: a column that
-// has been reached or passed changes nothing. A family that the table does not
-// have lies behind all others.
+// SeekColumn skips all cells of the row before the column: NextCell goes to
+// the first cell in it or after it. It never goes back: a column that has been
+// reached or passed changes nothing. A family that the table does not have
+// sorts after all others.
 func (s *Scan) SeekColumn(family string, qualifier []byte) {
 	s.seek = append(s.seek[:0], s.prefix...)
 	i, ok := s.t.byName[family]

@@ -17,9 +17,9 @@ import (
 const snapshotFileBytes = 64 << 20
 
 // Snapshot is everything that a store held at one moment: tables, deleted
-// tables, rows, resources. It lies in the file system of the store that made
-// it, as sorted files that Restore links and does not copy, and is gone when
-// that store is closed. It is safe for concurrent use.
+// tables, rows, resources. It is kept in the file system of the store that
+// made it, as sorted files that Restore links and does not copy, and is gone
+// when that store is closed. It is safe for concurrent use.
 type Snapshot struct {
 	d   *DB
 	dir string
@@ -29,8 +29,8 @@ type Snapshot struct {
 	closed bool
 }
 
-// Snapshot returns what the store holds now, as one consistent cut, while
-// other calls go on. It reads everything once; close it to give the space back.
+// Snapshot returns what the store holds now, as one consistent view, while
+// other calls go on. It reads everything once; close it to free the space.
 func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (s *Snapshot) writeFile(ctx context.Context, it *pebble.Iterator) (more boo
 	return more, w.Close()
 }
 
-// Close gives the snapshot's space back, but for what stores restored from it
-// use. It may be called more than once, and after its store was closed.
+// Close frees the snapshot's space, except what stores restored from it use.
+// It may be called more than once, and after its store was closed.
 func (s *Snapshot) Close() error {
 	if err := s.d.enter(); err != nil {
 		return nil // a store takes its snapshots with it
@@ -113,11 +113,11 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
-// Restore makes the store hold what s does, in one step that also a crash
+// Restore makes the store hold what s does, in one step that even a crash
 // cannot split: calls are answered as if they came before it or after it, and
-// scans under way keep the view that they have. The clock is not touched.
-// s may be restored any number of times, and, copied, into other stores.
-// Errors: ErrSnapshotClosed.
+// scans under way keep the view that they have. The clock is not touched. s
+// may be restored any number of times, and, copied, into other stores. Errors:
+// ErrSnapshotClosed.
 func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
 	if err := d.enter(); err != nil {
 		return err

@@ -20,12 +20,12 @@ const (
 	sampleReadBytes = 1 << 20
 )
 
-// SampleRowKeys returns the table's initial split points and, where it is
-// large, row keys that cut it into pieces of some 8 MiB, in ascending order
-// and with the approximate number of bytes before each; the last sample is the
-// end of the table. The table is cut at the keys of at, too. The keys need not
-// be rows. Its cost does not grow with the number of rows: it weighs files, and
-// reads a bounded piece of the table.
+// SampleRowKeys returns the table's initial split points and, if it is large,
+// row keys that cut it into pieces of about 8 MiB, in ascending order and with
+// the approximate number of bytes before each; the last sample is the end of
+// the table. The table is cut at the keys of at, too. The keys need not be
+// rows. Its cost does not grow with the number of rows: it adds up the sizes
+// of files and reads a bounded piece of the table.
 func (d *DB) SampleRowKeys(ctx context.Context, table string, at ...[]byte) ([]Sample, error) {
 	if err := d.enter(); err != nil {
 		return nil, err

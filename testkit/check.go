@@ -15,8 +15,8 @@ import (
 //		`o:total @1000 = "42"`,
 //		`o:state = "paid"`) // at any time
 //
-// A cell may be given without its timestamp. Several cells may stand in one
-// text, a line each. Without any, the row must not exist.
+// A cell may be given without its timestamp. Several cells may be given in one
+// text, one per line. Without any, the row must not exist.
 func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	tb.Helper()
 	var lines []string

@@ -20,9 +20,9 @@ import (
 const ownTables = "_tabletop."
 
 // Dump returns all rows of a Bigtable table of the environment's instance as
-// the canonical text that fixtures' golden files have: rows by key, cells in
-// storage order, one a line. The DynamoDB door's bookkeeping is left out, and
-// so are rows that hold nothing else.
+// the canonical text of fixtures' golden files: rows by key, cells in storage
+// order, one per line. The DynamoDB door's bookkeeping is left out, and so are
+// rows that hold nothing else.
 //
 // table is the id of the Bigtable table. For a DynamoDB table without a
 // mapping the id is not its name.
@@ -37,13 +37,12 @@ func (e *Env) Dump(table string) string {
 }
 
 // DumpAll returns all tables of all instances as one text that is a valid
-// golden file: of each a line with its name, a comment a family with its rule,
-// and its rows as in Dump. Tables come by name, those of other instances than
-// the environment's with their full one; the tables that the DynamoDB door
-// keeps for itself are left out. Before the tables come, as comments with
-// their JSON, the instances, clusters and app profiles that were created and
-// the policies that were set; what exists without having been created is not
-// shown.
+// golden file: for each table a line with its name, one comment per family
+// with its rule, and its rows as in Dump. Tables are sorted by name, those of
+// instances other than the environment's with their full name; the tables that
+// the DynamoDB door keeps for itself are left out. Before the tables come, as
+// comments with their JSON, the instances, clusters and app profiles that were
+// created and the policies that were set; what exists implicitly is not shown.
 func (e *Env) DumpAll() string {
 	e.tb.Helper()
 	var out []byte

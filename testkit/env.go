@@ -78,9 +78,9 @@ func (e *Env) Project() string { return e.config.project }
 // Instance returns the instance that the clients are connected to.
 func (e *Env) Instance() string { return e.config.instance }
 
-// Bigtable returns a data client for the test tb, which ends it. All clients talk
-// over the connection of [Env.Conn]: closing one is seen by its next call, not by
-// those under way or by other clients.
+// Bigtable returns a data client for the test tb, which closes it. All clients
+// talk over the connection of [Env.Conn]: closing a client affects its next call,
+// not those under way or other clients.
 func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	tb.Helper()
 	client, err := bigtable.NewClientWithConfig(tb.Context(), e.Project(), e.Instance(),
@@ -92,8 +92,8 @@ func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	return client
 }
 
-// BigtableAdmin returns a table-admin client for the test tb, which ends it, as
-// that of [Env.Bigtable].
+// BigtableAdmin returns a table-admin client for the test tb, which closes it,
+// like that of [Env.Bigtable].
 func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 	tb.Helper()
 	client, err := bigtable.NewAdminClient(tb.Context(), e.Project(), e.Instance(), option.WithGRPCConn(e.dial(tb)))
@@ -106,8 +106,8 @@ func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 
 // Conn returns a gRPC connection to the server, in this process, that accepts
 // messages up to 256 MiB. It is shared by all clients of the environment and ends
-// with it. It is not to be closed, and official clients close what they are given:
-// theirs are [Env.Bigtable] and [Env.BigtableAdmin].
+// with it. It must not be closed, and official clients close the connection they
+// are given: for these, use [Env.Bigtable] and [Env.BigtableAdmin].
 func (e *Env) Conn() *grpc.ClientConn {
 	e.tb.Helper()
 	conn, err := e.connect()
@@ -144,8 +144,8 @@ func (e *Env) RoundTripper() http.RoundTripper {
 }
 
 // DynamoDB returns a client for the test tb. It calls the server in this
-// process and opens no port. What it tries again, as often as by default, it
-// tries at once.
+// process and opens no port. It retries as often as by default, but without
+// delay.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
 	if err := e.dynamo.open(); err != nil {
@@ -189,9 +189,9 @@ func (e *Env) DynamoDBURL() string {
 func (e *Env) Now() time.Time { return e.config.clock.Now() }
 
 // Advance moves the environment's time forward by d, does what was due by then,
-// and returns the new time: it deletes the DynamoDB items whose time to live is
-// over, and collects garbage if the environment was started with GCBackground
-// and a minute has passed.
+// and returns the new time: it deletes expired DynamoDB items, and collects
+// garbage if the environment was started with GCBackground and a minute has
+// passed.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.tb.Helper()
 	if d < 0 {

@@ -25,10 +25,10 @@ import (
 // a DynamoDB operation, from [Env.FailDynamoDB], [Env.Unprocessed] or
 // [Env.StaleReads] on.
 //
-// By default it strikes every call that Bigtable clients make, whether in this
-// process or through a port; a [FaultOption] narrows that. Faults apply in the
-// order in which they were made; a call that one of them has failed reaches no
-// later one.
+// By default it applies to every call that Bigtable clients make, whether in
+// this process or through a port; a [FaultOption] narrows that. Faults apply
+// in the order in which they were made; a call that one of them has failed
+// does not reach the later ones.
 type Fault struct {
 	set    *faults
 	method string // "ReadRows", "Bigtable/ReadRows" or "*"
@@ -67,15 +67,15 @@ const (
 	readOld      // instead of what is there
 )
 
-// FaultOption narrows what a fault strikes, or says how.
+// FaultOption narrows which calls a fault affects, or says how.
 type FaultOption func(*Fault)
 
-// OnTable lets a fault strike only calls on the Bigtable table of that id, or
-// on the DynamoDB table of that name.
+// OnTable limits a fault to calls on the Bigtable table with that id, or on
+// the DynamoDB table with that name.
 func OnTable(id string) FaultOption { return func(f *Fault) { f.table = id } }
 
-// OnRow lets a fault strike only calls that name the row of that key: write
-// it, or read a set of rows that it is in. Env.Fail of MutateRows fails the
+// OnRow limits a fault to calls that name the row with that key: that write
+// it, or read a set of rows that contains it. Env.Fail of MutateRows fails the
 // entries of the row and lets the others through.
 func OnRow(key string) FaultOption {
 	return func(f *Fault) {
@@ -85,32 +85,33 @@ func OnRow(key string) FaultOption {
 	}
 }
 
-// Times lets a fault strike n calls and then no more. Default: no bound.
+// Times limits a fault to n calls. Default: no limit.
 func Times(n int) FaultOption { return func(f *Fault) { f.times = n } }
 
-// Skip lets the first n calls that a fault would strike pass.
+// Skip lets the first n calls that a fault would affect pass.
 func Skip(n int) FaultOption { return func(f *Fault) { f.skip = n } }
 
-// WithProbability lets a fault strike each call with probability p, from 0 to
-// 1. The draws begin at [WithSeed] for every fault by itself: the same calls in
+// WithProbability applies a fault to each call with probability p, from 0 to 1.
+// The draws begin at [WithSeed] for every fault separately: the same calls in
 // the same order meet the same faults.
 func WithProbability(p float64) FaultOption { return func(f *Fault) { f.probability = p } }
 
-// Applied lets Env.Fail lose the answer instead of the request: what the call
-// asks for is done, and the client gets the error. It is how a write looks
-// whose connection broke too late.
+// Applied makes Env.Fail lose the response instead of the request: the call is
+// carried out, and the client gets the error. This simulates a write whose
+// connection broke too late.
 func Applied() FaultOption { return func(f *Fault) { f.applied = true } }
 
-// BehindDynamoDB lets a fault strike the calls that the DynamoDB door makes on
-// the Bigtable behind it, and not those of Bigtable clients.
+// BehindDynamoDB applies a fault to the calls that the DynamoDB door makes to
+// the Bigtable behind it, and not to those of Bigtable clients.
 func BehindDynamoDB() FaultOption { return func(f *Fault) { f.behind = true } }
 
-// Fail lets calls of an RPC fail with err, usually a gRPC status, before they
+// Fail makes calls of an RPC fail with err, usually a gRPC status, before they
 // do anything. method is the RPC's name, as in "MutateRow", with its service
-// where two have it, as in "BigtableTableAdmin/GetIamPolicy", or "*" for all.
+// if two services have it, as in "BigtableTableAdmin/GetIamPolicy", or "*" for
+// all.
 //
 // Official clients retry some codes, such as Unavailable, for as long as their
-// context allows: give such a fault an end with [Times], or remove it.
+// context allows: limit such a fault with [Times], or remove it.
 func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if err == nil {
@@ -119,13 +120,14 @@ func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 	return e.addFault(&Fault{method: method, effect: failCall, err: err}, opts)
 }
 
-// Latency lets calls of an RPC, named as for [Env.Fail], take d longer, on the
-// environment's clock: it is advanced by d before the request is served, and
-// nobody waits. A call whose deadline is less than d away fails with
-// DeadlineExceeded at that moment, unserved. Garbage is not collected by it.
+// Latency makes calls of an RPC, named as for [Env.Fail], take d longer, on
+// the environment's clock: the clock is advanced by d before the request is
+// served, and nobody waits. A call whose deadline is less than d away fails
+// with DeadlineExceeded at that moment, unserved. This does not collect
+// garbage.
 //
 // Official clients retry reads that exceeded a deadline of one attempt until
-// their context ends, in real time: give the latency an end with [Times].
+// their context ends, in real time: limit the latency with [Times].
 func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if d < 0 {
@@ -134,8 +136,8 @@ func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Faul
 	return e.addFault(&Fault{method: method, effect: delayCall, delay: d}, opts)
 }
 
-// CutReadRows lets the stream of a ReadRows call end with err once it has
-// delivered so many whole rows, if there are more. Only such calls count for
+// CutReadRows ends the stream of a ReadRows call with err once it has
+// delivered this many whole rows, if there are more. Only such calls count for
 // [Times] and [Skip].
 func (e *Env) CutReadRows(rows int, err error, opts ...FaultOption) *Fault {
 	e.tb.Helper()
@@ -146,15 +148,15 @@ func (e *Env) CutReadRows(rows int, err error, opts ...FaultOption) *Fault {
 }
 
 // Duplicate delivers the request of calls of an RPC, named as for [Env.Fail],
-// twice, one after the other: the client gets the second answer. It is how a
-// request looks that a client or a network has sent again. Streams from the
-// client are not duplicated.
+// twice, one after the other: the client gets the second response. This
+// simulates a request that a client or a network has sent again. Streams from
+// the client are not duplicated.
 func (e *Env) Duplicate(method string, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	return e.addFault(&Fault{method: method, effect: duplicateCall}, opts)
 }
 
-// Hits returns how many calls the fault has struck.
+// Hits returns how many calls the fault has affected.
 func (f *Fault) Hits() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

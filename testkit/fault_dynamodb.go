@@ -11,19 +11,19 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// DynamoDBFailure is an error that DynamoDB answers for reasons of its own.
-// The AWS SDKs try all of them again but a conflict and a collection that is
-// full. A throttled read or write of items says in its ThrottlingReasons what
-// of which table or index was too much.
+// DynamoDBFailure is an error that DynamoDB returns for reasons of its own.
+// The AWS SDKs retry all of them except a conflict and a full collection. A
+// throttled read or write of items says in its ThrottlingReasons which
+// capacity of which table or index was exceeded.
 type DynamoDBFailure uint8
 
 // The failures.
 const (
-	// TransactionConflict: another transaction holds an item. It strikes
-	// PutItem, UpdateItem and DeleteItem with a TransactionConflictException,
-	// TransactWriteItems and TransactGetItems with a
-	// TransactionCanceledException whose reasons name the items that the fault
-	// is for. Other operations never meet it.
+	// TransactionConflict: another transaction holds an item. It fails PutItem,
+	// UpdateItem and DeleteItem with a TransactionConflictException,
+	// TransactWriteItems and TransactGetItems with a TransactionCanceledException
+	// whose reasons name the items that the fault is for. Other operations never
+	// meet it.
 	TransactionConflict DynamoDBFailure = iota
 	// ProvisionedThroughputExceeded: the table's throughput is used up.
 	ProvisionedThroughputExceeded
@@ -31,13 +31,13 @@ const (
 	Throttling
 	// RequestLimitExceeded: the account's throughput is used up.
 	RequestLimitExceeded
-	// InternalServerError is an answer with status 500.
+	// InternalServerError is a response with status 500.
 	InternalServerError
-	// ServiceUnavailable is an answer with status 503.
+	// ServiceUnavailable is a response with status 503.
 	ServiceUnavailable
 	// ItemCollectionSizeLimitExceeded: the items with the partition key, and
-	// their entries in local indexes, have 10 GB, a limit that is not kept
-	// otherwise. It strikes PutItem, UpdateItem and BatchWriteItem with an
+	// their entries in local indexes, have reached 10 GB, a limit that is not
+	// enforced otherwise. It fails PutItem, UpdateItem and BatchWriteItem with an
 	// ItemCollectionSizeLimitExceededException, and TransactWriteItems as
 	// TransactionConflict does. Other operations never meet it.
 	ItemCollectionSizeLimitExceeded
@@ -105,10 +105,10 @@ var uses = map[string]string{
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
-// FailDynamoDB lets calls of a DynamoDB operation, such as "PutItem", or "*"
-// for all, fail before they do anything; with [Applied] after they did it.
-// Options that speak of Bigtable's rows do not go with it, [OnTable] names
-// a DynamoDB table, and [OnItem] an item of one.
+// FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*"
+// for all, fail before they do anything, or with [Applied] after they have
+// done it. Options about Bigtable's rows cannot be combined with it; [OnTable]
+// names a DynamoDB table, and [OnItem] an item of one.
 //
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
@@ -119,10 +119,10 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 	return e.addDynamoDBFault(&Fault{method: operation, effect: failCall, failure: failure}, opts)
 }
 
-// Unprocessed lets a BatchWriteItem or BatchGetItem come back with entries that
-// were not processed. Each entry counts as a call for [Times], [Skip],
-// [WithProbability] and [Fault.Hits]. A request of which nothing is left fails
-// with ProvisionedThroughputExceeded, as in the service.
+// Unprocessed makes a BatchWriteItem or BatchGetItem return entries that were
+// not processed. Each entry counts as a call for [Times], [Skip],
+// [WithProbability] and [Fault.Hits]. If no entry of a request is processed,
+// it fails with ProvisionedThroughputExceeded, as in the service.
 func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if operation != "BatchWriteItem" && operation != "BatchGetItem" {
@@ -135,13 +135,13 @@ func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	return f
 }
 
-// StaleReads lets reads that do not ask for consistency see what the
+// StaleReads makes reads that do not ask for consistency see what the
 // environment held when the snapshot was taken: GetItem, BatchGetItem, Query or
-// Scan, or "*" for all four. Reads with ConsistentRead see what is there, and
-// so do reads of tables that the snapshot does not have.
+// Scan, or "*" for all four. Reads with ConsistentRead see the current data,
+// and so do reads of tables that the snapshot does not have.
 //
-// What makes reads of global indexes late by itself is
-// facade.Options.IndexLag, see [WithDynamoDBOptions].
+// To make only reads of global indexes lag, use facade.Options.IndexLag, see
+// [WithDynamoDBOptions].
 func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if as == nil {
@@ -160,9 +160,9 @@ func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *F
 // stale are the operations that can read what is not the newest.
 var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
 
-// OnItem lets a fault strike only requests, or entries of a batch, that name
-// the item: by its Key, or by an Item with these attributes. A Query or Scan
-// names none. It is an option of faults of DynamoDB.
+// OnItem limits a fault to requests, or entries of a batch, that name the
+// item: by its Key, or by an Item with these attributes. A Query or Scan names
+// none. It is an option for faults of DynamoDB.
 func OnItem(key map[string]types.AttributeValue) FaultOption {
 	return func(f *Fault) { f.item = wireItem(key) }
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// RunFixtures verifies a fixture directory in an environment of its own: it
-// loads the data through the mapping and checks rows, items, access patterns,
-// garbage collection, that rows outlive a restart, and lint, as `tabletop migrate
+// RunFixtures verifies a fixture directory in an environment of its own: it loads
+// the data through the mapping and checks rows, items, access patterns, garbage
+// collection, persistence across a restart, and lint, as `tabletop migrate
 // verify` does. Each check and each access pattern is a subtest, which fails with
-// the differences that it found and is skipped where the check could not run:
+// the differences that it found and is skipped if the check could not run:
 //
 //	func TestVideos(t *testing.T) { testkit.RunFixtures(t, "testdata/fixtures/videos") }
 //
-// The environment takes opts; the garbage collector and the Bigtable are its own,
-// and its clock stands still at the time that the fixture gives as clock, if it
-// gives one. [UpdateFlag] lets golden files be written. A directory that is no fixture
-// fails t at once, with the fixtures that are below it.
+// The environment takes opts; the garbage collector and the Bigtable are its own, and
+// its clock is frozen at the clock of the fixture, if that has one. [UpdateFlag]
+// allows golden files to be written. A directory that is not a fixture fails t at
+// once, with a list of the fixtures below it.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
 	at, err := fixtures.Clock(os.DirFS(dir))
@@ -59,10 +59,10 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 
 // UpdateFlag defines the flag -update in set, for a test binary
 // [flag.CommandLine], and returns the option by which [RunFixtures] obeys it: it
-// writes the golden files of the fixture anew, as `tabletop migrate verify --update`
-// does, logs what changed, and verifies them. Where the environment says CI=true,
-// the test fails at once and nothing is written, but for -update=force: a golden
-// file that follows the code proves nothing. [Start] does not mind the option.
+// rewrites the golden files of the fixture, as `tabletop migrate verify --update`
+// does, logs what changed, and verifies them. If the environment has CI=true, the
+// test fails at once and nothing is written, except with -update=force: a golden
+// file that follows the code proves nothing. [Start] ignores the option.
 func UpdateFlag(set *flag.FlagSet) Option {
 	mode := new(migrate.UpdateMode)
 	set.Var(mode, "update", "write the golden files of fixtures anew; where CI is true only by -update=force")

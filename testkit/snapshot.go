@@ -7,12 +7,12 @@ import (
 )
 
 // Snapshot is everything that an environment held at one moment: instances,
-// tables, families, rows, and so the DynamoDB tables and items too. It costs
-// no more than its bytes, can be restored any number of times, also side by
-// side, and ends with the environment.
+// tables, families, rows, and therefore the DynamoDB tables and items too. It
+// costs no more than its bytes, can be restored any number of times, even
+// concurrently, and ends with the environment.
 type Snapshot struct{ store *engine.Snapshot }
 
-// Snapshot keeps what the environment holds now, as one consistent cut.
+// Snapshot saves what the environment holds now, as one consistent view.
 func (e *Env) Snapshot() *Snapshot {
 	e.tb.Helper()
 	s, err := e.db.Snapshot(e.ctx)
@@ -22,12 +22,12 @@ func (e *Env) Snapshot() *Snapshot {
 	return &Snapshot{s}
 }
 
-// Restore makes the environment hold what a snapshot does, of its own or of
-// another environment that has not ended: what is costly to build can be built
-// once, and restored into the environment of each test. Clients, ports and faults stay as they are, and so does the time,
-// which never runs backwards. Bigtable calls under way happen before it or
-// after it; DynamoDB calls under way are waited for, and begin after it if they
-// come later.
+// Restore makes the environment hold what a snapshot holds, its own or that of another
+// environment that has not ended. What is costly to build can be built once and
+// restored into the environment of each test. Clients, ports and faults stay as they
+// are, and so does the time, which never runs backwards. Bigtable calls under way
+// happen before it or after it; it waits for DynamoDB calls under way, and later ones
+// begin after it.
 func (e *Env) Restore(s *Snapshot) {
 	e.tb.Helper()
 	err := e.dynamo.restart(func() error { return e.db.Restore(e.ctx, s.store) })
@@ -36,9 +36,8 @@ func (e *Env) Restore(s *Snapshot) {
 	}
 }
 
-// Reset makes the environment what it was at first: nothing is in it, and no
-// fault strikes. Time, clients and ports stay as they are, as with
-// [Env.Restore].
+// Reset returns the environment to its initial state: it is empty and has no
+// faults. Time, clients and ports stay as they are, as with [Env.Restore].
 func (e *Env) Reset() {
 	e.tb.Helper()
 	e.faults.removeAll()

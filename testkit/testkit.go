@@ -68,36 +68,36 @@ type GC uint8
 
 // The modes of garbage collection.
 const (
-	// GCManual collects when [Env.RunGC] says so. It is the default.
+	// GCManual collects only on [Env.RunGC]. It is the default.
 	GCManual GC = iota
-	// GCBackground collects once a minute, whether that passes by itself or by
-	// [Env.Advance], which then returns after the collection: expired cells can
+	// GCBackground collects once a minute, whether the minute passes by itself or
+	// by [Env.Advance], which then returns after the collection: expired cells can
 	// be read for a while, as in the service.
 	GCBackground
-	// GCEager shows no reader what the rules let go.
+	// GCEager hides from every reader what the rules would remove.
 	GCEager
 )
 
 // WithGC says when garbage is collected. Default: GCManual.
 func WithGC(mode GC) Option { return func(c *config) { c.gc = mode } }
 
-// WithSeed begins the random sequences of the environment: those of
+// WithSeed seeds the random sequences of the environment: those of
 // [WithProbability] and of the row sample filter. Default: 0, a seed like any
-// other: each run of a test sees the same.
+// other: each run of a test sees the same sequences.
 func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 
 // WithDir keeps the data in dir, on disk, instead of in memory. A later Start
-// with the same dir finds it again; two at a time are refused.
+// with the same dir finds it again; two at the same time are refused.
 func WithDir(dir string) Option { return func(c *config) { c.dir = dir } }
 
-// WithFrozenClock lets the environment's time stand still at t until
-// Env.Advance moves it.
+// WithFrozenClock stops the environment's time at t until Env.Advance moves
+// it.
 func WithFrozenClock(t time.Time) Option {
 	return func(c *config) { c.clock = clock.NewFrozen(t) }
 }
 
 // WithInstance names the project and instance that the clients are connected
-// to and where the DynamoDB tables live. Default: tabletop and tabletop.
+// to and that hold the DynamoDB tables. Default: tabletop and tabletop.
 func WithInstance(project, instance string) Option {
 	return func(c *config) { c.project, c.instance = project, instance }
 }
@@ -106,7 +106,7 @@ func WithInstance(project, instance string) Option {
 // nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.logger = l } }
 
-// WithMapping lays the items of a DynamoDB table out as m describes. It may be
+// WithMapping lays out the items of a DynamoDB table as m describes. It may be
 // given more than once, for different tables.
 func WithMapping(m *mapping.Mapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, m) }
@@ -117,9 +117,9 @@ func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
 }
 
-// WithDynamoDBOptions sets what of the DynamoDB server is not the
-// environment's own, which are Conn, Project, Instance, Mappings and Now: for
-// example how long writes take to reach global indexes.
+// WithDynamoDBOptions sets the options of the DynamoDB server, except those
+// that the environment sets itself (Conn, Project, Instance, Mappings and
+// Now): for example, how long writes take to reach global indexes.
 //
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }
@@ -129,8 +129,8 @@ func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.d
 // default shares them.
 func WithClonedMessages() Option { return func(c *config) { c.clone = true } }
 
-// Start starts a private server that lives as long as the test tb. What goes
-// wrong fails tb at once.
+// Start starts a private server that lives as long as the test tb. Any error
+// fails tb at once.
 func Start(tb testing.TB, opts ...Option) *Env {
 	tb.Helper()
 	c := config{project: "tabletop", instance: "tabletop"}
