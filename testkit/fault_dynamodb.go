@@ -140,7 +140,7 @@ func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 // Scan, or "*" for all four. Reads with ConsistentRead see the current data,
 // and so do reads of tables that the snapshot does not have.
 //
-// To make only reads of global indexes lag, use facade.Options.IndexLag, see
+// To make only reads of global indexes lag, use facade.Options.IndexLag; see
 // [WithDynamoDBOptions].
 func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *Fault {
 	e.tb.Helper()
