@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // exclusive finds the rules whose rows belong to one item.
@@ -33,7 +34,7 @@ func (c *compiler) exclusive() {
 			p := cmp.Or(r.byAttr[name], r.star)
 			if c.l.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
-					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
+					c.fail(strictyaml.Join("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // googleUtility is the layout of Google's DynamoDB to Bigtable migration
@@ -39,7 +40,7 @@ func compileCompat(spec *Spec) (*Mapping, error) {
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
 		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
-		c.fail(joinPath("target.families", t.Families[0].Name), CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
+		c.fail(strictyaml.Join("target.families", t.Families[0].Name), CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
 	case len(spec.Rules) > 0:
 		c.fail("rules", CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
 	}
@@ -58,7 +59,7 @@ func (l *googleUtility) fault(code Code, item attr.Item, name, what, expected st
 
 // row is the partition key as text; that of a binary is base64 of base64.
 func (l *googleUtility) row(key attr.Item) ([]byte, *Error) {
-	if err := checkKey(l.table, KeySchema{Hash: l.key.Hash}, key); err != nil {
+	if err := (KeySchema{Hash: l.key.Hash}).check(l.table, key); err != nil {
 		return nil, err
 	}
 	row, _, bad := l.text(key[l.key.Hash.Name])

@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
-	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rules is the layout that a mapping file describes.
@@ -47,18 +44,14 @@ type compiler struct {
 }
 
 func (c *compiler) fail(path string, code Code, what, expected string) {
-	if c.err != nil {
-		return
+	if c.err == nil {
+		c.err = c.spec.Fault(path, code, what, expected)
 	}
-	at := c.spec.pos.Near(path)
-	if at == (strictyaml.Position{}) {
-		at = c.spec.pos[""] // something is missing: the file's first key
-	}
-	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }
 
-// compileRules checks the whole of spec.
-func compileRules(spec *Spec) (*rules, error) {
+// compileRules checks the whole of spec. proven is what its joiner auto has come to,
+// "" while that is open.
+func compileRules(spec *Spec, proven string) (*rules, error) {
 	c := &compiler{spec: spec, l: &rules{
 		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
 		declared: map[string]GC{}, rank: map[string]int{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
@@ -71,7 +64,7 @@ func compileRules(spec *Spec) (*rules, error) {
 	}
 	c.families()
 	var err error
-	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(spec.proven, spec.Target.Joiner)); err != nil {
+	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
 		c.fail("target.joiner", CodeSyntax, err.Error(), "")
 	}
 	if len(spec.Rules) == 0 {
@@ -107,23 +100,9 @@ func compileRules(spec *Spec) (*rules, error) {
 	return c.l, nil
 }
 
-// words checks what Parse has checked already, of a Spec made by hand.
 func (c *compiler) words() {
-	word := func(path, text string, words ...string) {
-		if text != "" && !slices.Contains(words, text) {
-			c.fail(path, CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
-		}
-	}
-	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
-	word("compat", c.spec.Compat, CompatGoogleUtility)
-	word("on.collision", c.spec.Collision, CollisionError, CollisionQualifier)
-	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
-	for i, l := range c.spec.AcceptLoss {
-		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
-	}
-	for i, g := range c.spec.Source.GSIs {
-		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
-		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
+	if err := c.spec.CheckWords(); c.err == nil {
+		c.err = err
 	}
 }
 
@@ -152,15 +131,17 @@ func (c *compiler) key() {
 // Compile checks that every rule of spec can be inverted and builds the
 // mapping. Errors are *SpecError; where spec came from Parse they have its
 // positions. The Spec must not be changed afterwards.
-func Compile(spec *Spec) (*Mapping, error) {
+func Compile(spec *Spec) (*Mapping, error) { return compile(spec, "") }
+
+func compile(spec *Spec, proven string) (*Mapping, error) {
 	if spec.Compat != "" {
 		return compileCompat(spec)
 	}
-	l, err := compileRules(spec)
+	l, err := compileRules(spec, proven)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l}
+	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l, proven: proven}
 	for i := range spec.Source.GSIs {
 		if err := m.index(i); err != nil {
 			return nil, err

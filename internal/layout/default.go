@@ -64,7 +64,7 @@ func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) 
 }
 
 func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
-	if err := checkKey(table, schema, key); err != nil {
+	if err := schema.check(table, key); err != nil {
 		return nil, err
 	}
 	start := len(dst)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 func (c *compiler) families() {
@@ -19,7 +20,7 @@ func (c *compiler) families() {
 		c.fail("target.table", CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
 	}
 	for _, f := range t.Families {
-		path := joinPath("target.families", f.Name)
+		path := strictyaml.Join("target.families", f.Name)
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > MaxFamilyNameBytes:
 			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")

@@ -137,7 +137,7 @@ func (x *Index) OneCell() bool { return x.mapped == nil }
 
 // Contains reports whether an item is in the index: it has all the index's key
 // attributes, with the declared types, none of them empty.
-func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.Key, item) == nil }
+func (x *Index) Contains(item attr.Item) bool { return x.def.Key.check(x.source, item) == nil }
 
 // isKey reports whether name is a key attribute of index or table.
 func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
@@ -174,7 +174,7 @@ func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long b
 // Locate returns the index row of the item with the given key attributes of
 // index and base table. Errors are *Error.
 func (x *Index) Locate(keys attr.Item) (Location, error) {
-	if err := checkKey(x.source, x.def.Key, keys); err != nil {
+	if err := x.def.Key.check(x.source, keys); err != nil {
 		return Location{}, err
 	}
 	loc := Location{Rule: x.def.Name}
@@ -182,7 +182,7 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 		loc.Own = append(loc.Own, Extent{Family: f.Name, Prefix: true})
 	}
 	if x.mapped != nil {
-		if err := checkKey(x.source, x.base, keys); err != nil {
+		if err := x.base.check(x.source, keys); err != nil {
 			return Location{}, err
 		}
 		var bad *Error
@@ -342,10 +342,10 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 	if err != nil || !found || !x.mapped.shardFits(row.Key, item) {
 		return nil, err
 	}
-	if bad := checkKey(x.source, x.def.Key, item); bad != nil {
+	if bad := x.def.Key.check(x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
-	if bad := checkKey(x.source, x.base, item); bad != nil {
+	if bad := x.base.check(x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
 	return []attr.Item{item}, nil

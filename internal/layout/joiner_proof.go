@@ -86,9 +86,7 @@ func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	case joiner != joinerPlain && joiner != joinerEscaped:
 		return nil, &SpecError{Code: CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
 	}
-	spec := *m.spec
-	spec.proven = joiner
-	return Compile(&spec)
+	return compile(m.spec, joiner)
 }
 
 // WithJoiner returns the mapping with another joiner in its file. Errors are
@@ -98,6 +96,6 @@ func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 		return nil, &SpecError{Code: CodeSyntax, What: "the default layout has no joiner"}
 	}
 	spec := *m.spec
-	spec.Target.Joiner, spec.proven = joiner, ""
+	spec.Target.Joiner = joiner
 	return Compile(&spec)
 }

@@ -1,11 +1,9 @@
 package layout
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -16,6 +14,7 @@ type Mapping struct {
 	spec           *Spec // nil for a default layout
 	source, target string
 	key            KeySchema
+	proven         string // what the joiner auto has come to, "" while that is open
 	layout         layout
 	indexes        []*Index
 	views          []View
@@ -55,39 +54,6 @@ func ReadSpec(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 		}
 	}
 	return spec, nil
-}
-
-// ReadDescriptors reads the descriptor sets that codec proto names and that are
-// in fsys. One that is missing is an error of Compile.
-func (s *Spec) ReadDescriptors(fsys fs.FS) error {
-	for _, name := range s.descriptorFiles() {
-		set, err := fs.ReadFile(fsys, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-			continue
-		case err != nil:
-			return fmt.Errorf("reading descriptor set %s: %w", name, err)
-		}
-		if s.Descriptors == nil {
-			s.Descriptors = map[string][]byte{}
-		}
-		s.Descriptors[name] = set
-	}
-	return nil
-}
-
-// descriptorFiles are the descriptor sets that codecs name.
-func (s *Spec) descriptorFiles() []string {
-	var names []string
-	for _, r := range s.Rules {
-		for _, p := range r.Put {
-			if args, ok := strings.CutPrefix(p.Codec, "proto("); ok {
-				name, _, _ := strings.Cut(args, ",")
-				names = append(names, strings.TrimSpace(name))
-			}
-		}
-	}
-	return names
 }
 
 // Spec returns what the mapping was compiled from, nil for a default layout.

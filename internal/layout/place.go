@@ -31,26 +31,7 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
 }
 
 func (l *rules) checkKey(key attr.Item) *Error {
-	return checkKey(l.table, l.key, key)
-}
-
-func checkKey(table string, schema KeySchema, key attr.Item) *Error {
-	for _, a := range schema.Attrs() {
-		v := key[a.Name]
-		what := ""
-		switch {
-		case v.IsAbsent():
-			what = "the key attribute is missing"
-		case v.Type != a.Type:
-			what = "the key attribute has type " + v.Type.String()
-		case v.Str == "":
-			what = "the key attribute is empty"
-		default:
-			continue
-		}
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
-	}
-	return nil
+	return l.key.check(l.table, key)
 }
 
 func (l *rules) fault(code Code, r *rule, item attr.Item, attribute, what, expected string) *Error {

@@ -10,157 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Matches reports whether an item of the condition's partition satisfies its
-// sort key part. v is the item's sort key.
-func (c KeyCondition) Matches(v attr.Value) bool {
-	a, okA := attr.Compare(v, c.A)
-	switch c.Op {
-	case NoRange:
-		return true
-	case Equal:
-		return okA && a == 0
-	case Less:
-		return okA && a < 0
-	case LessEqual:
-		return okA && a <= 0
-	case Greater:
-		return okA && a > 0
-	case GreaterEqual:
-		return okA && a >= 0
-	case Between:
-		b, okB := attr.Compare(v, c.B)
-		return okA && okB && a >= 0 && b <= 0
-	case BeginsWith:
-		return v.Type == c.A.Type && v.Type != attr.N && len(v.Str) >= len(c.A.Str) && v.Str[:len(c.A.Str)] == c.A.Str
-	}
-	return false
-}
-
-// check refuses a condition that does not fit the key.
-func (c KeyCondition) check(table string, k KeySchema) *Error {
-	bad := func(a KeyAttr, v attr.Value) *Error {
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
-	}
-	if c.Hash.Type != k.Hash.Type {
-		return bad(k.Hash, c.Hash)
-	}
-	switch {
-	case c.Op == NoRange:
-	case k.Range.Name == "":
-		return &Error{Code: CodeKey, Table: table, What: "a condition on the sort key", Expected: "none: the key has none"}
-	case c.A.Type != k.Range.Type:
-		return bad(k.Range, c.A)
-	case c.Op == Between && c.B.Type != k.Range.Type:
-		return bad(k.Range, c.B)
-	case c.Op == BeginsWith && c.A.Type == attr.N:
-		return bad(k.Range, c.A)
-	}
-	return nil
-}
-
-// interval is the keys x with lo <= x < hi; a nil hi has no bound.
-type interval struct{ lo, hi []byte }
-
-func (v interval) empty() bool { return v.hi != nil && bytes.Compare(v.lo, v.hi) >= 0 }
-
-func (v interval) intersect(o interval) interval {
-	if bytes.Compare(o.lo, v.lo) > 0 {
-		v.lo = o.lo
-	}
-	if v.hi == nil || o.hi != nil && bytes.Compare(o.hi, v.hi) < 0 {
-		v.hi = o.hi
-	}
-	return v
-}
-
-// within is the interval of what follows a prefix.
-func (v interval) within(prefix []byte) interval {
-	var w interval
-	if rest, ok := bytes.CutPrefix(v.lo, prefix); ok {
-		w.lo = rest
-	}
-	if rest, ok := bytes.CutPrefix(v.hi, prefix); ok && v.hi != nil {
-		w.hi = rest
-	}
-	return w
-}
-
-// common is the longest prefix that all of the interval have.
-func (v interval) common() []byte {
-	if v.hi == nil {
-		return nil
-	}
-	for n := len(v.lo); n > 0; n-- {
-		if end := rowkey.PrefixEnd(v.lo[:n]); end == nil || bytes.Compare(end, v.hi) >= 0 {
-			return v.lo[:n]
-		}
-	}
-	return nil
-}
-
-// bounds is the interval of the encoded forms of the values that satisfy c.
-// form encodes a value so that order is kept; where it cannot, that side has
-// no bound.
-func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
-	var v interval
-	from := func(x attr.Value, above bool) {
-		if b, ok := form(x); ok {
-			v.lo = b
-			if above {
-				v.lo = append(bytes.Clone(b), 0)
-			}
-		}
-	}
-	to := func(x attr.Value, including bool) {
-		if b, ok := form(x); ok {
-			v.hi = b
-			if including {
-				v.hi = append(bytes.Clone(b), 0)
-			}
-		}
-	}
-	switch c.Op {
-	case NoRange:
-	case Equal:
-		from(c.A, false)
-		to(c.A, true)
-	case Less:
-		to(c.A, false)
-	case LessEqual:
-		to(c.A, true)
-	case Greater:
-		from(c.A, true)
-	case GreaterEqual:
-		from(c.A, false)
-	case Between:
-		from(c.A, false)
-		to(c.B, true)
-	case BeginsWith:
-		if b, ok := form(c.A); ok {
-			v = interval{b, rowkey.PrefixEnd(b)}
-		}
-	}
-	return v
-}
-
-// reversed is c as it bounds encoded forms whose order is reversed.
-func (c KeyCondition) reversed() KeyCondition {
-	switch c.Op {
-	case Less:
-		c.Op = Greater
-	case LessEqual:
-		c.Op = GreaterEqual
-	case Greater:
-		c.Op = Less
-	case GreaterEqual:
-		c.Op = LessEqual
-	case Between:
-		c.A, c.B = c.B, c.A
-	case NoRange, Equal, BeginsWith:
-	}
-	return c
-}
-
 // candidate is how one rule's items that satisfy a condition are read.
 type candidate struct {
 	r     *rule
@@ -363,17 +212,6 @@ func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
 	return clamp(s)
 }
 
-// clamp keeps the span's bounds within what a row key may be.
-func clamp(s Span) Span {
-	if len(s.Start) > MaxRowKeyBytes {
-		s.Start = s.Start[:MaxRowKeyBytes]
-	}
-	if len(s.End) > MaxRowKeyBytes {
-		s.End = rowkey.PrefixEnd(s.End[:MaxRowKeyBytes])
-	}
-	return s
-}
-
 // orderOf is the order of the union of what several rules yield.
 func orderOf(found []candidate) Order {
 	same := func(f func(a, b candidate) bool) bool {
@@ -405,26 +243,6 @@ func orderOf(found []candidate) Order {
 		}
 	}
 	return MergeOrder
-}
-
-func overlap(s, o Span) bool {
-	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
-}
-
-// mergeSpans sorts spans and joins those that overlap.
-func mergeSpans(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
-	var merged []Span
-	for _, s := range spans {
-		if n := len(merged); n > 0 && overlap(merged[n-1], s) {
-			if last := &merged[n-1]; len(last.End) > 0 && (len(s.End) == 0 || bytes.Compare(s.End, last.End) > 0) {
-				last.End = s.End
-			}
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
 }
 
 // extentsOf narrows the read of rows that many items share to the cells that

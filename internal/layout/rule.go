@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rule is a compiled Rule.
@@ -106,7 +107,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 func (c *compiler) when(r *rule, spec *Rule, path string) {
 	attrs := c.l.key.Attrs()
 	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
-		at := joinPath(path+".when", name)
+		at := strictyaml.Join(path+".when", name)
 		slot := slices.IndexFunc(attrs, func(a KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:

@@ -10,15 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// CellRange is the cells of one family of a row whose qualifier is in
-// [From, Before) and whose timestamp is in [MinTime, MaxTime), in microseconds;
-// Before nil and MaxTime 0 have no bound.
-type CellRange struct {
-	Family           string
-	From, Before     []byte
-	MinTime, MaxTime int64
-}
-
 // Slice is the items that one rule has in a row that many items share, to be
 // read some at a time. Each has a position: bytes that sort as the cells of the
 // items lie in the row, by qualifier or by timestamp, so that the items from one
@@ -101,31 +92,11 @@ func (s *Slice) compile() bool {
 	return s.byQualifier()
 }
 
-// cells is the range of an extent.
-func (e Extent) cells() CellRange {
-	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
-	if e.Prefix {
-		r.Before = rowkey.PrefixEnd(e.Qualifier)
-	} else {
-		r.Before = append(bytes.Clone(e.Qualifier), 0)
-	}
-	return r
-}
-
-// within reports whether all cells of e are cells of o, whatever their times.
-func (e Extent) within(o Extent) bool {
-	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
-}
-
 // meets reports whether some cell can be in ranges of both.
 func (s *Slice) meets(o *Slice) bool {
 	return slices.ContainsFunc(s.own, func(a CellRange) bool {
 		return slices.ContainsFunc(o.own, func(b CellRange) bool { return a.meets(b) })
 	})
-}
-
-func (r CellRange) meets(o CellRange) bool {
-	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
 }
 
 // add adds the columns of a family that begin so; false where another's meet

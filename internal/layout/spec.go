@@ -36,9 +36,7 @@ type Spec struct {
 
 	file string
 	pos  strictyaml.Positions
-	// proven is the joiner that auto has come to, "" while it is open.
-	proven string
-	lint   strictyaml.Value
+	lint strictyaml.Value
 }
 
 // The fidelity profiles.

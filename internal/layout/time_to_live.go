@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 const ttlModes = "attribute, one-second or shift(720h)"
@@ -66,7 +67,7 @@ func (c *compiler) timeToLive() *timeToLive {
 	}
 	for _, f := range c.l.families {
 		if f.GC.MaxAge != age || f.GC.Versions > 1 {
-			c.fail(joinPath("target.families", f.Name), CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
+			c.fail(strictyaml.Join("target.families", f.Name), CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
 		}
 	}
 	for i, g := range c.spec.Source.GSIs {

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // isCopy reports whether the variables are those of a copy of the highest
@@ -193,7 +194,7 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	if own, types := c.l.declared[FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(joinPath("target.families", FamilyTypes), CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", FamilyTypes), CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}

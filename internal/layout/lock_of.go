@@ -1,0 +1,48 @@
+package layout
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Lock returns the lock of a mapping that a file describes; of a default
+// layout it returns an error.
+func (m *Mapping) Lock() (Lock, error) {
+	if m.spec == nil {
+		return Lock{}, &SpecError{Code: CodeSyntax, What: "the default layout has no lock"}
+	}
+	spec := *m.spec
+	spec.Target.Joiner = cmp.Or(m.proven, spec.Target.Joiner)
+	text, err := spec.YAML()
+	if err != nil {
+		return Lock{}, fmt.Errorf("writing the mapping: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.spec.Descriptors)) {
+		sum := sha256.Sum256(m.spec.Descriptors[name])
+		text = fmt.Appendf(text, "%s %x\n", name, sum)
+	}
+	sum := sha256.Sum256(text)
+	lock := Lock{
+		APIVersion: APIVersion, Hash: hex.EncodeToString(sum[:]), Source: m.source, Target: m.target,
+		Joiner: m.Joiner(), ListEpoch: ListEpochMillis, Families: []LockFamily{},
+	}
+	l, _ := m.layout.(*rules)
+	for _, f := range m.Families() {
+		lf := LockFamily{Name: f.Name, Versions: f.GC.Versions}
+		if f.GC.MaxAge > 0 {
+			lf.MaxAge = f.GC.MaxAge.String()
+		}
+		if l != nil {
+			lf.Attribute = l.familyAttr[f.Name]
+		}
+		lock.Families = append(lock.Families, lf)
+	}
+	if l != nil {
+		lock.Shared = slices.Sorted(maps.Keys(l.sharedAttrs))
+	}
+	return lock, nil
+}

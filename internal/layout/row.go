@@ -1,0 +1,10 @@
+package layout
+
+import "github.com/tabletop-emu/tabletop/internal/cells"
+
+// What a mapping makes of items, and items of.
+type (
+	Cell = cells.Cell
+	Row  = cells.Row
+	Span = cells.Span
+)
