@@ -1,35 +1,38 @@
 package mapping
 
-import "github.com/tabletop-emu/tabletop/internal/layout"
+import (
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+)
 
 // Error says why an item, a key or a row is outside the mapping: its Code, the
 // DynamoDB Table, the Rule ("" where none applies), the item's Key attr.Item or
 // the Row []byte that it could not be read from, the Attribute, What was wrong
 // and what was Expected ("" where What says it). It is the type that packages
 // facade and fixtures wrap.
-type Error = layout.Error
+type Error = lens.Error
 
 // SpecError is a fault of a mapping file: its Code, the File, the Line and
 // Column from 1 (0 where unknown), the Path inside the file, as in
 // rules[2].put[0].cell, What was wrong and what was Expected.
-type SpecError = layout.SpecError
+type SpecError = mapfile.SpecError
 
 // Code names what was broken. docs/mapping.md lists the codes.
-type Code = layout.Code
+type Code = lens.Code
 
 // The codes of Error and SpecError.
 const (
-	CodeDelim            = layout.CodeDelim            // a delimiter inside a segment, or a byte below it
-	CodeKeySize          = layout.CodeKeySize          // an empty row key or one above 4096 bytes
-	CodeUnmatched        = layout.CodeUnmatched        // no rule takes the item
-	CodeCollision        = layout.CodeCollision        // two items or rules on one cell
-	CodeDomain           = layout.CodeDomain           // a value outside of its codec's or encoder's domain
-	CodeUnknownAttribute = layout.CodeUnknownAttribute // an attribute that nothing places
-	CodeLimit            = layout.CodeLimit            // beyond a limit of Bigtable
-	CodeKey              = layout.CodeKey              // a key attribute is missing or of another type
-	CodeCorrupt          = layout.CodeCorrupt          // cells that no item can have produced
-	CodeSyntax           = layout.CodeSyntax           // a mapping file that is no YAML, or not of the schema
-	CodeInverse          = layout.CodeInverse          // a rule that cannot be inverted
-	CodeVersion          = layout.CodeVersion          // a copy of the highest version that is none
-	CodeFamily           = layout.CodeFamily           // a family that is not declared, or whose GC loses data
+	CodeDelim            = lens.CodeDelim            // a delimiter inside a segment, or a byte below it
+	CodeKeySize          = lens.CodeKeySize          // an empty row key or one above 4096 bytes
+	CodeUnmatched        = lens.CodeUnmatched        // no rule takes the item
+	CodeCollision        = lens.CodeCollision        // two items or rules on one cell
+	CodeDomain           = lens.CodeDomain           // a value outside of its codec's or encoder's domain
+	CodeUnknownAttribute = lens.CodeUnknownAttribute // an attribute that nothing places
+	CodeLimit            = lens.CodeLimit            // beyond a limit of Bigtable
+	CodeKey              = lens.CodeKey              // a key attribute is missing or of another type
+	CodeCorrupt          = lens.CodeCorrupt          // cells that no item can have produced
+	CodeSyntax           = lens.CodeSyntax           // a mapping file that is no YAML, or not of the schema
+	CodeInverse          = lens.CodeInverse          // a rule that cannot be inverted
+	CodeVersion          = lens.CodeVersion          // a copy of the highest version that is none
+	CodeFamily           = lens.CodeFamily           // a family that is not declared, or whose GC loses data
 )

@@ -4,7 +4,7 @@ import (
 	_ "embed" // for the schema
 	"io/fs"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 //go:generate go test ../../internal/layout -count=1 -run TestReference -update
@@ -17,17 +17,17 @@ var jsonSchema string
 func JSONSchema() string { return jsonSchema }
 
 // Spec is a mapping file that was read. What it says can be had as YAML alone.
-type Spec layout.Sealed
+type Spec mapfile.Sealed
 
 // Parse reads the mapping file src; file names it in errors, which are
 // [*SpecError]. A key that the schema does not have is refused; whether the
 // rules can be inverted is what Compile finds. The files that it names,
 // descriptor sets of protobufs, are looked for in beside.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
-	spec, err := layout.ReadSpec(file, src, beside...)
-	return (*Spec)(layout.Seal(spec)), err
+	spec, err := mapfile.Read(file, src, beside...)
+	return (*Spec)(mapfile.Seal(spec)), err
 }
 
 // YAML returns the file in its canonical form, without comments: what Parse
 // makes of it compiles to the same mapping.
-func (s *Spec) YAML() ([]byte, error) { return (*layout.Sealed)(s).Open().YAML() }
+func (s *Spec) YAML() ([]byte, error) { return (*mapfile.Sealed)(s).Open().YAML() }

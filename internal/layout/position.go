@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -13,7 +14,7 @@ func (m *Mapping) RulePosition(rule string) string {
 	if m.spec == nil {
 		return ""
 	}
-	i := slices.IndexFunc(m.spec.Rules, func(r Rule) bool { return r.Name == rule })
+	i := slices.IndexFunc(m.spec.Rules, func(r mapfile.Rule) bool { return r.Name == rule })
 	return lineOf(m.spec, "rules", i)
 }
 
@@ -22,7 +23,7 @@ func (m *Mapping) IndexPosition(index string) string {
 	if m.spec == nil {
 		return ""
 	}
-	i := slices.IndexFunc(m.spec.Source.GSIs, func(g GSI) bool { return g.Name == index })
+	i := slices.IndexFunc(m.spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == index })
 	return lineOf(m.spec, "source.gsis", i)
 }
 
@@ -35,7 +36,7 @@ func (m *Mapping) FamilyPosition(family string) string {
 }
 
 // lineOf is FILE:LINE of a member of a list; "" for a negative index.
-func lineOf(s *Spec, list string, i int) string {
+func lineOf(s *mapfile.Spec, list string, i int) string {
 	if i < 0 {
 		return ""
 	}

@@ -8,3 +8,9 @@ type (
 	Row  = cells.Row
 	Span = cells.Span
 )
+
+// A mapping's column families, and what garbage collection removes of them.
+type (
+	Family = cells.Family
+	GC     = cells.GC
+)

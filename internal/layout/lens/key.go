@@ -1,4 +1,4 @@
-package layout
+package lens
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
@@ -39,8 +39,8 @@ func (k KeySchema) KeyOf(item attr.Item) attr.Item {
 	return key
 }
 
-// check refuses an item of a table whose key attributes are not those of the key.
-func (k KeySchema) check(table string, key attr.Item) *Error {
+// Check refuses an item of a table whose key attributes are not those of the key.
+func (k KeySchema) Check(table string, key attr.Item) *Error {
 	for _, a := range k.Attrs() {
 		v := key[a.Name]
 		what := ""

@@ -1,9 +1,11 @@
-package layout
+package mapfile
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // CheckWords checks the words that Parse has checked already, of a Spec made by
@@ -11,7 +13,7 @@ import (
 func (s *Spec) CheckWords() (err *SpecError) {
 	word := func(path, text string, words ...string) {
 		if err == nil && text != "" && !slices.Contains(words, text) {
-			err = s.Fault(path, CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
+			err = s.Fault(path, lens.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
 		}
 	}
 	word("fidelity", s.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)

@@ -1,13 +1,15 @@
-package layout
+package mapfile
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // SpecError is a fault of a mapping file: where, what, what was expected.
 type SpecError struct {
-	Code         Code
+	Code         lens.Code
 	File         string // "" for a Spec that was not parsed from a file
 	Line, Column int    // from 1; 0 where unknown
 	Path         string // rules[2].put[0].cell
@@ -27,7 +29,7 @@ func (e *SpecError) Error() string {
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}
-	if e.Code != CodeSyntax {
+	if e.Code != lens.CodeSyntax {
 		b.WriteString(string(e.Code) + ": ")
 	}
 	b.WriteString(e.What)

@@ -1,4 +1,4 @@
-package layout
+package lens
 
 // Reserved families. A mapping cannot declare them for its own cells.
 const (

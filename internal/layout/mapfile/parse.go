@@ -1,4 +1,4 @@
-package layout
+package mapfile
 
 import (
 	"errors"
@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
@@ -26,7 +28,7 @@ func Parse(file string, src []byte) (*Spec, error) {
 		err = root.With(strictyaml.Options{Hooks: hooks, Positions: s.pos}).Decode(&f)
 	}
 	if fault, ok := errors.AsType[*strictyaml.Error](err); ok {
-		return nil, &SpecError{Code: CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected}
+		return nil, &SpecError{Code: lens.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected}
 	}
 	s.lint = f.Lint
 	return s, nil
@@ -88,7 +90,7 @@ func readLoss(v strictyaml.Value, l *AcceptedLoss) (err error) {
 }
 
 // readKeyAttr reads {name, type}, or a name alone, whose type the schema gives.
-func readKeyAttr(v strictyaml.Value, k *KeyAttr) error {
+func readKeyAttr(v strictyaml.Value, k *lens.KeyAttr) error {
 	switch {
 	case v.Kind() != strictyaml.Text:
 		return v.Struct(k)
@@ -203,7 +205,7 @@ type gcFile struct {
 }
 
 // readFamilies keeps their order.
-func readFamilies(v strictyaml.Value, families *[]Family) error {
+func readFamilies(v strictyaml.Value, families *[]cells.Family) error {
 	entries, err := v.Entries()
 	for _, e := range entries {
 		var f familyFile
@@ -213,7 +215,7 @@ func readFamilies(v strictyaml.Value, families *[]Family) error {
 		if err != nil {
 			break
 		}
-		*families = append(*families, Family{Name: e.Name, GC: GC{Versions: f.GC.Versions, MaxAge: f.GC.MaxAge}})
+		*families = append(*families, cells.Family{Name: e.Name, GC: cells.GC{Versions: f.GC.Versions, MaxAge: f.GC.MaxAge}})
 	}
 	return err
 }

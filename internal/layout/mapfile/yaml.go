@@ -1,4 +1,4 @@
-package layout
+package mapfile
 
 import (
 	"maps"
@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // YAML returns the mapping file of s; Parse reads it back to the same Spec.
@@ -31,7 +32,7 @@ func (s *Spec) YAML() ([]byte, error) {
 		given("compat", s.Compat),
 		item("source", object(
 			given("table", s.Source.Table),
-			item("key", s.Source.Key.yaml()),
+			item("key", keyYAML(s.Source.Key)),
 			given("schema", entries(s.Source.Schema, schemaYAML)),
 			given("ttl", ttl),
 			given("gsis", elements(s.Source.GSIs, GSI.yaml)),
@@ -102,15 +103,15 @@ func prefixItem(key, prefix string) yaml.MapItem {
 	return given(key, prefix)
 }
 
-func (k KeySchema) yaml() yaml.MapSlice {
-	return object(item("hash", k.Hash.yaml()), given("range", k.Range.yaml()))
+func keyYAML(k lens.KeySchema) yaml.MapSlice {
+	return object(item("hash", keyAttrYAML(k.Hash)), given("range", keyAttrYAML(k.Range)))
 }
 
-func (k KeyAttr) yaml() any {
-	if k.Type == attr.Absent {
-		return k.Name
+func keyAttrYAML(a lens.KeyAttr) any {
+	if a.Type == attr.Absent {
+		return a.Name
 	}
-	return object(item("name", k.Name), item("type", k.Type.String()))
+	return object(item("name", a.Name), item("type", a.Type.String()))
 }
 
 func (g GSI) yaml() yaml.MapSlice {
@@ -122,7 +123,7 @@ func (g GSI) yaml() yaml.MapSlice {
 	if g.Shard != nil {
 		shard = object(item("n", g.Shard.N), item("by", g.Shard.By))
 	}
-	return slices.Concat(object(item("name", g.Name)), g.Key.yaml(), object(
+	return slices.Concat(object(item("name", g.Name)), keyYAML(g.Key), object(
 		projection, item("as", g.As), given("shard", shard), given("row", g.Row), given("joiner", g.Joiner), given("lag", durationText(g.Lag))))
 }
 

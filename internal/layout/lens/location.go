@@ -1,8 +1,9 @@
-package layout
+package lens
 
 import (
 	"bytes"
 
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -35,14 +36,14 @@ type Extent struct {
 }
 
 // Covers reports whether c is one of the extent's cells.
-func (e Extent) Covers(c Cell) bool {
+func (e Extent) Covers(c cells.Cell) bool {
 	return e.Family == c.Family &&
 		(bytes.Equal(e.Qualifier, c.Qualifier) || e.Prefix && bytes.HasPrefix(c.Qualifier, e.Qualifier)) &&
 		c.Timestamp >= e.MinTime && (e.MaxTime == 0 || c.Timestamp < e.MaxTime)
 }
 
-// within reports whether all cells of e are cells of o, whatever their times.
-func (e Extent) within(o Extent) bool {
+// Within reports whether all cells of e are cells of o, whatever their times.
+func (e Extent) Within(o Extent) bool {
 	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
 }
 
@@ -55,8 +56,8 @@ type CellRange struct {
 	MinTime, MaxTime int64
 }
 
-// cells is the range of an extent.
-func (e Extent) cells() CellRange {
+// Cells is the range of an extent.
+func (e Extent) Cells() CellRange {
 	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
 	if e.Prefix {
 		r.Before = rowkey.PrefixEnd(e.Qualifier)
@@ -66,13 +67,13 @@ func (e Extent) cells() CellRange {
 	return r
 }
 
-func (r CellRange) meets(o CellRange) bool {
+func (r CellRange) Meets(o CellRange) bool {
 	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
 }
 
 // Placed is an item laid out as cells.
 type Placed struct {
 	Location
-	Cells      []Cell // all within Own
-	Exceptions int    // how many of them are sidecar cells
+	Cells      []cells.Cell // all within Own
+	Exceptions int          // how many of them are sidecar cells
 }

@@ -1,4 +1,4 @@
-package layout
+package lens
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func (c KeyCondition) Matches(v attr.Value) bool {
 	return false
 }
 
-// check refuses a condition that does not fit the key.
-func (c KeyCondition) check(table string, k KeySchema) *Error {
+// Check refuses a condition that does not fit the key.
+func (c KeyCondition) Check(table string, k KeySchema) *Error {
 	bad := func(a KeyAttr, v attr.Value) *Error {
 		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
 	}
@@ -77,24 +77,24 @@ func (c KeyCondition) check(table string, k KeySchema) *Error {
 	return nil
 }
 
-// bounds is the interval of the encoded forms of the values that satisfy c.
+// Bounds is the interval of the encoded forms of the values that satisfy c.
 // form encodes a value so that order is kept; where it cannot, that side has
 // no bound.
-func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
-	var v interval
+func (c KeyCondition) Bounds(form func(attr.Value) ([]byte, bool)) Interval {
+	var v Interval
 	from := func(x attr.Value, above bool) {
 		if b, ok := form(x); ok {
-			v.lo = b
+			v.Lo = b
 			if above {
-				v.lo = append(bytes.Clone(b), 0)
+				v.Lo = append(bytes.Clone(b), 0)
 			}
 		}
 	}
 	to := func(x attr.Value, including bool) {
 		if b, ok := form(x); ok {
-			v.hi = b
+			v.Hi = b
 			if including {
-				v.hi = append(bytes.Clone(b), 0)
+				v.Hi = append(bytes.Clone(b), 0)
 			}
 		}
 	}
@@ -116,14 +116,14 @@ func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
 		to(c.B, true)
 	case BeginsWith:
 		if b, ok := form(c.A); ok {
-			v = interval{b, rowkey.PrefixEnd(b)}
+			v = Interval{b, rowkey.PrefixEnd(b)}
 		}
 	}
 	return v
 }
 
-// reversed is c as it bounds encoded forms whose order is reversed.
-func (c KeyCondition) reversed() KeyCondition {
+// Reversed is c as it bounds encoded forms whose order is reversed.
+func (c KeyCondition) Reversed() KeyCondition {
 	switch c.Op {
 	case Less:
 		c.Op = Greater

@@ -1,4 +1,4 @@
-package layout
+package mapfile
 
 import (
 	"errors"
@@ -6,6 +6,22 @@ import (
 	"io/fs"
 	"strings"
 )
+
+// Read parses the mapping file src; file names it in errors, which read
+// `file:line:column: path: what; expected …`. The files that it names,
+// descriptor sets of protobufs, are looked for in beside.
+func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
+	spec, err := Parse(file, src)
+	if err != nil {
+		return nil, err
+	}
+	for _, fsys := range beside {
+		if err := spec.ReadDescriptors(fsys); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return spec, nil
+}
 
 // ReadDescriptors reads the descriptor sets that codec proto names and that are
 // in fsys. One that is missing is an error of Compile.

@@ -1,8 +1,9 @@
-package layout
+package mapfile
 
 import (
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -24,7 +25,7 @@ func (s *Spec) FileLine(path string) string {
 }
 
 // Fault is the error of what stands at a path, or is missing there.
-func (s *Spec) Fault(path string, code Code, what, expected string) *SpecError {
+func (s *Spec) Fault(path string, code lens.Code, what, expected string) *SpecError {
 	at := s.pos.Near(path)
 	if at == (strictyaml.Position{}) {
 		at = s.pos[""] // something is missing: the file's first key

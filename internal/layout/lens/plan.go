@@ -1,9 +1,10 @@
-package layout
+package lens
 
 import (
 	"bytes"
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -12,8 +13,8 @@ import (
 // come in. What is read may hold other items too: the caller keeps those that
 // match the condition.
 type Plan struct {
-	Spans   []Span   // sorted, disjoint
-	Extents []Extent // nil: whole rows
+	Spans   []cells.Span // sorted, disjoint
+	Extents []Extent     // nil: whole rows
 	Order   Order
 }
 
@@ -35,8 +36,8 @@ const (
 	SortOrder
 )
 
-// clamp keeps the span's bounds within what a row key may be.
-func clamp(s Span) Span {
+// Clamp keeps the span's bounds within what a row key may be.
+func Clamp(s cells.Span) cells.Span {
 	if len(s.Start) > MaxRowKeyBytes {
 		s.Start = s.Start[:MaxRowKeyBytes]
 	}
@@ -46,16 +47,16 @@ func clamp(s Span) Span {
 	return s
 }
 
-func overlap(s, o Span) bool {
+func Overlap(s, o cells.Span) bool {
 	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
 }
 
-// mergeSpans sorts spans and joins those that overlap.
-func mergeSpans(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
-	var merged []Span
+// MergeSpans sorts spans and joins those that overlap.
+func MergeSpans(spans []cells.Span) []cells.Span {
+	slices.SortFunc(spans, func(a, b cells.Span) int { return bytes.Compare(a.Start, b.Start) })
+	var merged []cells.Span
 	for _, s := range spans {
-		if n := len(merged); n > 0 && overlap(merged[n-1], s) {
+		if n := len(merged); n > 0 && Overlap(merged[n-1], s) {
 			if last := &merged[n-1]; len(last.End) > 0 && (len(s.End) == 0 || bytes.Compare(s.End, last.End) > 0) {
 				last.End = s.End
 			}
