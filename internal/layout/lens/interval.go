@@ -9,8 +9,10 @@ import (
 // Interval is the keys x with Lo <= x < Hi; a nil Hi has no bound.
 type Interval struct{ Lo, Hi []byte }
 
+// Empty reports whether no key is in the interval.
 func (v Interval) Empty() bool { return v.Hi != nil && bytes.Compare(v.Lo, v.Hi) >= 0 }
 
+// Intersect is the keys that are in both.
 func (v Interval) Intersect(o Interval) Interval {
 	if bytes.Compare(o.Lo, v.Lo) > 0 {
 		v.Lo = o.Lo

@@ -67,6 +67,7 @@ func (e Extent) Cells() CellRange {
 	return r
 }
 
+// Meets reports whether some cell can be in both, whatever its time.
 func (r CellRange) Meets(o CellRange) bool {
 	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
 }

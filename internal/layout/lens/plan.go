@@ -47,6 +47,7 @@ func Clamp(s cells.Span) cells.Span {
 	return s
 }
 
+// Overlap reports whether some row is in both spans.
 func Overlap(s, o cells.Span) bool {
 	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
 }
