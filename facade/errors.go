@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Error is an error as the DynamoDB API returns it.
@@ -149,7 +149,7 @@ func foreignError(err error) *Error {
 	case errors.Is(err, store.ErrContended):
 		return serviceUnavailableError(err.Error())
 	}
-	var unreadable *layout.Error
+	var unreadable *lens.Error
 	if errors.As(err, &unreadable) {
 		// Another client wrote what the layout cannot say. A retry would read
 		// the same, so that the answer says where it stands instead.

@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // nativeTable is where the items of a table lie, to be read past the facade.
@@ -48,8 +49,8 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 		add(def.Indexes[i].BigtableTable, def.Indexes[i].Definition())
 	}
 	if def.TTLTable != "" {
-		due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-		add(def.TTLTable, layout.IndexDef{Name: dueTimes, Key: layout.KeySchema{Hash: due}, KeysOnly: true})
+		due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+		add(def.TTLTable, layout.IndexDef{Name: dueTimes, Key: lens.KeySchema{Hash: due}, KeysOnly: true})
 	}
 	return t
 }
@@ -62,7 +63,7 @@ func nativeClient(s *Server) *btclient.Client {
 // isUnfinished reports whether a cell of bookkeeping is one that a write leaves only
 // until it is finished: an outbox, an intent, or a state that is an intent's.
 func isUnfinished(c layout.Cell) bool {
-	if c.Family != layout.FamilyState || len(c.Qualifier) == 0 {
+	if c.Family != lens.FamilyState || len(c.Qualifier) == 0 {
 		return false
 	}
 	switch c.Qualifier[0] {

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // batchWriteItemInput is the request of BatchWriteItem.
@@ -190,7 +190,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 
 // checkBatchKey checks the key of an item to put. What a PutItem says of one
 // that is missing or has another type a batch says as of a key to look up.
-func checkBatchKey(key layout.KeySchema, item attr.Item) error {
+func checkBatchKey(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
 			return validationError(msgKeyMismatch)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // createTableInput is the request of CreateTable.
@@ -243,11 +243,11 @@ func (in *createTableInput) schema(t *store.Table) error {
 		strings.Join(listOrder(used, usedKeysRoom), ", ")))
 }
 
-func definitionsOf(defs []attributeDefinition) []layout.KeyAttr {
+func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {
 	types := definedTypes(defs)
-	out := make([]layout.KeyAttr, len(defs))
+	out := make([]lens.KeyAttr, len(defs))
 	for i, d := range defs {
-		out[i] = layout.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
+		out[i] = lens.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // queryInput is the request of Query.
@@ -85,7 +85,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
 	items := s.store.Query(ctx, p.table, p.index, store.Condition{
-		KeyCondition: layout.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
+		KeyCondition: lens.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
 		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
 	return s.page(ctx, p, items, !p.returnsOne())
@@ -110,7 +110,7 @@ func (v *validator) readExpressions(p *readPlan, legacyFilter map[string]legacyC
 }
 
 // exprKeys are key attributes as package expr has them.
-func exprKeys(key []layout.KeyAttr) []expr.KeyAttribute {
+func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 	out := make([]expr.KeyAttribute, len(key))
 	for i, a := range key {
 		out[i] = expr.KeyAttribute{Name: a.Name, Type: a.Type}
@@ -177,23 +177,23 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 }
 
 // rangeOp turns the operator of an expression into that of a plan.
-func rangeOp(op expr.RangeOperator) layout.RangeOp {
+func rangeOp(op expr.RangeOperator) lens.RangeOp {
 	switch op {
 	case expr.Equal:
-		return layout.Equal
+		return lens.Equal
 	case expr.Less:
-		return layout.Less
+		return lens.Less
 	case expr.LessEqual:
-		return layout.LessEqual
+		return lens.LessEqual
 	case expr.Greater:
-		return layout.Greater
+		return lens.Greater
 	case expr.GreaterEqual:
-		return layout.GreaterEqual
+		return lens.GreaterEqual
 	case expr.Between:
-		return layout.Between
+		return lens.Between
 	case expr.BeginsWith:
-		return layout.BeginsWith
+		return lens.BeginsWith
 	case expr.NoRange:
 	}
-	return layout.NoRange
+	return lens.NoRange
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // updateTableInput is the request of UpdateTable.
@@ -277,7 +277,7 @@ func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpd
 // as DynamoDB does.
 func pruneDefinitions(t *store.Table) {
 	used := usedKeys(t)
-	kept := make([]layout.KeyAttr, 0, len(used))
+	kept := make([]lens.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {
 		if slices.Contains(used, a.Name) {
 			kept = append(kept, a)

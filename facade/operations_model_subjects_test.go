@@ -4,11 +4,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // modelKey is a key of a hash and a range attribute as the model has it.
-func modelKey(k layout.KeySchema) []ddbmodel.KeyAttribute {
+func modelKey(k lens.KeySchema) []ddbmodel.KeyAttribute {
 	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
 }
 

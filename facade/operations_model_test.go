@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
@@ -633,9 +634,9 @@ func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([
 		states := 0
 		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool {
 			switch {
-			case c.Family == layout.FamilyTombstone:
+			case c.Family == lens.FamilyTombstone:
 				return true
-			case c.Family != layout.FamilyState:
+			case c.Family != lens.FamilyState:
 				return false
 			case isUnfinished(c):
 				r.Errorf("table %s, row %q: the cell %q is left", table, row.Key, c.Qualifier)
@@ -781,7 +782,7 @@ func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func
 }
 
 // place lays an item of the model out; ok is false if the mapping cannot.
-func place(m *layout.Mapping, item ddbmodel.Item) (placed layout.Placed, ok bool) {
+func place(m *layout.Mapping, item ddbmodel.Item) (placed lens.Placed, ok bool) {
 	i, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 	if err != nil {
 		return placed, false
@@ -792,9 +793,9 @@ func place(m *layout.Mapping, item ddbmodel.Item) (placed layout.Placed, ok bool
 
 // overlaps reports whether cells of an item that is there lie where another
 // would have its own.
-func overlaps(there []layout.Cell, own []layout.Extent) bool {
+func overlaps(there []layout.Cell, own []lens.Extent) bool {
 	return slices.ContainsFunc(there, func(c layout.Cell) bool {
-		return slices.ContainsFunc(own, func(e layout.Extent) bool { return e.Covers(c) })
+		return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(c) })
 	})
 }
 

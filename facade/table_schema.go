@@ -9,7 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The parts of a table's schema as requests and descriptions carry them.
@@ -144,31 +144,31 @@ func definedTypes(defs []attributeDefinition) map[string]attr.Type {
 
 // resolveKeySchema checks the shape of a key schema whose attributes are
 // defined, and gives them their types.
-func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (layout.KeySchema, error) {
-	var key layout.KeySchema
+func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
+	var key lens.KeySchema
 	if len(schema) > 1 && schema[0].AttributeName == schema[1].AttributeName {
 		return key, validationError(msgHashEqualsRange)
 	}
 	if schema[0].KeyType != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
-	key.Hash = layout.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
+	key.Hash = lens.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
 	if len(schema) > 1 {
 		if schema[1].KeyType != "RANGE" {
 			return key, validationError(msgSecondKeyNotRange)
 		}
-		key.Range = layout.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
+		key.Range = lens.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
 	}
 	return key, nil
 }
 
 // resolveTableKey is resolveKeySchema for a table, definitions included.
-func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (layout.KeySchema, error) {
+func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it looks at the names
-		return layout.KeySchema{}, validationError(msgKeyNotDefined)
+		return lens.KeySchema{}, validationError(msgKeyNotDefined)
 	}
 	if err := checkDefined(schema, defs, types); err != nil {
-		return layout.KeySchema{}, err
+		return lens.KeySchema{}, err
 	}
 	return resolveKeySchema(schema, types)
 }
@@ -190,7 +190,7 @@ func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (st
 			return key, validationError(msgKeyNameTwice)
 		}
 		seen[e.AttributeName] = true
-		a := layout.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
+		a := lens.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
 		if e.KeyType == "RANGE" {
 			key.Range = append(key.Range, a)
 			continue
@@ -370,7 +370,7 @@ func checkIndexLimits(t *store.Table) error {
 // once, in order.
 func usedKeys(t *store.Table) []string {
 	var used []string
-	add := func(key []layout.KeyAttr) {
+	add := func(key []lens.KeyAttr) {
 		for _, a := range key {
 			if !slices.Contains(used, a.Name) {
 				used = append(used, a.Name)

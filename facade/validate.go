@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // validator checks the members of one request in AWS's order. Constraints of
@@ -415,7 +415,7 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 
 // checkKey checks the member Key: exactly the key attributes, of their types,
 // not empty, not too large.
-func checkKey(key layout.KeySchema, given attr.Item) error {
+func checkKey(key lens.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
 		return validationError(msgKeyMismatch)
@@ -429,7 +429,7 @@ func checkKey(key layout.KeySchema, given attr.Item) error {
 }
 
 // checkKeySizes checks the key attributes of an item whose types are right.
-func checkKeySizes(key layout.KeySchema, item attr.Item) error {
+func checkKeySizes(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
@@ -505,7 +505,7 @@ func checkIndexKeys(t *store.Table, old, item attr.Item, emptyText string) error
 // differs from that of old: the attributes of a part count together.
 func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 	for _, part := range []struct {
-		attributes []layout.KeyAttr
+		attributes []lens.KeyAttr
 		maxBytes   int
 	}{{ix.Key.Hash, maxHashKeyBytes}, {ix.Key.Range, maxRangeKeyBytes}} {
 		size, changed := 0, false
@@ -524,7 +524,7 @@ func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 
 // checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
 // scalars.
-func checkPathsOutsideKeys(key layout.KeySchema, paths []expr.Path) error {
+func checkPathsOutsideKeys(key lens.KeySchema, paths []expr.Path) error {
 	return checkPathsOutsideIndexKey(store.IndexKeyOf(key), paths)
 }
 

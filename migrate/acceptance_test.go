@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -448,12 +449,12 @@ func (q question) pattern(t *testing.T, m *layout.Mapping, items []attr.Item) []
 		x := m.Index(q.index)
 		key, table, plan = x.Def().Key, x.TargetTable(), x.PlanQuery
 	}
-	condition := layout.KeyCondition{Hash: q.hash}
+	condition := lens.KeyCondition{Hash: q.hash}
 	text := "#h = :h"
 	names := map[string]any{"#h": key.Hash.Name}
 	values := map[string]any{":h": map[string]any{"S": q.hash.Str}}
 	if q.begins != "" {
-		condition.Op, condition.A = layout.BeginsWith, attr.String(q.begins)
+		condition.Op, condition.A = lens.BeginsWith, attr.String(q.begins)
 		text += " AND begins_with(#r, :r)"
 		names["#r"], values[":r"] = key.Range.Name, map[string]any{"S": q.begins}
 	}
@@ -472,7 +473,7 @@ func (q question) pattern(t *testing.T, m *layout.Mapping, items []attr.Item) []
 		keys = append(keys, []string{item[m.Key().Hash.Name].Str, item[m.Key().Range.Name].Str})
 	}
 	spans, err := plan(condition)
-	if err != nil || spans.Order != layout.SameOrder {
+	if err != nil || spans.Order != lens.SameOrder {
 		t.Fatalf("%s: plan %+v, error %v", q.id, spans, err)
 	}
 	var ranges []map[string]string

@@ -9,7 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -42,8 +42,8 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 	}
 	wantEqual(t, r)
 	want := []AcceptedLoss{
-		{Rule: "item", What: layout.LossNull, Attribute: "m", Values: 1, Example: `{"id":{"S":"3"}}`, Why: "their writer has NULL for what is not there"},
-		{Rule: "item", What: layout.LossNull, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "their writer has NULL for what is not there"},
+		{Rule: "item", What: mapfile.LossNull, Attribute: "m", Values: 1, Example: `{"id":{"S":"3"}}`, Why: "their writer has NULL for what is not there"},
+		{Rule: "item", What: mapfile.LossNull, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "their writer has NULL for what is not there"},
 	}
 	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
 	if diff := gocmp.Diff(want, got); diff != "" {

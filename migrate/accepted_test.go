@@ -10,7 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 const lossyMapping = `apiVersion: migration/v1
@@ -94,10 +94,10 @@ func TestVerify_AcceptedLosses(t *testing.T) {
 		}
 	}
 	want := []AcceptedLoss{
-		{Rule: "item", What: layout.LossTypes, Attribute: "doc", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
-		{Rule: "item", What: layout.LossPrecision, Attribute: "f", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "a plot"},
-		{Rule: "item", What: layout.LossEmpty, Attribute: "m", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "nobody looks"},
-		{Rule: "item", What: layout.LossTypes, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
+		{Rule: "item", What: mapfile.LossTypes, Attribute: "doc", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
+		{Rule: "item", What: mapfile.LossPrecision, Attribute: "f", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "a plot"},
+		{Rule: "item", What: mapfile.LossEmpty, Attribute: "m", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "nobody looks"},
+		{Rule: "item", What: mapfile.LossTypes, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
 	}
 	if diff := gocmp.Diff(want, r.Tables[0].Accepted); diff != "" {
 		t.Errorf("accepted (-want +got):\n%s", diff)

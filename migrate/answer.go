@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -208,10 +209,10 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // table. Items with one sort key come in the order of their other keys.
 func (d *doors) merge(items []attr.Item, asked func(x *layout.Index) bool, descending bool) {
 	table := d.j.mapping.Key()
-	keys := []layout.KeyAttr{table.Range, table.Hash}
+	keys := []lens.KeyAttr{table.Range, table.Hash}
 	if i := slices.IndexFunc(d.j.indexes, asked); i >= 0 {
 		index := d.j.indexes[i].Def().Key
-		keys = []layout.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
+		keys = []lens.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
 	}
 	slices.SortStableFunc(items, func(a, b attr.Item) int {
 		for _, k := range keys {

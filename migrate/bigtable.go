@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -49,7 +50,7 @@ func newBigtable(conn grpc.ClientConnInterface, o Options) *bigtable {
 
 // stateFamily is in every table of items and indexes: the DynamoDB door keeps its
 // books in the rows.
-var stateFamily = layout.Family{Name: layout.FamilyState, GC: layout.GC{Versions: 1}}
+var stateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 1}}
 
 // ensureTable creates a table, or the families that an existing one lacks. It
 // refuses one whose garbage collection is not that of the mapping: what is
@@ -60,7 +61,7 @@ func (b *bigtable) ensureTable(ctx context.Context, id string, families []layout
 		families = append(families, stateFamily)
 	}
 	return b.EnsureTable(ctx, id, families, func(family string, have, want *btapb.GcRule) error {
-		if family == layout.FamilyState {
+		if family == lens.FamilyState {
 			return nil
 		}
 		return &source.Error{
@@ -119,7 +120,7 @@ func (b *bigtable) readAllParts(ctx context.Context, table string, start []byte,
 	return func(yield func(btclient.Part, error) bool) {
 		for part, err := range b.readParts(ctx, btclient.Read{Table: table, Spans: []layout.Span{{Start: start}}}, most) {
 			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
-				return c.Family == layout.FamilyState || c.Family == layout.FamilyTombstone
+				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
 			})
 			if !yield(part, err) {
 				return

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -207,7 +208,7 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	before := r.Differences + r.untold
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, items: true,
-		of: func(p placed) layout.Placed { return p.base },
+		of: func(p placed) lens.Placed { return p.base },
 	}
 	if err := d.run(ctx); err != nil {
 		return "", err
@@ -266,7 +267,7 @@ func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (
 	stale := &Report{most: r.most, failed: r.failed}
 	d := differ{
 		j: j, b: b, window: j.options.window, table: x.TargetTable(), layout: rowLayout{j, x}, report: stale,
-		of: func(p placed) layout.Placed { return p.index[i] },
+		of: func(p placed) lens.Placed { return p.index[i] },
 	}
 	if err := d.run(ctx); err != nil {
 		return "", err

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -67,7 +68,7 @@ type sideTable struct {
 	side  Side
 	name  string
 	table *source.Table // of a source
-	key   layout.KeySchema
+	key   lens.KeySchema
 }
 
 // tables are the tables of a side.

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
@@ -33,7 +34,7 @@ type differ struct {
 	layout rowLayout // of the table
 	report *Report
 	items  bool // the items that the rows give back are compared too
-	of     func(placed) layout.Placed
+	of     func(placed) lens.Placed
 	kept   func([]layout.Cell) []layout.Cell // after garbage collection; nil: all
 }
 
@@ -387,7 +388,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 		tell := func(kind Kind, want, got string, i int, c layout.Cell) {
 			f := f
 			f.Kind, f.Want, f.Got = kind, want, got
-			if key.family == layout.FamilyTypes && kind != TimestampDiffers {
+			if key.family == lens.FamilyTypes && kind != TimestampDiffers {
 				f.Kind = TypeDiffers
 			}
 			fail(cellDiff{f, i, c})

@@ -23,6 +23,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -156,7 +158,7 @@ func (r *Report) differentialRequests(ctx context.Context, conn grpc.ClientConnI
 }
 
 // unfit says why items alone tell nothing of a mapping; "" if they do.
-func unfit(spec *layout.Spec) string {
+func unfit(spec *mapfile.Spec) string {
 	switch {
 	case spec == nil:
 		return "the mapping has no file, of which one for other tables could be made"
@@ -168,22 +170,22 @@ func unfit(spec *layout.Spec) string {
 
 // losesValues reports whether the mapping accepts that items come back otherwise
 // than they were.
-func losesValues(spec *layout.Spec) bool {
-	return slices.ContainsFunc(spec.AcceptLoss, func(l layout.AcceptedLoss) bool {
-		return l.What != layout.LossRetention && l.What != layout.LossAbsent
+func losesValues(spec *mapfile.Spec) bool {
+	return slices.ContainsFunc(spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
+		return l.What != mapfile.LossRetention && l.What != mapfile.LossAbsent
 	})
 }
 
 // keepsCopies reports whether items of a table come back as copies of others.
-func keepsCopies(spec *layout.Spec) bool {
-	return slices.ContainsFunc(spec.Rules, func(r layout.Rule) bool { return r.Latest != "" })
+func keepsCopies(spec *mapfile.Spec) bool {
+	return slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool { return r.Latest != "" })
 }
 
 // trial runs sets of items through a mapping, in tables of its own.
 type trial struct {
 	conn    grpc.ClientConnInterface
 	b       *bigtable
-	source  *layout.Spec
+	source  *mapfile.Spec
 	mapping *layout.Mapping // of source, with tables of its own
 	options Options
 	micros  int64
@@ -431,14 +433,14 @@ var maxIndexKeyBytes = [2]int{2048, 1024}
 // that the mapping takes: its place is another's, or it is no entry of an index.
 func (d *trial) mayRefuse(item attr.Item, refused *refusal) bool {
 	for _, g := range d.mapping.Spec().Source.GSIs {
-		for i, k := range []layout.KeyAttr{g.Key.Hash, g.Key.Range} {
+		for i, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
 			kind := cmp.Or(k.Type, d.mapping.Spec().Source.Schema[k.Name].Type)
 			if v, ok := item[k.Name]; ok && (v.Type != kind || v.Str == "" || len(v.Str) > maxIndexKeyBytes[i]) {
 				return true
 			}
 		}
 	}
-	return strings.Contains(refused.body, string(layout.CodeCollision)+":")
+	return strings.Contains(refused.body, string(lens.CodeCollision)+":")
 }
 
 // loadUnserved loads the items and compares the rows with them.

@@ -19,6 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -51,7 +53,7 @@ func unfitForRequests(m *layout.Mapping) string {
 	if keepsCopies(m.Spec()) {
 		return "the mapping keeps copies of items, which DynamoDB does not"
 	}
-	if ttl := m.Spec().Source.TTL; ttl != nil && ttl.Mode != "" && ttl.Mode != layout.TTLAttribute {
+	if ttl := m.Spec().Source.TTL; ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute {
 		return "the mapping hides items whose time has come, which DynamoDB may or may not"
 	}
 	return ""
@@ -185,7 +187,7 @@ func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 			return true
 		}
 		for _, x := range d.mapping.Indexes() {
-			for i, k := range []layout.KeyAttr{x.Def().Key.Hash, x.Def().Key.Range} {
+			for i, k := range []lens.KeyAttr{x.Def().Key.Hash, x.Def().Key.Range} {
 				if len(item[k.Name].Str) > maxIndexKeyBytes[i] {
 					return true
 				}
@@ -207,17 +209,17 @@ type naive struct {
 // model is a naive DynamoDB with the trial's table, which refuses what the
 // mapping cannot hold and loses what the mapping accepts to lose.
 func (d *trial) model(items []attr.Item) *naive {
-	key := func(k layout.KeySchema) []ddbmodel.KeyAttribute {
+	key := func(k lens.KeySchema) []ddbmodel.KeyAttribute {
 		all := []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}}
 		if k.Range.Name != "" {
 			all = append(all, ddbmodel.KeyAttribute{Name: k.Range.Name, Type: k.Range.Type.String()})
 		}
 		return all
 	}
-	place := func(item ddbmodel.Item) (attr.Item, layout.Placed, bool) {
+	place := func(item ddbmodel.Item) (attr.Item, lens.Placed, bool) {
 		it, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 		if err != nil {
-			return nil, layout.Placed{}, false
+			return nil, lens.Placed{}, false
 		}
 		placed, err := d.mapping.Place(it, d.micros)
 		return it, placed, err == nil
@@ -228,7 +230,7 @@ func (d *trial) model(items []attr.Item) *naive {
 		return !ok || slices.ContainsFunc(others, func(other ddbmodel.Item) bool {
 			_, there, _ := place(other)
 			return bytes.Equal(there.Row, own.Row) && slices.ContainsFunc(there.Cells, func(c layout.Cell) bool {
-				return slices.ContainsFunc(own.Own, func(e layout.Extent) bool { return e.Covers(c) })
+				return slices.ContainsFunc(own.Own, func(e lens.Extent) bool { return e.Covers(c) })
 			})
 		})
 	}
@@ -245,10 +247,10 @@ func (d *trial) model(items []attr.Item) *naive {
 	}
 	var readable []ddbmodel.Index
 	for _, x := range d.mapping.Indexes() {
-		index := ddbmodel.Index{Name: x.Name(), Global: true, Key: key(x.Def().Key), Projection: layout.ProjectAll}
+		index := ddbmodel.Index{Name: x.Name(), Global: true, Key: key(x.Def().Key), Projection: mapfile.ProjectAll}
 		switch def := x.Def(); {
 		case def.KeysOnly:
-			index.Projection = layout.ProjectKeysOnly
+			index.Projection = mapfile.ProjectKeysOnly
 		case len(def.Include) > 0:
 			index.Projection, index.NonKey = "INCLUDE", def.Include
 		}

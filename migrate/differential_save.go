@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // regressionItems is the source of a saved fixture.
@@ -18,7 +18,7 @@ const regressionItems = "items.jsonl"
 
 // saveRegression writes items that failed, with their mapping, as a fixture
 // directory below dir, which Verify runs through the same differential check.
-func saveRegression(dir, name string, spec *layout.Spec, items []attr.Item, requests []fixtures.Exchange) (string, error) {
+func saveRegression(dir, name string, spec *mapfile.Spec, items []attr.Item, requests []fixtures.Exchange) (string, error) {
 	dir = filepath.Join(dir, name)
 	files := map[string][]byte{}
 	var err error

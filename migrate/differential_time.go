@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -56,7 +57,7 @@ func newTrialTime(m *layout.Mapping, o Options) trialTime {
 		t.start = o.Now().UTC().Truncate(time.Second)
 	}
 	t.collects = !slices.ContainsFunc(m.Families(), func(f layout.Family) bool { return f.GC.MaxAge > 0 })
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == layout.TTLAttribute {
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
 		t.attribute = ttl.Attribute
 	}
 	return t
@@ -68,10 +69,10 @@ func (t trialTime) passes() bool { return t.runGC != nil }
 // that are items.
 func (t trialTime) takesVersions(m *layout.Mapping) bool {
 	spec := m.Spec()
-	return t.passes() && t.collects && slices.ContainsFunc(spec.Rules, func(r layout.Rule) bool {
-		return slices.ContainsFunc(r.Put, func(p layout.Put) bool {
+	return t.passes() && t.collects && slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool {
+		return slices.ContainsFunc(r.Put, func(p mapfile.Put) bool {
 			family, _, _ := strings.Cut(p.Cell, ":")
-			return p.Time != (layout.PutTime{}) && slices.ContainsFunc(m.Families(), func(f layout.Family) bool { return f.Name == family && f.GC.Versions > 0 })
+			return p.Time != (mapfile.PutTime{}) && slices.ContainsFunc(m.Families(), func(f layout.Family) bool { return f.Name == family && f.GC.Versions > 0 })
 		})
 	})
 }

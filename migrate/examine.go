@@ -11,6 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -19,8 +21,8 @@ import (
 type placed struct {
 	n     int64 // of the item in its table, from 0
 	entry source.Entry
-	base  layout.Placed
-	index []layout.Placed // one for each of job.indexes; Row is nil where the item is not in it
+	base  lens.Placed
+	index []lens.Placed // one for each of job.indexes; Row is nil where the item is not in it
 	// back is the item as it comes back: without the losses that the mapping
 	// accepts.
 	back   attr.Item
@@ -45,7 +47,7 @@ func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 	// gain a last one.
 	refused, left := j.refused, []int64(nil)
 	n := int64(-1)
-	p := placed{n: -1, index: make([]layout.Placed, len(j.indexes))}
+	p := placed{n: -1, index: make([]lens.Placed, len(j.indexes))}
 	var failed error
 	j.source.All(func(e source.Entry, err error) bool {
 		n++
@@ -117,7 +119,7 @@ func (j *job) place(e source.Entry, p *placed) (err error) {
 			return rowLayout{j, x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
 		}
 		if !ok {
-			entry = layout.Placed{}
+			entry = lens.Placed{}
 		}
 		p.index[i] = entry
 	}
@@ -193,7 +195,7 @@ func (j *job) examine(ctx context.Context) (warnings []string, err error) {
 	if j.report.Items == 0 {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.source.Name))
 	}
-	warnings = append(warnings, j.unmet(layout.LossTypes, layout.LossEmpty, layout.LossPrecision, layout.LossNull)...)
+	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
 	if j.expired > 0 {
 		warnings = append(warnings, fmt.Sprintf("table %s: %s expired by source.ttl, %s: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)",
 			j.source.Name, phrase.Counted(j.expired, "item"), j.mapping.TTL().Attribute))
@@ -275,7 +277,7 @@ func (j *job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 // live, which DynamoDB itself may have left for days.
 func (j *job) expiredItem(item attr.Item) bool {
 	ttl := j.mapping.TTL()
-	if ttl == nil || ttl.Mode != layout.TTLAttribute || j.options.Now == nil {
+	if ttl == nil || ttl.Mode != mapfile.TTLAttribute || j.options.Now == nil {
 		return false
 	}
 	at, err := strconv.ParseInt(item[ttl.Attribute].Str, 10, 64)
@@ -334,7 +336,7 @@ func (t *tally) accept(j *job, p placed, l layout.Loss) {
 // addSidecar counts the sidecar cells of an item by what they say.
 func (t *tally) addSidecar(j *job, p placed) {
 	for _, c := range p.base.Cells {
-		if c.Family != layout.FamilyTypes {
+		if c.Family != lens.FamilyTypes {
 			continue
 		}
 		kind := layout.SidecarKindOf(c)

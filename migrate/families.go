@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -57,7 +58,7 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 				f.Mapping = tl.j.mapping.FamilyPosition(want.Name)
 			}
 			have, ok := families[want.Name]
-			if !ok && want.Name == layout.FamilyTypes && !tl.exceptions() {
+			if !ok && want.Name == lens.FamilyTypes && !tl.exceptions() {
 				continue // it is declared for exceptions, and none have to be written
 			}
 			if !ok {
@@ -90,7 +91,7 @@ func (l rowLayout) exceptions() bool { return l.index != nil || l.j.report.Excep
 
 // familiesText says how many families were compared, and which others there are.
 func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
-	known := []string{layout.FamilyState, layout.FamilyTombstone} // the books of the DynamoDB door
+	known := []string{lens.FamilyState, lens.FamilyTombstone} // the books of the DynamoDB door
 	for _, f := range declared {
 		known = append(known, f.Name)
 	}

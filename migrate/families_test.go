@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // setRule makes a rule that of a family which is there; a nil one takes the
@@ -149,7 +150,7 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		setRule(t, conn, "letters", layout.FamilyTypes, nil)
+		setRule(t, conn, "letters", lens.FamilyTypes, nil)
 		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
 		if err != nil {
 			t.Fatal(err)

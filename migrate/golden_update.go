@@ -14,7 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -108,7 +108,7 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 		return nil, err
 	}
 	if lock != nil {
-		if err := u.write(layout.LockFile, lock); err != nil {
+		if err := u.write(mapfile.LockFile, lock); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -320,11 +322,11 @@ func (p *profile) keyType(name string) attr.Type {
 }
 
 // key decides on the key.
-func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (layout.KeySchema, error) {
+func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (lens.KeySchema, error) {
 	key := t.Key
 	if key.Hash.Name != "" {
 		why := t.KeyFrom
-		for _, k := range []*layout.KeyAttr{&key.Hash, &key.Range} {
+		for _, k := range []*lens.KeyAttr{&key.Hash, &key.Range} {
 			switch {
 			case k.Name == "" || k.Type != attr.Absent:
 			case p.items == 0:
@@ -343,7 +345,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
 	}
 	if hash, sort := p.named[0], p.named[1]; p.pairs != nil && p.keyType(hash) != attr.Absent && p.keyType(sort) != attr.Absent {
-		key.Hash, key.Range = layout.KeyAttr{Name: hash, Type: p.keyType(hash)}, layout.KeyAttr{Name: sort, Type: p.keyType(sort)}
+		key.Hash, key.Range = lens.KeyAttr{Name: hash, Type: p.keyType(hash)}, lens.KeyAttr{Name: sort, Type: p.keyType(sort)}
 		if len(p.shared) > 0 {
 			return key, sharedPair(t, p)
 		}
@@ -355,7 +357,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 		if typ == attr.Absent || len(p.attrs[name].repeats) > 0 {
 			continue
 		}
-		key := layout.KeySchema{Hash: layout.KeyAttr{Name: name, Type: typ}}
+		key := lens.KeySchema{Hash: lens.KeyAttr{Name: name, Type: typ}}
 		unique := p.attrs[name].seen != nil
 		if !unique {
 			var err error
@@ -368,11 +370,11 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 			return key, nil
 		}
 	}
-	return layout.KeySchema{}, noKey(t, p)
+	return lens.KeySchema{}, noKey(t, p)
 }
 
 // guessed chooses a key that the input does not declare.
-func (in *Inferred) guessed(t *source.Table, key layout.KeySchema, why string) {
+func (in *Inferred) guessed(t *source.Table, key lens.KeySchema, why string) {
 	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
 	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are",
 		t.Name, source.KeyText(key)))
@@ -506,16 +508,16 @@ func isUnique(ctx context.Context, t *source.Table, name string, o Options) (boo
 }
 
 // spec is the mapping, its joiner left open.
-func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *layout.Spec {
+func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfile.Spec {
 	target := bigtableName(t.Name, 50)
-	spec := &layout.Spec{
-		Source:           layout.Source{Table: t.Name, Key: key, Schema: map[string]layout.Schema{}},
-		Target:           layout.Target{Table: target, Joiner: "auto", Names: map[string]string{}},
-		Fidelity:         layout.FidelityTyped,
-		UnknownAttribute: layout.UnknownSidecar,
+	spec := &mapfile.Spec{
+		Source:           mapfile.Source{Table: t.Name, Key: key, Schema: map[string]mapfile.Schema{}},
+		Target:           mapfile.Target{Table: target, Joiner: "auto", Names: map[string]string{}},
+		Fidelity:         mapfile.FidelityTyped,
+		UnknownAttribute: mapfile.UnknownSidecar,
 	}
-	rule := layout.Rule{Name: "item"}
-	for i, k := range []layout.KeyAttr{key.Hash, key.Range} {
+	rule := mapfile.Rule{Name: "item"}
+	for i, k := range []lens.KeyAttr{key.Hash, key.Range} {
 		if k.Name == "" {
 			continue
 		}
@@ -544,7 +546,7 @@ func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *lay
 			continue
 		}
 		a := p.attrs[name]
-		schema := layout.Schema{Type: a.types.majority().typ}
+		schema := mapfile.Schema{Type: a.types.majority().typ}
 		if schema.Type == attr.M {
 			a.mapSchema(&schema)
 		}
@@ -561,7 +563,7 @@ func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *lay
 		// A brace in a name cannot stand in a cell template.
 		if families++; families > maxFamilies && !strings.ContainsAny(name, "{}") {
 			shared = append(shared, name)
-			rule.Put = append(rule.Put, layout.Put{Attr: name, Cell: "a:" + name, Codec: "ddbjson"})
+			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: "a:" + name, Codec: "ddbjson"})
 			continue
 		}
 		family := bigtableName(name, 60)
@@ -582,9 +584,9 @@ func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *lay
 	for _, family := range set {
 		spec.Target.Families = append(spec.Target.Families, layout.Family{Name: family, GC: layout.GC{Versions: 1}})
 	}
-	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: layout.FamilyTypes, GC: layout.GC{Versions: 1}})
-	rule.Put = append(rule.Put, layout.Put{Attr: "*", Cell: "a:{attr}"})
-	spec.Rules = []layout.Rule{rule}
+	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: lens.FamilyTypes, GC: layout.GC{Versions: 1}})
+	rule.Put = append(rule.Put, mapfile.Put{Attr: "*", Cell: "a:{attr}"})
+	spec.Rules = []mapfile.Rule{rule}
 
 	in.types(t, spec, p)
 	why := "scalars and lists share one"
@@ -608,7 +610,7 @@ func (in *Inferred) spec(t *source.Table, key layout.KeySchema, p *profile) *lay
 
 // types tells of the types of attributes and, one by one, of those whose values
 // are of several.
-func (in *Inferred) types(t *source.Table, spec *layout.Spec, p *profile) {
+func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 	mixed := map[string]typeCounts{}
 	for name := range spec.Source.Schema {
 		a := p.attrs[name]
@@ -656,31 +658,31 @@ func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 	in.chose("type", name+": "+own.typ.String(), "%s %d of %d values; the others: %s", why, own.n, total, strings.Join(others, "; "))
 }
 
-func (a *attrProfile) mapSchema(s *layout.Schema) {
+func (a *attrProfile) mapSchema(s *mapfile.Schema) {
 	elem := a.values.majority().typ
 	if elem == attr.Absent { // only empty maps
 		return
 	}
-	s.Elem = &layout.Schema{Type: elem}
+	s.Elem = &mapfile.Schema{Type: elem}
 	for key, types := range a.keys {
 		if typ := types.majority().typ; typ != elem {
 			if s.Keys == nil {
-				s.Keys = map[string]layout.Schema{}
+				s.Keys = map[string]mapfile.Schema{}
 			}
-			s.Keys[key] = layout.Schema{Type: typ}
+			s.Keys[key] = mapfile.Schema{Type: typ}
 		}
 	}
 }
 
-func (in *Inferred) indexes(t *source.Table, spec *layout.Spec) {
+func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 	for _, x := range t.Indexes {
-		gsi := layout.GSI{Name: x.Name, Key: x.Key, Projection: x.Projection, Include: x.Include, As: layout.IndexAsTable}
+		gsi := mapfile.GSI{Name: x.Name, Key: x.Key, Projection: x.Projection, Include: x.Include, As: mapfile.IndexAsTable}
 		if x.Projection == "INCLUDE" {
 			gsi.Projection = ""
 		}
 		chosen, why := "table "+spec.Target.Table+"__"+x.Name, "an index becomes a table of its own, in the order of the index key"
 		if bigtableName(x.Name, 50) != x.Name || len(spec.Target.Table)+2+len(x.Name) > 50 {
-			gsi.As, chosen, why = layout.IndexAsNone, "not laid out", "its name cannot name a Bigtable table"
+			gsi.As, chosen, why = mapfile.IndexAsNone, "not laid out", "its name cannot name a Bigtable table"
 		}
 		spec.Source.GSIs = append(spec.Source.GSIs, gsi)
 		in.chose("index "+x.Name, chosen, "%s", why)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -53,13 +53,13 @@ func (l rowLayout) unplaced(e source.Entry, err error) Failure {
 		f = inRow(table, at.Row)
 	}
 	of := l.ownerOf(e.Item)
-	var broken *layout.Error
+	var broken *lens.Error
 	if errors.As(err, &broken) {
 		f.Column, f.Want, f.Got, f.Detail = broken.Attribute, broken.Expected, broken.What, string(broken.Code)
 		if of.rule == "" && l.index == nil {
 			of.rule = broken.Rule
 		}
-		if broken.Code == layout.CodeUnmatched {
+		if broken.Code == lens.CodeUnmatched {
 			f.Want = "a rule that takes the item"
 		}
 	}

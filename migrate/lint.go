@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
@@ -175,7 +176,7 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 		pass.Stop(f.Refused.Error())
 	}
 	for i, j := range jobs {
-		var spec *layout.Spec
+		var spec *mapfile.Spec
 		if spec = j.mapping.Spec(); spec == nil {
 			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.source.Name)
 		}
@@ -322,8 +323,8 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 
 // lintTable is a table as the rules see it. Ages are judged by Options.Now or,
 // so that the same input gives the same findings, by the time of the data.
-func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
-	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(layout.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
+func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
+	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
 	}
@@ -352,7 +353,7 @@ func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Ti
 // ttlAttribute is the time-to-live attribute that a mapping file or a table
 // description names, the latter as DescribeTimeToLive answers or
 // UpdateTimeToLive asks; "" for none.
-func ttlAttribute(schema []byte, spec *layout.Spec) string {
+func ttlAttribute(schema []byte, spec *mapfile.Spec) string {
 	if spec != nil && spec.Source.TTL != nil {
 		return spec.Source.TTL.Attribute
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -288,7 +289,7 @@ func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 }
 
 // keyMatches compares a declared key attribute, whose type may be unknown.
-func keyMatches(declared, mapped layout.KeyAttr) bool {
+func keyMatches(declared, mapped lens.KeyAttr) bool {
 	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
 }
 
@@ -307,7 +308,7 @@ func (j *job) timestamp() {
 // keyJSON is the canonical JSON of an item's key.
 func (j *job) keyJSON(item attr.Item) string {
 	key := attr.Item{}
-	for _, k := range []layout.KeyAttr{j.mapping.Key().Hash, j.mapping.Key().Range} {
+	for _, k := range []lens.KeyAttr{j.mapping.Key().Hash, j.mapping.Key().Range} {
 		if v, ok := item[k.Name]; ok {
 			key[k.Name] = v
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -23,13 +23,13 @@ func lockText(f *fixture, j *job) ([]byte, error) {
 // compareLock compares the mapping of a fixture with its lock file, if it has
 // one: what was loaded by a mapping of another lock lies in other rows.
 func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
-	text, err := readOptionalFile(fsys, layout.LockFile)
+	text, err := readOptionalFile(fsys, mapfile.LockFile)
 	if err != nil || text == nil || f.Mapping == nil {
 		return err
 	}
-	was, err := layout.ParseLock(text)
+	was, err := mapfile.ParseLock(text)
 	if err != nil {
-		return source.Damaged(source.FixtureInvalid, source.Position{File: layout.LockFile}, err, "the lock cannot be understood")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: mapfile.LockFile}, err, "the lock cannot be understood")
 	}
 	now, err := j.mapping.Lock()
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
 	}
 	return r.check("mapping lock", j.report.Target, func() (string, error) {
 		for _, change := range was.Changes(now) {
-			r.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
+			r.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: mapfile.LockFile, Detail: change})
 		}
 		return "hash " + now.Hash[:12], nil
 	})

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -46,7 +46,7 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 	if c := checkNamed(t, r, "mapping lock"); c.State != CheckOK || !r.Equal() {
 		t.Errorf("check %+v, %v", c, r.Failures)
 	}
-	lock := filepath.Join(dir, layout.LockFile)
+	lock := filepath.Join(dir, mapfile.LockFile)
 	text, err := os.ReadFile(lock)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // mutant is one injected damage to one row, and what must be said of it.
@@ -70,7 +71,7 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 		for i, c := range row.Cells {
 			what := fmt.Sprintf("%s:%q @%d of row %q", c.Family, c.Qualifier, c.Timestamp, row.Key)
 			k := func(k Kind) Kind {
-				if c.Family == layout.FamilyTypes {
+				if c.Family == lens.FamilyTypes {
 					return TypeDiffers
 				}
 				return k
@@ -99,15 +100,15 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 					add(swapElements, OrderDiffers, cells, "swap %s with the version before", what)
 				}
 			}
-			if flipped := bytes.Replace(c.Value, []byte(`{"N":`), []byte(`{"S":`), 1); c.Family != layout.FamilyTypes && !bytes.Equal(flipped, c.Value) {
+			if flipped := bytes.Replace(c.Value, []byte(`{"N":`), []byte(`{"S":`), 1); c.Family != lens.FamilyTypes && !bytes.Equal(flipped, c.Value) {
 				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
 			}
 			// The place of the first element can be the time of all cells.
 			if n := c.Timestamp/1000 - layout.ListEpochMillis; n > 0 && n < 100 && c.Value[0] == 'N' {
 				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
 			}
-			if c.Family != layout.FamilyTypes && sidecar {
-				mark := layout.Cell{Family: layout.FamilyTypes, Qualifier: fmt.Appendf(nil, "c/%s:%s", c.Family, c.Qualifier), Timestamp: c.Timestamp, Value: []byte("B")}
+			if c.Family != lens.FamilyTypes && sidecar {
+				mark := layout.Cell{Family: lens.FamilyTypes, Qualifier: fmt.Appendf(nil, "c/%s:%s", c.Family, c.Qualifier), Timestamp: c.Timestamp, Value: []byte("B")}
 				if !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
 					return o.Family == mark.Family && string(o.Qualifier) == string(mark.Qualifier)
 				}) {
@@ -118,7 +119,7 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 	}
 	if len(rows) > 0 {
 		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(ExtraRow), ExtraRow})
-		own := slices.IndexFunc(rows[0].Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyTypes })
+		own := slices.IndexFunc(rows[0].Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyTypes })
 		cells := append(slices.Clone(rows[0].Cells), layout.Cell{Family: rows[0].Cells[own].Family, Qualifier: []byte("\x7fnew"), Timestamp: 1000, Value: []byte("x")})
 		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(ExtraCell), ExtraCell})
 	}
@@ -191,7 +192,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 			t.Fatal(err)
 		}
 		indexes[j.report.Target] = false
-		sidecars[j.report.Target] = slices.ContainsFunc(j.mapping.Families(), func(f layout.Family) bool { return f.Name == layout.FamilyTypes })
+		sidecars[j.report.Target] = slices.ContainsFunc(j.mapping.Families(), func(f layout.Family) bool { return f.Name == lens.FamilyTypes })
 		for _, x := range j.indexes {
 			indexes[x.TargetTable()] = true
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -107,7 +108,7 @@ func (d *doors) native(ctx context.Context, p fixtures.Pattern, done *PatternRep
 func (d *doors) unreadable(table string, row layout.Row, err error) Failure {
 	f := inRow(table, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
-	var broken *layout.Error
+	var broken *lens.Error
 	if errors.As(err, &broken) {
 		return layoutOf(table, d.j).owned(f, owner{rule: broken.Rule})
 	}

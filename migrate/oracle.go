@@ -16,6 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -121,8 +123,8 @@ func (o *oracle) refill(ctx context.Context) error {
 // indexes.
 func createTable(m *layout.Mapping, name string) map[string]any {
 	types := map[string]attr.Type{}
-	schema := func(k layout.KeySchema) (keys []map[string]string) {
-		for i, a := range []layout.KeyAttr{k.Hash, k.Range} {
+	schema := func(k lens.KeySchema) (keys []map[string]string) {
+		for i, a := range []lens.KeyAttr{k.Hash, k.Range} {
 			if a.Name != "" {
 				types[a.Name] = cmp.Or(types[a.Name], a.Type)
 				keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})
@@ -138,7 +140,7 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 			switch {
 			case len(g.Include) > 0:
 				index["Projection"] = map[string]any{"ProjectionType": "INCLUDE", "NonKeyAttributes": g.Include}
-			case g.Projection == layout.ProjectKeysOnly:
+			case g.Projection == mapfile.ProjectKeysOnly:
 				index["Projection"] = map[string]any{"ProjectionType": "KEYS_ONLY"}
 			default:
 				index["Projection"] = map[string]any{"ProjectionType": "ALL"}
@@ -148,7 +150,7 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 			} else {
 				global = append(global, index)
 			}
-			for _, k := range []layout.KeyAttr{g.Key.Hash, g.Key.Range} {
+			for _, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
 				if k.Name != "" {
 					types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
 				}

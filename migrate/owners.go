@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -46,8 +47,8 @@ func (l rowLayout) items(row layout.Row) ([]attr.Item, error) {
 }
 
 // place lays out an item; the Row is nil where that cannot be.
-func (l rowLayout) place(item attr.Item) layout.Placed {
-	var placed layout.Placed
+func (l rowLayout) place(item attr.Item) lens.Placed {
+	var placed lens.Placed
 	switch {
 	case l.j == nil:
 	case l.index != nil:

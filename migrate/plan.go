@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -165,7 +166,7 @@ func (p *Plan) Text() string {
 			}
 			for _, f := range bt.Families {
 				fmt.Fprintf(&b, "    family %-*s  gc %s", width, f.Name, f.GC)
-				if f.Name == layout.FamilyState {
+				if f.Name == lens.FamilyState {
 					b.WriteString("  (the books of the DynamoDB door)")
 				}
 				b.WriteByte('\n')

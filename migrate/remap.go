@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -109,7 +110,7 @@ func (l *leftovers) find(ctx context.Context) error {
 }
 
 // compare notes what an item had in a table and does not have now.
-func (l *leftovers) compare(table string, before, now layout.Placed, item string) {
+func (l *leftovers) compare(table string, before, now lens.Placed, item string) {
 	written := map[column]bool{}
 	if bytes.Equal(before.Row, now.Row) {
 		for _, c := range now.Cells {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const restartCheck = "restart"
@@ -17,7 +18,7 @@ type persisted struct {
 	layout rowLayout
 	table  string
 	held   held
-	of     func(placed) layout.Placed              // nil: the source says nothing of its rows
+	of     func(placed) lens.Placed                // nil: the source says nothing of its rows
 	kept   func(cells []layout.Cell) []layout.Cell // see differ
 }
 
@@ -77,13 +78,13 @@ func (r *Report) leaveOpen(jobs []*job) {
 
 // persisted are the tables of one source table.
 func (j *job) persisted() []*persisted {
-	base := &persisted{layout: rowLayout{j: j}, table: j.report.Target, of: func(p placed) layout.Placed { return p.base }}
+	base := &persisted{layout: rowLayout{j: j}, table: j.report.Target, of: func(p placed) lens.Placed { return p.base }}
 	if j.collected {
 		base.kept = newRetention(j.mapping.Families(), j.options.Now).kept
 	}
 	tables := []*persisted{base}
 	for i, x := range j.indexes {
-		tables = append(tables, &persisted{layout: rowLayout{j, x}, table: x.TargetTable(), of: func(p placed) layout.Placed { return p.index[i] }})
+		tables = append(tables, &persisted{layout: rowLayout{j, x}, table: x.TargetTable(), of: func(p placed) lens.Placed { return p.index[i] }})
 	}
 	return tables
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -170,8 +172,8 @@ func (l *losses) add(j *job, k retention, row rowGroup, most int) {
 		}
 	})
 	for _, g := range order {
-		if j.mapping.AcceptsLoss(g.rule, layout.LossRetention) {
-			l.accept(AcceptedLoss{Rule: g.rule, What: layout.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.item, Why: j.why(g.rule, layout.LossRetention)})
+		if j.mapping.AcceptsLoss(g.rule, mapfile.LossRetention) {
+			l.accept(AcceptedLoss{Rule: g.rule, What: mapfile.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.item, Why: j.why(g.rule, mapfile.LossRetention)})
 			continue
 		}
 		if l.count++; len(l.failures) < most {
@@ -252,7 +254,7 @@ func (r *Report) retained(j *job, k retention, l *losses) error {
 	})
 	names := k.unjudged()
 	if len(names) == 0 && j.same {
-		r.Warnings = append(r.Warnings, j.unmet(layout.LossRetention)...)
+		r.Warnings = append(r.Warnings, j.unmet(mapfile.LossRetention)...)
 	}
 	if err == nil && len(names) > 0 {
 		r.skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
@@ -310,7 +312,7 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 	k := newRetention(j.mapping.Families(), j.options.Now)
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, kept: k.kept,
-		of: func(p placed) layout.Placed { return p.base },
+		of: func(p placed) lens.Placed { return p.base },
 	}
 	if err := d.run(ctx); err != nil {
 		return "", err
@@ -342,7 +344,7 @@ func (j *job) newSurplus() *surplus {
 	}
 	for _, rule := range spec.Rules {
 		for _, p := range rule.Put {
-			if p.Time == (layout.PutTime{}) || j.mapping.AcceptsLoss(rule.Name, layout.LossRetention) {
+			if p.Time == (mapfile.PutTime{}) || j.mapping.AcceptsLoss(rule.Name, mapfile.LossRetention) {
 				continue
 			}
 			family, _, _ := strings.Cut(p.Cell, ":")
@@ -381,7 +383,7 @@ func (j *job) surplusWarnings(ctx context.Context) ([]string, error) {
 // add counts the cells of one item.
 func (s *surplus) add(j *job, p placed) error {
 	for _, c := range p.base.Cells {
-		if s.k.expired(c) && !j.mapping.AcceptsLoss(p.base.Rule, layout.LossRetention) {
+		if s.k.expired(c) && !j.mapping.AcceptsLoss(p.base.Rule, mapfile.LossRetention) {
 			if s.expired[c.Family]++; s.expired[c.Family] == 1 {
 				s.example[c.Family] = Failure{ItemKey: j.keyJSON(p.entry.Item), Rule: p.base.Rule}
 			}

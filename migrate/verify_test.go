@@ -27,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -173,9 +174,9 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	}
 	conn := newBigtableServer(t)
 	_, err = VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
-	var broken *layout.Error
-	if !errors.As(err, &broken) || broken.Code != layout.CodeDelim || !strings.Contains(err.Error(), "m#17") {
-		t.Errorf("plain joiner: error %v, want %s with the key", err, layout.CodeDelim)
+	var broken *lens.Error
+	if !errors.As(err, &broken) || broken.Code != lens.CodeDelim || !strings.Contains(err.Error(), "m#17") {
+		t.Errorf("plain joiner: error %v, want %s with the key", err, lens.CodeDelim)
 	}
 	if ids := tableIDs(t, conn); len(ids) > 0 {
 		t.Errorf("tables %v after a refused load, want none", ids)
@@ -186,7 +187,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	plan, err := (*layout.Mapping)(in.Mapping).PlanQuery(layout.KeyCondition{Hash: attr.String("m#17")})
+	plan, err := (*layout.Mapping)(in.Mapping).PlanQuery(lens.KeyCondition{Hash: attr.String("m#17")})
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
@@ -701,7 +702,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(row.Cells) == 1 && row.Cells[0].Family == layout.FamilyTombstone {
+		if len(row.Cells) == 1 && row.Cells[0].Family == lens.FamilyTombstone {
 			tombstones++
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -58,8 +58,8 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 		}
 		conn := newBigtableServer(t)
 		_, err = VerifySource(t.Context(), conn, src, o)
-		var broken *layout.Error
-		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != layout.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
+		var broken *lens.Error
+		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != lens.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ids := tableIDs(t, conn); len(ids) > 0 {

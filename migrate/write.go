@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -121,7 +122,7 @@ func (w *writer) full() bool {
 }
 
 // add queues the cells of one item for a table.
-func (w *writer) add(table int, p placed, at layout.Placed) {
+func (w *writer) add(table int, p placed, at lens.Placed) {
 	t := &w.tables[table]
 	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}

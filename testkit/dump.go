@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // ownTables begins the ids of the tables that the DynamoDB door keeps for
@@ -64,7 +65,7 @@ func (e *Env) DumpAll() string {
 		}
 		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
 		for _, f := range t.Families { // in order of creation
-			if f.Name != layout.FamilyState {
+			if f.Name != lens.FamilyState {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, ruleText(&f.GC))
 			}
 		}
@@ -129,7 +130,7 @@ func (e *Env) readRows(table string, key []byte, visit func(layout.Row)) error {
 		if err != nil {
 			return err
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == lens.FamilyState })
 		if len(row.Cells) > 0 {
 			visit(row)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // Mapping is the layout of one DynamoDB table: item to row and back. Load,
@@ -24,7 +25,7 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 // Compile builds the functions in both directions. A rule that cannot be
 // inverted is a [*SpecError].
 func Compile(spec *Spec) (*Mapping, error) {
-	m, err := layout.Compile((*layout.Sealed)(spec).Open())
+	m, err := layout.Compile((*mapfile.Sealed)(spec).Open())
 	return (*Mapping)(m), err
 }
 
@@ -36,7 +37,7 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 }
 
 // Spec returns what the mapping was compiled from, nil for a default layout.
-func (m *Mapping) Spec() *Spec { return (*Spec)(layout.Seal(m.compiled().Spec())) }
+func (m *Mapping) Spec() *Spec { return (*Spec)(mapfile.Seal(m.compiled().Spec())) }
 
 // SourceTable is the name of the DynamoDB table, "" if the file gives none.
 func (m *Mapping) SourceTable() string { return m.compiled().SourceTable() }

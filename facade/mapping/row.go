@@ -1,6 +1,9 @@
 package mapping
 
-import "github.com/tabletop-emu/tabletop/internal/layout"
+import (
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
 
 // These types are the ones that the other packages of the module take and hand
 // out too, so that a row is one type everywhere.
@@ -16,9 +19,9 @@ type (
 
 	// KeySchema is the primary key of a table, or the key of an index: Hash and
 	// Range, each a KeyAttr. Range.Name is "" where there is no sort key.
-	KeySchema = layout.KeySchema
+	KeySchema = lens.KeySchema
 
 	// KeyAttr is a key attribute: its Name string and its Type attr.Type, which is
 	// attr.S, attr.N or attr.B.
-	KeyAttr = layout.KeyAttr
+	KeyAttr = lens.KeyAttr
 )

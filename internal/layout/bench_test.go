@@ -6,21 +6,24 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // BenchmarkLens measures an item of ten attributes, laid out and read back.
 func BenchmarkLens(b *testing.B) {
-	key := KeySchema{Hash: KeyAttr{"PK", attr.S}, Range: KeyAttr{"SK", attr.S}}
+	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}, Range: lens.KeyAttr{Name: "SK", Type: attr.S}}
 	item := attr.Item{"PK": attr.String("customer-000001"), "SK": attr.String("order-000001")}
-	spec := &Spec{
-		Source: Source{Key: key, Schema: map[string]Schema{}},
-		Target: Target{Table: "t", Families: []Family{{Name: "a"}, {Name: FamilyTypes}}},
-		Rules:  []Rule{{Name: "item", Row: []string{"{PK}", "{SK}"}, Put: []Put{{Attr: "*", Cell: "a:{attr}"}}}},
+	spec := &mapfile.Spec{
+		Source: mapfile.Source{Key: key, Schema: map[string]codec.Schema{}},
+		Target: mapfile.Target{Table: "t", Families: []Family{{Name: "a"}, {Name: lens.FamilyTypes}}},
+		Rules:  []mapfile.Rule{{Name: "item", Row: []string{"{PK}", "{SK}"}, Put: []mapfile.Put{{Attr: "*", Cell: "a:{attr}"}}}},
 	}
 	for i := range 10 {
 		name := fmt.Sprintf("attribute%d", i)
 		item[name] = attr.String("some text of thirty characters")
-		spec.Source.Schema[name] = Schema{Type: attr.S}
+		spec.Source.Schema[name] = codec.Schema{Type: attr.S}
 	}
 	mapped, err := Compile(spec)
 	if err != nil {
@@ -56,7 +59,7 @@ func BenchmarkLens(b *testing.B) {
 
 // BenchmarkDefault reads an item of 1 KB of the default layout, and writes it as JSON.
 func BenchmarkDefault(b *testing.B) {
-	m, err := Default("t", "t", KeySchema{Hash: KeyAttr{"PK", attr.S}, Range: KeyAttr{"SK", attr.S}})
+	m, err := Default("t", "t", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}, Range: lens.KeyAttr{Name: "SK", Type: attr.S}})
 	if err != nil {
 		b.Fatal(err)
 	}

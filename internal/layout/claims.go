@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // exclusive finds the rules whose rows belong to one item.
@@ -21,11 +23,11 @@ func (c *compiler) exclusive() {
 			}
 		}
 		if r.tag && !c.l.sidecar {
-			c.fail(fmt.Sprintf("rules[%d].tag", r.index), CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+			c.fail(fmt.Sprintf("rules[%d].tag", r.index), lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 		}
 		if !r.exclusive {
 			for _, p := range r.stored {
-				c.fail(p.path+".attr", CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
+				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
 			}
 			continue
 		}
@@ -33,7 +35,7 @@ func (c *compiler) exclusive() {
 			p := cmp.Or(r.byAttr[name], r.star)
 			if c.l.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
-					c.fail(joinPath("target.families", p.family), CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
+					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
 			}
 		}
@@ -48,7 +50,7 @@ func (c *compiler) absences() {
 	for i, r := range c.l.rules {
 		for _, o := range c.l.rules[:i] {
 			if len(r.versioned) > 0 && len(o.versioned) > 0 && c.rowsMeet(r, o) {
-				c.fail(fmt.Sprintf("rules[%d].row", i), CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
+				c.fail(fmt.Sprintf("rules[%d].row", i), lens.CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
 			}
 		}
 	}
@@ -123,10 +125,10 @@ func (c *compiler) claims() {
 	for _, r := range c.l.rules {
 		for _, p := range r.puts {
 			if p.family == c.l.shared {
-				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
+				c.fail(p.path+".cell", lens.CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
 			}
 			if f := c.l.familyAttr[p.family]; f != "" && (f != p.attr || p.shape() != shapeCells) {
-				c.fail(p.path+".cell", CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
+				c.fail(p.path+".cell", lens.CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
 			}
 			all = append(all, claim{r, p})
 		}
@@ -144,7 +146,7 @@ func (c *compiler) claims() {
 			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
 				continue // an attribute of that very name is refused when it comes
 			}
-			c.fail(x.p.path+".cell", CodeCollision,
+			c.fail(x.p.path+".cell", lens.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
 			return

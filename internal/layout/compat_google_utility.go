@@ -12,6 +12,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // googleUtility is the layout of Google's DynamoDB to Bigtable migration
@@ -23,25 +26,25 @@ import (
 // tools/dynamodb-bigtable-migration (DynamoRowUtils, BeamRowUtils).
 type googleUtility struct {
 	table    string
-	key      KeySchema
-	schema   map[string]Schema
+	key      lens.KeySchema
+	schema   map[string]codec.Schema
 	families []Family
 }
 
-func compileCompat(spec *Spec) (*Mapping, error) {
+func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key, schema: spec.Source.Schema}}
 	c.words()
 	c.key()
 	t := spec.Target
 	switch {
 	case t.Table == "":
-		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
-		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
+		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
-		c.fail(joinPath("target.families", t.Families[0].Name), CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
+		c.fail(strictyaml.Join("target.families", t.Families[0].Name), lens.CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
 	case len(spec.Rules) > 0:
-		c.fail("rules", CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
+		c.fail("rules", lens.CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -52,21 +55,21 @@ func compileCompat(spec *Spec) (*Mapping, error) {
 
 func (l *googleUtility) columnFamilies() []Family { return l.families }
 
-func (l *googleUtility) fault(code Code, item attr.Item, name, what, expected string) *Error {
-	return &Error{Code: code, Table: l.table, Rule: CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
+func (l *googleUtility) fault(code lens.Code, item attr.Item, name, what, expected string) *lens.Error {
+	return &lens.Error{Code: code, Table: l.table, Rule: mapfile.CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
 }
 
 // row is the partition key as text; that of a binary is base64 of base64.
-func (l *googleUtility) row(key attr.Item) ([]byte, *Error) {
-	if err := checkKey(l.table, KeySchema{Hash: l.key.Hash}, key); err != nil {
+func (l *googleUtility) row(key attr.Item) ([]byte, *lens.Error) {
+	if err := (lens.KeySchema{Hash: l.key.Hash}).Check(l.table, key); err != nil {
 		return nil, err
 	}
 	row, _, bad := l.text(key[l.key.Hash.Name])
 	switch {
 	case bad != "":
-		return nil, l.fault(CodeDomain, key, l.key.Hash.Name, bad, "")
-	case len(row) > MaxRowKeyBytes:
-		return nil, l.fault(CodeKeySize, key, l.key.Hash.Name, fmt.Sprintf("the row key has %d bytes", len(row)), fmt.Sprintf("at most %d", MaxRowKeyBytes))
+		return nil, l.fault(lens.CodeDomain, key, l.key.Hash.Name, bad, "")
+	case len(row) > lens.MaxRowKeyBytes:
+		return nil, l.fault(lens.CodeKeySize, key, l.key.Hash.Name, fmt.Sprintf("the row key has %d bytes", len(row)), fmt.Sprintf("at most %d", lens.MaxRowKeyBytes))
 	}
 	return row, nil
 }
@@ -136,28 +139,28 @@ func twiceBase64(raw string) string {
 	return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(raw))))
 }
 
-func (l *googleUtility) place(item attr.Item, _ int64) (Placed, error) {
+func (l *googleUtility) place(item attr.Item, _ int64) (lens.Placed, error) {
 	at, err := l.locate(item)
 	if err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
-	placed := Placed{Location: at}
+	placed := lens.Placed{Location: at}
 	if bad := l.cells(&placed, item, "", item); bad != nil {
-		return Placed{}, bad
+		return lens.Placed{}, bad
 	}
 	if len(placed.Cells) == 0 {
-		return Placed{}, l.fault(CodeDomain, item, "", "the item has no column, and so there is no row", "an attribute beside the partition key")
+		return lens.Placed{}, l.fault(lens.CodeDomain, item, "", "the item has no column, and so there is no row", "an attribute beside the partition key")
 	}
 	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	for i := 1; i < len(placed.Cells); i++ {
 		if q := placed.Cells[i].Qualifier; bytes.Equal(q, placed.Cells[i-1].Qualifier) {
-			return Placed{}, l.fault(CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
+			return lens.Placed{}, l.fault(lens.CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
 		}
 	}
 	return placed, nil
 }
 
-func (l *googleUtility) cells(placed *Placed, item attr.Item, prefix string, of map[string]attr.Value) *Error {
+func (l *googleUtility) cells(placed *lens.Placed, item attr.Item, prefix string, of map[string]attr.Value) *lens.Error {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		v, column := of[name], prefix+name
 		switch {
@@ -168,24 +171,24 @@ func (l *googleUtility) cells(placed *Placed, item attr.Item, prefix string, of 
 				return err
 			}
 			continue
-		case len(column) > MaxQualifierBytes:
-			return l.fault(CodeLimit, item, column, fmt.Sprintf("the qualifier has %d bytes", len(column)), fmt.Sprintf("at most %d", MaxQualifierBytes))
+		case len(column) > lens.MaxQualifierBytes:
+			return l.fault(lens.CodeLimit, item, column, fmt.Sprintf("the qualifier has %d bytes", len(column)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
 		}
 		b, _, bad := l.text(v)
 		if bad != "" {
-			return l.fault(CodeDomain, item, column, bad, "")
+			return l.fault(lens.CodeDomain, item, column, bad, "")
 		}
 		placed.Cells = append(placed.Cells, Cell{Family: l.families[0].Name, Qualifier: []byte(column), Value: b})
 	}
 	return nil
 }
 
-func (l *googleUtility) locate(key attr.Item) (Location, error) {
+func (l *googleUtility) locate(key attr.Item) (lens.Location, error) {
 	row, bad := l.row(key)
 	if bad != nil {
-		return Location{}, bad
+		return lens.Location{}, bad
 	}
-	return Location{Rule: CompatGoogleUtility, Row: row, Own: []Extent{{Family: l.families[0].Name, Prefix: true}}}, nil
+	return lens.Location{Rule: mapfile.CompatGoogleUtility, Row: row, Own: []lens.Extent{{Family: l.families[0].Name, Prefix: true}}}, nil
 }
 
 // items reads every column as an attribute of type S: nothing tells more.
@@ -226,7 +229,7 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 
 // returned is what the columns tell of an item, which is all text, and what they
 // do not.
-func (l *googleUtility) returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+func (l *googleUtility) returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	back, err := l.items(Row{Key: placed.Row, Cells: placed.Cells})
 	if err != nil || len(back) == 0 {
 		return item, nil
@@ -234,7 +237,7 @@ func (l *googleUtility) returned(item attr.Item, placed Placed) (attr.Item, []Lo
 	var losses []Loss
 	for _, name := range slices.Sorted(maps.Keys(item)) {
 		if was, is := item[name], back[0][name]; was.Type != is.Type || !attr.Equal(was, is) {
-			losses = append(losses, Loss{name, cmp.Or(lossOf(was, is), LossTypes)})
+			losses = append(losses, Loss{name, cmp.Or(lossOf(was, is), mapfile.LossTypes)})
 		}
 	}
 	return back[0], losses
@@ -255,22 +258,22 @@ func (l *googleUtility) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	return items[0], nil
 }
 
-func (l *googleUtility) planQuery(c KeyCondition) (Plan, error) {
-	if err := c.check(l.table, l.key); err != nil {
-		return Plan{}, err
+func (l *googleUtility) planQuery(c lens.KeyCondition) (lens.Plan, error) {
+	if err := c.Check(l.table, l.key); err != nil {
+		return lens.Plan{}, err
 	}
 	row, bad := l.row(attr.Item{l.key.Hash.Name: c.Hash})
 	if bad != nil {
-		return Plan{}, bad
+		return lens.Plan{}, bad
 	}
-	return Plan{Spans: []Span{{Start: row, End: append(bytes.Clone(row), 0)}}}, nil
+	return lens.Plan{Spans: []Span{{Start: row, End: append(bytes.Clone(row), 0)}}}, nil
 }
 
-func (l *googleUtility) planScan() Plan { return Plan{Spans: []Span{{}}} }
+func (l *googleUtility) planScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }
 
 // fidelity says what the utility loses of each attribute.
 func (l *googleUtility) fidelity() []Fidelity {
-	const rule = CompatGoogleUtility
+	const rule = mapfile.CompatGoogleUtility
 	var all []Fidelity
 	add := func(name, why string) {
 		all = append(all, Fidelity{Rule: rule, Attribute: name, Class: Lossy, Why: "accepted: " + why})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const googleMapping = `apiVersion: migration/v1
@@ -156,9 +157,9 @@ func TestGoogleUtility(t *testing.T) {
 	if err != nil || string(placed.Row) != "YUdWc2JHOD0=" {
 		t.Fatalf("row %q, %v", placed.Row, err)
 	}
-	rows := rowsOf([]Placed{placed})
-	plan, err := sorted.PlanQuery(KeyCondition{Hash: item["Username"], Op: Equal, A: attr.Int(7)})
-	if err != nil || len(plan.read(rows)) != 1 {
+	rows := rowsOf([]lens.Placed{placed})
+	plan, err := sorted.PlanQuery(lens.KeyCondition{Hash: item["Username"], Op: lens.Equal, A: attr.Int(7)})
+	if err != nil || len(readPlan(plan, rows)) != 1 {
 		t.Errorf("plan %+v, %v", plan, err)
 	}
 	if back, err := sorted.Item(rows[0], item); err != nil || !attr.EqualItems(back, item) {

@@ -4,23 +4,23 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
-	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rules is the layout that a mapping file describes.
 type rules struct {
 	table    string
-	key      KeySchema
+	key      lens.KeySchema
 	joiner   rowkey.Joiner
 	families []Family
 	declared map[string]GC
 	rank     map[string]int // of a family among them
-	schema   map[string]Schema
+	schema   map[string]codec.Schema
 	// setFamily and mapFamily name the family of an attribute's sets and
 	// maps, where one is declared; familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
@@ -41,28 +41,24 @@ var (
 
 // compiler turns a Spec into rules. Its first error stays.
 type compiler struct {
-	spec *Spec
+	spec *mapfile.Spec
 	l    *rules
-	err  *SpecError
+	err  *mapfile.SpecError
 }
 
-func (c *compiler) fail(path string, code Code, what, expected string) {
-	if c.err != nil {
-		return
+func (c *compiler) fail(path string, code lens.Code, what, expected string) {
+	if c.err == nil {
+		c.err = c.spec.Fault(path, code, what, expected)
 	}
-	at := c.spec.pos.Near(path)
-	if at == (strictyaml.Position{}) {
-		at = c.spec.pos[""] // something is missing: the file's first key
-	}
-	c.err = &SpecError{Code: code, File: c.spec.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }
 
-// compileRules checks the whole of spec.
-func compileRules(spec *Spec) (*rules, error) {
+// compileRules checks the whole of spec. proven is what its joiner auto has come to,
+// "" while that is open.
+func compileRules(spec *mapfile.Spec, proven string) (*rules, error) {
 	c := &compiler{spec: spec, l: &rules{
 		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
 		declared: map[string]GC{}, rank: map[string]int{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
-		keepUnknown: spec.UnknownAttribute == UnknownSidecar,
+		keepUnknown: spec.UnknownAttribute == mapfile.UnknownSidecar,
 	}}
 	c.key()
 	c.l.families = spec.Target.Families
@@ -71,11 +67,11 @@ func compileRules(spec *Spec) (*rules, error) {
 	}
 	c.families()
 	var err error
-	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(spec.proven, spec.Target.Joiner)); err != nil {
-		c.fail("target.joiner", CodeSyntax, err.Error(), "")
+	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
+		c.fail("target.joiner", lens.CodeSyntax, err.Error(), "")
 	}
 	if len(spec.Rules) == 0 {
-		c.fail("rules", CodeSyntax, "no rules", "at least one")
+		c.fail("rules", lens.CodeSyntax, "no rules", "at least one")
 	}
 	c.words()
 	names := map[string]bool{}
@@ -86,14 +82,14 @@ func compileRules(spec *Spec) (*rules, error) {
 		}
 		path := fmt.Sprintf("rules[%d]", i)
 		if names[spec.Rules[i].Name] {
-			c.fail(path+".name", CodeSyntax, fmt.Sprintf("a second rule %q", spec.Rules[i].Name), "a name of its own")
+			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("a second rule %q", spec.Rules[i].Name), "a name of its own")
 		}
 		names[spec.Rules[i].Name] = true
 		c.l.rules = append(c.l.rules, c.rule(i, &spec.Rules[i], path))
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
-			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), lens.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
 		}
 	}
 	if c.err == nil {
@@ -107,23 +103,9 @@ func compileRules(spec *Spec) (*rules, error) {
 	return c.l, nil
 }
 
-// words checks what Parse has checked already, of a Spec made by hand.
 func (c *compiler) words() {
-	word := func(path, text string, words ...string) {
-		if text != "" && !slices.Contains(words, text) {
-			c.fail(path, CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
-		}
-	}
-	word("fidelity", c.spec.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
-	word("compat", c.spec.Compat, CompatGoogleUtility)
-	word("on.collision", c.spec.Collision, CollisionError, CollisionQualifier)
-	word("on.unknown-attribute", c.spec.UnknownAttribute, UnknownError, UnknownSidecar)
-	for i, l := range c.spec.AcceptLoss {
-		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
-	}
-	for i, g := range c.spec.Source.GSIs {
-		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
-		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
+	if err := c.spec.CheckWords(); c.err == nil {
+		c.err = err
 	}
 }
 
@@ -131,36 +113,38 @@ func (c *compiler) key() {
 	k := c.l.key
 	for _, a := range []struct {
 		path string
-		attr KeyAttr
+		attr lens.KeyAttr
 	}{{"source.key.hash", k.Hash}, {"source.key.range", k.Range}} {
 		switch {
 		case a.attr.Name == "" && a.path == "source.key.range" && a.attr.Type == attr.Absent:
 		case a.attr.Name == "":
-			c.fail(a.path, CodeSyntax, "no key attribute", "{name: …, type: S|N|B}")
+			c.fail(a.path, lens.CodeSyntax, "no key attribute", "{name: …, type: S|N|B}")
 		case a.attr.Type != attr.S && a.attr.Type != attr.N && a.attr.Type != attr.B:
-			c.fail(a.path, CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
+			c.fail(a.path, lens.CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
 		}
 		if s, ok := c.l.schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
-			c.fail("source.schema", CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
+			c.fail("source.schema", lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
 		}
 	}
 	if k.Hash.Name == k.Range.Name {
-		c.fail("source.key.range", CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
+		c.fail("source.key.range", lens.CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
 	}
 }
 
 // Compile checks that every rule of spec can be inverted and builds the
 // mapping. Errors are *SpecError; where spec came from Parse they have its
 // positions. The Spec must not be changed afterwards.
-func Compile(spec *Spec) (*Mapping, error) {
+func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
+
+func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {
 	if spec.Compat != "" {
 		return compileCompat(spec)
 	}
-	l, err := compileRules(spec)
+	l, err := compileRules(spec, proven)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l}
+	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l, proven: proven}
 	for i := range spec.Source.GSIs {
 		if err := m.index(i); err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -25,9 +27,9 @@ import (
 // at most 4+2048+1024 bytes.
 type defaultLayout struct {
 	table    string
-	key      KeySchema
-	keyNames []string // sorted
-	own      []Extent // of every item
+	key      lens.KeySchema
+	keyNames []string      // sorted
+	own      []lens.Extent // of every item
 }
 
 // maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
@@ -36,13 +38,13 @@ const maxSortKeyBytes = 1024
 
 // Default returns the lossless layout of a table that has no mapping file. It
 // needs the family FamilyItem.
-func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
+func Default(sourceTable, targetTable string, key lens.KeySchema) (*Mapping, error) {
 	for _, a := range key.Attrs() {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
+			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
-	l := &defaultLayout{table: sourceTable, key: key, own: []Extent{{Family: FamilyItem, Prefix: true}}}
+	l := &defaultLayout{table: sourceTable, key: key, own: []lens.Extent{{Family: lens.FamilyItem, Prefix: true}}}
 	for _, a := range key.Attrs() {
 		l.keyNames = append(l.keyNames, a.Name)
 	}
@@ -51,20 +53,20 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 }
 
 func (l *defaultLayout) columnFamilies() []Family {
-	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+	return []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}}
 }
 
-const maxShortPartitionBytes = MaxRowKeyBytes - maxSortKeyBytes
+const maxShortPartitionBytes = lens.MaxRowKeyBytes - maxSortKeyBytes
 
 // defaultRow is the row key of the default layout.
-func defaultRow(table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
+func defaultRow(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
 	const more = 8 // the delimiter, and what the form of a number adds
 	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
 	return appendDefaultRow(make([]byte, 0, size), table, schema, key)
 }
 
-func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item) ([]byte, *Error) {
-	if err := checkKey(table, schema, key); err != nil {
+func appendDefaultRow(dst []byte, table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
+	if err := schema.Check(table, key); err != nil {
 		return nil, err
 	}
 	start := len(dst)
@@ -76,8 +78,8 @@ func appendDefaultRow(dst []byte, table string, schema KeySchema, key attr.Item)
 		dst, _ = rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortPartitionBytes)
 		dst = rowkey.AppendKeyBytes(dst, key[schema.Range.Name])
 	}
-	if n := len(dst) - start; n > MaxRowKeyBytes {
-		return nil, &Error{Code: CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	if n := len(dst) - start; n > lens.MaxRowKeyBytes {
+		return nil, &lens.Error{Code: lens.CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 	}
 	return dst, nil
 }
@@ -102,25 +104,25 @@ func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool)
 // defaultRule is the name that locations of the default layout have.
 const defaultRule = "default"
 
-func (l *defaultLayout) locate(key attr.Item) (Location, error) {
+func (l *defaultLayout) locate(key attr.Item) (lens.Location, error) {
 	row, err := defaultRow(l.table, l.key, key)
 	if err != nil {
-		return Location{}, err
+		return lens.Location{}, err
 	}
-	return Location{Rule: defaultRule, Row: row, Own: l.own}, nil
+	return lens.Location{Rule: defaultRule, Row: row, Own: l.own}, nil
 }
 
-func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	loc, err := l.locate(item)
 	if err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
-	p := Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
+	p := lens.Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
 	for name := range item {
 		if !l.key.IsKey(name) {
 			names = append(names, name)
-			blob = blob || name == "" || len(name) > MaxQualifierBytes
+			blob = blob || name == "" || len(name) > lens.MaxQualifierBytes
 		}
 	}
 	slices.Sort(names)
@@ -131,7 +133,7 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		buf = append(buf, name...)
 		value := len(buf)
 		buf = codec.AppendTagged(buf, item[name])
-		p.Cells = append(p.Cells, Cell{Family: FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
+		p.Cells = append(p.Cells, Cell{Family: lens.FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
 	}
 	switch {
 	case blob:
@@ -139,9 +141,9 @@ func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (Placed, 
 		for _, name := range names {
 			rest[name] = item[name]
 		}
-		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: codec.AppendWhole(nil, rest)}}
+		p.Cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: codec.AppendWhole(nil, rest)}}
 	case len(p.Cells) == 0:
-		p.Cells = []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
+		p.Cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
 	return p, nil
 }
@@ -168,21 +170,21 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 	// Names and values are parts of one text.
 	size := 0
 	for _, c := range row.Cells {
-		if c.Family == FamilyItem {
+		if c.Family == lens.FamilyItem {
 			size += len(c.Qualifier) + len(c.Value)
 		}
 	}
 	var all strings.Builder
 	all.Grow(size)
 	for _, c := range row.Cells {
-		if c.Family == FamilyItem {
+		if c.Family == lens.FamilyItem {
 			all.Write(c.Qualifier)
 			all.Write(c.Value)
 		}
 	}
 	text, found := all.String(), false
 	for i, c := range row.Cells {
-		if c.Family != FamilyItem {
+		if c.Family != lens.FamilyItem {
 			continue
 		}
 		name, value := text[:len(c.Qualifier)], text[len(c.Qualifier):len(c.Qualifier)+len(c.Value)]
@@ -194,14 +196,14 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 		if name != "" {
 			v, err := codec.ParseTaggedText(value)
 			if err != nil {
-				return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+				return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
 			}
 			item[name] = v
 			continue
 		}
 		whole, err := codec.ParseWhole(c.Value)
 		if err != nil {
-			return nil, &Error{Code: CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
+			return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}
 		for k, v := range whole {
 			if !l.key.IsKey(k) {
@@ -221,7 +223,7 @@ func (l *defaultLayout) item(row Row) (attr.Item, error) {
 func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
 	name := cells[i].Qualifier
 	switch {
-	case i > 0 && cells[i-1].Family == FamilyItem && bytes.Equal(cells[i-1].Qualifier, name):
+	case i > 0 && cells[i-1].Family == lens.FamilyItem && bytes.Equal(cells[i-1].Qualifier, name):
 		return false
 	case len(name) == 0:
 		return len(cells[i].Value) > 0
@@ -241,13 +243,13 @@ func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	return l.item(row)
 }
 
-func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
-	if err := c.check(l.table, l.key); err != nil {
-		return Plan{}, err
+func (l *defaultLayout) planQuery(c lens.KeyCondition) (lens.Plan, error) {
+	if err := c.Check(l.table, l.key); err != nil {
+		return lens.Plan{}, err
 	}
 	prefix := rowkey.KeyBytes(c.Hash)
 	if l.key.Range.Name == "" {
-		return Plan{Spans: []Span{clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
+		return lens.Plan{Spans: []Span{lens.Clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
 	}
 	prefix, _ = rowkey.AppendPartition(nil, prefix, maxShortPartitionBytes)
 	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
@@ -255,19 +257,19 @@ func (l *defaultLayout) planQuery(c KeyCondition) (Plan, error) {
 
 // planWithin is the plan for the rows that begin with prefix and go on with
 // the sort key, as form writes it.
-func planWithin(prefix []byte, c KeyCondition, form func([]byte) []byte) Plan {
-	v := c.bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
-	if v.empty() {
-		return Plan{}
+func planWithin(prefix []byte, c lens.KeyCondition, form func([]byte) []byte) lens.Plan {
+	v := c.Bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
+	if v.Empty() {
+		return lens.Plan{}
 	}
 	s := Span{Start: prefix, End: rowkey.PrefixEnd(prefix)}
-	if len(v.lo) > 0 {
-		s.Start = append(bytes.Clone(prefix), form(v.lo)...)
+	if len(v.Lo) > 0 {
+		s.Start = append(bytes.Clone(prefix), form(v.Lo)...)
 	}
-	if v.hi != nil {
-		s.End = append(bytes.Clone(prefix), form(v.hi)...)
+	if v.Hi != nil {
+		s.End = append(bytes.Clone(prefix), form(v.Hi)...)
 	}
-	return Plan{Spans: []Span{clamp(s)}}
+	return lens.Plan{Spans: []Span{lens.Clamp(s)}}
 }
 
-func (l *defaultLayout) planScan() Plan { return Plan{Spans: []Span{{}}} }
+func (l *defaultLayout) planScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }

@@ -10,23 +10,24 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // TestDefault_Extremes holds the default layout to every legal item: the
 // longest keys of the worst bytes, and names longer than a qualifier.
 func TestDefault_Extremes(t *testing.T) {
 	t.Parallel()
-	key := KeySchema{Hash: KeyAttr{"PK", attr.B}, Range: KeyAttr{"SK", attr.B}}
+	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.B}, Range: lens.KeyAttr{Name: "SK", Type: attr.B}}
 	m, err := Default("s", "t", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := DefaultIndex("i", key, IndexDef{Name: "i", Key: KeySchema{Hash: KeyAttr{"GH", attr.B}, Range: KeyAttr{"GS", attr.B}}})
+	x, err := DefaultIndex("i", key, IndexDef{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "GH", Type: attr.B}, Range: lens.KeyAttr{Name: "GS", Type: attr.B}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	zeros := func(n int) attr.Value { return attr.Binary(make([]byte, n)) }
-	long := strings.Repeat("n", MaxQualifierBytes+1)
+	long := strings.Repeat("n", lens.MaxQualifierBytes+1)
 	rows := map[string]bool{}
 	for name, item := range map[string]attr.Item{
 		"longest keys": {"PK": zeros(2048), "SK": zeros(1024), "GH": zeros(2048), "GS": zeros(1024)},
@@ -40,7 +41,7 @@ func TestDefault_Extremes(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, c := range p.Cells {
-			if len(c.Qualifier) > MaxQualifierBytes {
+			if len(c.Qualifier) > lens.MaxQualifierBytes {
 				t.Errorf("%s: a qualifier of %d bytes", name, len(c.Qualifier))
 			}
 		}
@@ -54,7 +55,7 @@ func TestDefault_Extremes(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if len(p.Row) > MaxRowKeyBytes || len(ip.Row) > MaxRowKeyBytes || rows[string(ip.Row)] {
+		if len(p.Row) > lens.MaxRowKeyBytes || len(ip.Row) > lens.MaxRowKeyBytes || rows[string(ip.Row)] {
 			t.Errorf("%s: row keys of %d and %d bytes, index row taken: %v", name, len(p.Row), len(ip.Row), rows[string(ip.Row)])
 		}
 		rows[string(ip.Row)] = true
@@ -63,7 +64,7 @@ func TestDefault_Extremes(t *testing.T) {
 			t.Errorf("%s: index entry comes back as %d items, %v", name, len(back), err)
 		}
 	}
-	if got, err := x.Items(Row{Key: []byte("r"), Cells: []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: 2000, Value: []byte{}}, {Family: FamilyItem, Qualifier: []byte{}, Timestamp: 1000, Value: []byte("M{}")}}}); err != nil || len(got) != 0 {
+	if got, err := x.Items(Row{Key: []byte("r"), Cells: []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: 2000, Value: []byte{}}, {Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: 1000, Value: []byte("M{}")}}}); err != nil || len(got) != 0 {
 		t.Errorf("a tombstone yields %v, %v", got, err)
 	}
 }
@@ -73,7 +74,7 @@ func TestDefault_Extremes(t *testing.T) {
 func TestPlace_LongMembers(t *testing.T) {
 	t.Parallel()
 	m := subjects[0].mapping(t)
-	long := strings.Repeat("m", MaxQualifierBytes)
+	long := strings.Repeat("m", lens.MaxQualifierBytes)
 	for _, item := range []attr.Item{
 		{"PK": attr.String("p"), "SK": attr.String("s"), "c": attr.SetOf(attr.SS, long+"1", "short")},
 		{"PK": attr.String("p"), "SK": attr.String("s"), "f": attr.MapOf(map[string]attr.Value{long: attr.Null()})},
@@ -89,12 +90,12 @@ func TestPlace_LongMembers(t *testing.T) {
 			t.Errorf("comes back as %v, %v", back, err)
 		}
 	}
-	var e *Error
-	if _, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), long + "n": attr.Null()}, expTime); !errors.As(err, &e) || e.Code != CodeLimit {
-		t.Errorf("a name longer than a qualifier: %v; want %s", err, CodeLimit)
+	var e *lens.Error
+	if _, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), long + "n": attr.Null()}, expTime); !errors.As(err, &e) || e.Code != lens.CodeLimit {
+		t.Errorf("a name longer than a qualifier: %v; want %s", err, lens.CodeLimit)
 	}
-	if _, err := m.Place(attr.Item{"PK": attr.String(strings.Repeat("\x00", 2048)), "SK": attr.String("s")}, expTime); !errors.As(err, &e) || e.Code != CodeKeySize {
-		t.Errorf("a key that grows beyond 4096 bytes: %v; want %s", err, CodeKeySize)
+	if _, err := m.Place(attr.Item{"PK": attr.String(strings.Repeat("\x00", 2048)), "SK": attr.String("s")}, expTime); !errors.As(err, &e) || e.Code != lens.CodeKeySize {
+		t.Errorf("a key that grows beyond 4096 bytes: %v; want %s", err, lens.CodeKeySize)
 	}
 }
 
@@ -110,7 +111,7 @@ func TestItems_Native(t *testing.T) {
 		{Family: "a", Qualifier: []byte("n"), Timestamp: 1000, Value: []byte("no number")},
 		{Family: "nobody's", Qualifier: []byte("x"), Timestamp: 1000, Value: []byte("x")},
 		{Family: "s.c", Qualifier: []byte("member"), Timestamp: 1000, Value: nil},
-		{Family: FamilyState, Qualifier: []byte("s"), Timestamp: 1000, Value: []byte("state")},
+		{Family: lens.FamilyState, Qualifier: []byte("s"), Timestamp: 1000, Value: []byte("state")},
 	}}
 	items, err := m.Items(row)
 	want := attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), "e": attr.ListOf(attr.Int(1), attr.String("last")), "n": attr.Value{Type: attr.N, Str: "2.5"}, "c": attr.SetOf(attr.SS, "member")}
@@ -122,10 +123,10 @@ func TestItems_Native(t *testing.T) {
 			t.Errorf("%q: got %v, %v; want no item", none.Key, items, err)
 		}
 	}
-	var e *Error
+	var e *lens.Error
 	row.Cells[2].Value = []byte("no number")
-	if _, err := m.Items(row); !errors.As(err, &e) || e.Code != CodeCorrupt || !bytes.Equal(e.Row, row.Key) {
-		t.Errorf("a number that is none: %v; want %s", err, CodeCorrupt)
+	if _, err := m.Items(row); !errors.As(err, &e) || e.Code != lens.CodeCorrupt || !bytes.Equal(e.Row, row.Key) {
+		t.Errorf("a number that is none: %v; want %s", err, lens.CodeCorrupt)
 	}
 }
 
@@ -141,16 +142,16 @@ func TestItems_Hostile(t *testing.T) {
 				row := Row{Key: []byte(rapid.SampledFrom([]string{"1", "p#s", "p\x00\x01s", "P-1", "other#1", "p#O#x", "x#p#s#y", "pre", "\x00\x02\x00\x01ab"}).Draw(t, "key"))}
 				for range rapid.IntRange(1, 6).Draw(t, "cells") {
 					row.Cells = append(row.Cells, Cell{
-						Family:    rapid.SampledFrom([]string{"a", "c", "g", "x", "y", "d", "sets", "maps", "s.c", "m.f", FamilyTypes, FamilyTypes}).Draw(t, "family"),
+						Family:    rapid.SampledFrom([]string{"a", "c", "g", "x", "y", "d", "sets", "maps", "s.c", "m.f", lens.FamilyTypes, lens.FamilyTypes}).Draw(t, "family"),
 						Qualifier: []byte(rapid.SampledFrom([]string{"", "a", "c", "e", "item", "Views", "UserComments", "a/a", "a/e", "a/", "c/a:a", "c/m.f:k", "r/a:Views", "i/item/", "i/comment/1", "i/tags/x", "i/two/x#y", "x/y/z", "\xff", "PK"}).Draw(t, "qualifier")),
 						Timestamp: rapid.SampledFrom([]int64{0, 1, 1000, 1262304000000000, expTime}).Draw(t, "time"),
 						Value:     []byte(rapid.SampledFrom([]string{"", "S", "Se", "Le", "Me", "Lj", "Mj", "N1", "1", "{}", `{"M":{}}`, `{"S":"x"}`, `{"absent":{"S":"x"},"present":{"L":[]}}`, "[1,", "views2", "\x00", "\x00\x00\x00\x00\x00\x00\x00\x01"}).Draw(t, "value")),
 					})
 				}
-				row = rowsOf([]Placed{{Location: Location{Row: row.Key}, Cells: row.Cells}})[0]
+				row = rowsOf([]lens.Placed{{Location: lens.Location{Row: row.Key}, Cells: row.Cells}})[0]
 				items, err := m.Items(row)
-				var e *Error
-				if err != nil && (!errors.As(err, &e) || e.Code != CodeCorrupt) {
+				var e *lens.Error
+				if err != nil && (!errors.As(err, &e) || e.Code != lens.CodeCorrupt) {
 					t.Fatalf("%v", err)
 				}
 				for _, item := range items {
@@ -175,7 +176,7 @@ func TestPlace_Deepest(t *testing.T) {
 	for range attr.MaxDepth - 1 {
 		deep = attr.ListOf(deep)
 	}
-	long := strings.Repeat("n", MaxQualifierBytes+1)
+	long := strings.Repeat("n", lens.MaxQualifierBytes+1)
 	for _, s := range subjects {
 		m := s.mapping(t)
 		for _, name := range []string{"e", "l", "f", "Formats", "Content", long} {
@@ -189,7 +190,7 @@ func TestPlace_Deepest(t *testing.T) {
 			}
 		}
 	}
-	x, err := DefaultIndex("i", KeySchema{Hash: KeyAttr{"PK", attr.S}}, IndexDef{Name: "i", Key: KeySchema{Hash: KeyAttr{"G", attr.S}}})
+	x, err := DefaultIndex("i", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}}, IndexDef{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "G", Type: attr.S}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,9 +214,9 @@ func TestMapping_Collision(t *testing.T) {
 	}
 	row := Row{Key: p.Row, Cells: p.Cells}
 	for sk, want := range map[string]bool{"VideoStatsViews": true, "VideoStats": false, "VideoStatsLikes": false} {
-		var e *Error
+		var e *lens.Error
 		err := m.Collision(row, attr.Item{"PK": attr.String("1"), "SK": attr.String(sk)})
-		if got := errors.As(err, &e) && e.Code == CodeCollision; got != want || !want && err != nil {
+		if got := errors.As(err, &e) && e.Code == lens.CodeCollision; got != want || !want && err != nil {
 			t.Errorf("%s: %v; want a collision: %v", sk, err, want)
 		}
 	}

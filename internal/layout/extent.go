@@ -6,15 +6,16 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // own are the extents of an item.
-func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Error) {
+func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, *lens.Error) {
 	if r.exclusive {
 		return l.wholeRow(), nil
 	}
-	var own []Extent
+	var own []lens.Extent
 	for _, p := range r.puts {
 		e, err := l.extent(r, p, vars, item)
 		if err != nil {
@@ -24,7 +25,7 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Erro
 		if l.sidecar && !p.byTime {
 			for _, form := range [2]string{"c/", "r/"} {
 				if form == "c/" || l.tags {
-					own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
+					own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
 				}
 			}
 		}
@@ -32,62 +33,62 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]Extent, *Erro
 	switch {
 	case !l.sidecar:
 	case r.isCopy(vars):
-		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/"), Prefix: true})
+		own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + r.name + "/"), Prefix: true})
 	default:
-		own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + r.name + "/" + r.identityText(vars))})
+		own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + r.name + "/" + r.identityText(vars))})
 		if len(r.versioned) > 0 {
 			millis, _ := codec.Integer(vars[r.version])
-			own = append(own, Extent{Family: FamilyTypes, Qualifier: []byte("a/"), Prefix: true, MinTime: millis * 1000, MaxTime: (millis + 1) * 1000})
+			own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("a/"), Prefix: true, MinTime: millis * 1000, MaxTime: (millis + 1) * 1000})
 		}
 	}
 	return own, nil
 }
 
-func (l *rules) wholeRow() []Extent {
-	own := make([]Extent, len(l.families))
+func (l *rules) wholeRow() []lens.Extent {
+	own := make([]lens.Extent, len(l.families))
 	for i, f := range l.families {
-		own[i] = Extent{Family: f.Name, Prefix: true}
+		own[i] = lens.Extent{Family: f.Name, Prefix: true}
 	}
 	return own
 }
 
 // extent are the cells of one put; variables without a value stand for all.
-func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (Extent, *Error) {
+func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens.Extent, *lens.Error) {
 	qual, whole, bad := p.qual.RenderKnown(nil, vars, -1)
 	if bad != nil {
-		return Extent{}, l.outside(r, bad, vars, item)
+		return lens.Extent{}, l.outside(r, bad, vars, item)
 	}
 	if p.qual.Ambiguous() && !slices.ContainsFunc(p.qual.Slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
 		again := make([]attr.Value, len(vars))
 		if !p.qual.Match(qual, again, new(string)) || !agree(again, vars) {
-			return Extent{}, l.fault(CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
+			return lens.Extent{}, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
 		}
 	}
-	e := Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
+	e := lens.Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
 	if p.timeSlot != rowkey.SlotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
 		millis, ok := codec.Integer(vars[p.timeSlot])
 		if !ok || millis > codec.MaxTimeMillis-1 {
-			return Extent{}, l.fault(CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
+			return lens.Extent{}, l.fault(lens.CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
 		}
 		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
 	}
 	return e, nil
 }
 
-func (l *rules) locate(key attr.Item) (Location, error) {
+func (l *rules) locate(key attr.Item) (lens.Location, error) {
 	r, vars, err := l.bind(key)
 	if err != nil {
-		return Location{}, err
+		return lens.Location{}, err
 	}
 	row, err := l.rowKey(r, vars, key)
 	if err != nil {
-		return Location{}, err
+		return lens.Location{}, err
 	}
 	own, err := l.own(r, vars, key)
 	if err != nil {
-		return Location{}, err
+		return lens.Location{}, err
 	}
-	return Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
+	return lens.Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
 // Collision reports that a row holds another item in the place of the given
@@ -100,7 +101,7 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 		return err
 	}
 	part := Row{Key: row.Key, Cells: slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool {
-		return !slices.ContainsFunc(at.Own, func(e Extent) bool { return e.Covers(c) })
+		return !slices.ContainsFunc(at.Own, func(e lens.Extent) bool { return e.Covers(c) })
 	})}
 	items, err := m.Items(part)
 	if err != nil {
@@ -112,7 +113,7 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 			continue // it has no cell
 		}
 		if !attr.EqualItems(other, m.key.KeyOf(key)) {
-			return &Error{Code: CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
+			return &lens.Error{Code: lens.CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 		}
 	}
 	return nil

@@ -8,37 +8,41 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 func (c *compiler) families() {
 	t := c.spec.Target
 	switch t.Table {
 	case "":
-		c.fail("target.table", CodeSyntax, "no table", "the id of the Bigtable table")
+		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
 	case SchemaTable:
-		c.fail("target.table", CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
+		c.fail("target.table", lens.CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
 	}
 	for _, f := range t.Families {
-		path := joinPath("target.families", f.Name)
+		path := strictyaml.Join("target.families", f.Name)
 		switch {
-		case !familyName.MatchString(f.Name) || len(f.Name) > MaxFamilyNameBytes:
-			c.fail(path, CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
-		case f.Name == FamilyState, f.Name == FamilyTombstone:
-			c.fail(path, CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
-			c.fail(path, CodeFamily, "types would be collected by age", "no maxAge")
+		case !familyName.MatchString(f.Name) || len(f.Name) > lens.MaxFamilyNameBytes:
+			c.fail(path, lens.CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
+		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
+			c.fail(path, lens.CodeFamily, f.Name+" is reserved", "another name")
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
+			c.fail(path, lens.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
-			c.fail(path, CodeFamily, "the family is declared twice", "")
+			c.fail(path, lens.CodeFamily, "the family is declared twice", "")
 		}
 		c.l.declared[f.Name], c.l.rank[f.Name] = f.GC, len(c.l.rank)
 	}
-	_, hasTypes := c.l.declared[FamilyTypes]
-	c.l.sidecar = hasTypes && c.spec.Fidelity != FidelityIdiomatic
-	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s Schema) bool { return s.Type.IsSet() })
-	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s Schema) bool { return s.Type == attr.M })
-	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, DefaultMaxFamilies); n > most {
-		c.fail("target.families", CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+	_, hasTypes := c.l.declared[lens.FamilyTypes]
+	c.l.sidecar = hasTypes && c.spec.Fidelity != mapfile.FidelityIdiomatic
+	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s codec.Schema) bool { return s.Type.IsSet() })
+	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s codec.Schema) bool { return s.Type == attr.M })
+	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, mapfile.DefaultMaxFamilies); n > most {
+		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
 	}
 	c.sharedFamily()
 }
@@ -50,8 +54,8 @@ func (c *compiler) sharedFamily() {
 	if f == "" {
 		return
 	}
-	if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.familyAttr[f] != "" {
-		c.fail("target.shared", CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
+	if _, ok := c.l.declared[f]; !ok || f == lens.FamilyTypes || c.l.familyAttr[f] != "" {
+		c.fail("target.shared", lens.CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
 	}
 	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
 	for name, s := range c.l.schema {
@@ -69,17 +73,17 @@ func (c *compiler) sharedFamily() {
 
 // attrFamilies finds the declared families that hold an attribute's sets (or
 // maps). Attributes without one are kept as one cell of JSON.
-func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(Schema) bool) {
-	if prefix == NoPrefix {
+func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(codec.Schema) bool) {
+	if prefix == mapfile.NoPrefix {
 		prefix = ""
 	}
 	add := func(name string) {
 		f := prefix + c.familyOf(name)
-		if _, ok := c.l.declared[f]; !ok || f == FamilyTypes || c.l.key.IsKey(name) {
+		if _, ok := c.l.declared[f]; !ok || f == lens.FamilyTypes || c.l.key.IsKey(name) {
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {
-			c.fail("target.names", CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute a family")
+			c.fail("target.names", lens.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute a family")
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}

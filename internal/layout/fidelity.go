@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -103,7 +106,7 @@ func (l *rules) attributesOf(r *rule) []string {
 	})
 }
 
-func (l *rules) keyFidelity(r *rule, slot int, a KeyAttr) Fidelity {
+func (l *rules) keyFidelity(r *rule, slot int, a lens.KeyAttr) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: a.Name}
 	var domain []string
 	if r.when[slot] != nil {
@@ -139,24 +142,24 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		why = append(why, text)
 	}
 	if gc := l.retention(r, p, name); gc != "" {
-		if r.accepted[LossRetention] {
+		if r.accepted[mapfile.LossRetention] {
 			note(Lossy, "accepted: garbage collection removes what is beyond "+gc)
 		} else {
 			note(LosslessInDomain, "within "+gc)
 		}
 	}
 	if p.codec.OmitsNull {
-		if r.accepted[LossNull] {
+		if r.accepted[mapfile.LossNull] {
 			note(Lossy, "accepted: a NULL is left out")
 		} else {
 			note(LosslessInDomain, "no NULL")
 		}
 	}
-	if p.codec.Round != nil && r.accepted[LossPrecision] {
+	if p.codec.Round != nil && r.accepted[mapfile.LossPrecision] {
 		note(Lossy, "accepted: rounded to 64 bits of floating point")
 	}
 	if slices.Contains(r.versioned, name) && !l.sidecar {
-		if r.accepted[LossAbsent] {
+		if r.accepted[mapfile.LossAbsent] {
 			note(Lossy, "accepted: the newest cell may be an older version's")
 		} else {
 			note(LosslessInDomain, "in every version")
@@ -164,11 +167,11 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	}
 	switch {
 	case l.sidecar || p.codec.Domain == nil:
-	case r.accepted[LossTypes]:
+	case r.accepted[mapfile.LossTypes]:
 		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
-	case r.accepted[LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
+	case r.accepted[mapfile.LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
 		note(Lossy, "accepted: empty ones vanish")
-	case p.codec.Round != nil && r.accepted[LossPrecision]:
+	case p.codec.Round != nil && r.accepted[mapfile.LossPrecision]:
 	default:
 		domain := cmp.Or(p.codec.Expected(s), "one of the put's kind")
 		if e := p.elementEncoder(); e != nil {
@@ -183,7 +186,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	return f
 }
 
-func typeText(s Schema) string {
+func typeText(s codec.Schema) string {
 	if s.Type == attr.Absent {
 		return ""
 	}
@@ -241,15 +244,15 @@ func (m *Mapping) Notes() []string {
 	if l.ttl != nil {
 		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
 	}
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == TTLAttribute {
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
 		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB door does, or who reads them", ttl.Attribute))
 	}
 	for i := range m.spec.Source.GSIs {
 		g := &m.spec.Source.GSIs[i]
 		switch g.As {
-		case IndexAsNone:
+		case mapfile.IndexAsNone:
 			notes = append(notes, fmt.Sprintf("index %s has no counterpart", g.Name))
-		case IndexAsView:
+		case mapfile.IndexAsView:
 			notes = append(notes, fmt.Sprintf("index %s is a view that follows the table with a delay", g.Name))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Groups tells the items of a row apart that many of them share, cell by cell: who
@@ -60,7 +61,7 @@ const (
 // for its type.
 func (g *Groups) Of(c Cell) string {
 	column := c
-	if c.Family == FamilyTypes {
+	if c.Family == lens.FamilyTypes {
 		qualifier := string(c.Qualifier)
 		for _, d := range g.decoders {
 			if rest, ok := strings.CutPrefix(qualifier, "i/"+d.r.name+"/"); ok {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -17,7 +19,7 @@ import (
 // hash attribute as Key.Hash.
 type IndexDef struct {
 	Name string
-	Key  KeySchema
+	Key  lens.KeySchema
 	// KeysOnly projects the key attributes of index and table alone;
 	// otherwise Include names the other attributes projected; both zero
 	// projects all attributes.
@@ -29,7 +31,7 @@ type IndexDef struct {
 // back. One row holds one item. It is immutable and safe for concurrent use.
 type Index struct {
 	def    IndexDef
-	base   KeySchema
+	base   lens.KeySchema
 	table  string // id of the index's Bigtable table
 	source string // DynamoDB table, for errors
 	lag    time.Duration
@@ -44,10 +46,10 @@ const keysOnlyQualifier = "~"
 // DefaultIndex returns the layout of an index that no mapping file describes:
 // an index row is one cell, FamilyItem with an empty qualifier, that holds the
 // projected item. A cell with an empty value is a tombstone: no item.
-func DefaultIndex(targetTable string, base KeySchema, def IndexDef) (*Index, error) {
+func DefaultIndex(targetTable string, base lens.KeySchema, def IndexDef) (*Index, error) {
 	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			return nil, &SpecError{Code: CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
+			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
 	return &Index{def: def, base: base, table: targetTable}, nil
@@ -60,15 +62,15 @@ func (m *Mapping) index(i int) error {
 	c := &compiler{spec: spec}
 	path := fmt.Sprintf("source.gsis[%d]", i)
 	if g.Name == "" {
-		c.fail(path+".name", CodeSyntax, "the index has no name", "")
+		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
 	}
 	for j, o := range spec.Source.GSIs[:i] {
 		if o.Name == g.Name {
-			c.fail(path+".name", CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
 		}
 	}
 	key := g.Key
-	for _, a := range []*KeyAttr{&key.Hash, &key.Range} {
+	for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
 		if a.Name == "" {
 			continue
 		}
@@ -80,28 +82,28 @@ func (m *Mapping) index(i int) error {
 		}
 		a.Type = cmp.Or(t, spec.Source.Schema[a.Name].Type)
 		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			c.fail(path, CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
+			c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
 		}
 	}
 	if c.err != nil {
 		return c.err
 	}
-	if g.As != IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
-		c.fail(path, CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
+	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
+		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
 	}
 	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
-	case IndexAsView:
+	case mapfile.IndexAsView:
 		m.views = append(m.views, c.view(l, &g, key, path))
 		fallthrough
-	case IndexAsNone:
+	case mapfile.IndexAsNone:
 		if c.err != nil {
 			return c.err
 		}
 		return nil
 	}
-	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == ProjectKeysOnly, Include: g.Include}
+	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
-	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: FamilyItem, GC: GC{Versions: 1}}, {Name: FamilyTypes, GC: GC{Versions: 1}}}}
+	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
 	if c.err != nil {
 		return c.err
@@ -128,7 +130,7 @@ func (x *Index) Families() []Family {
 	if x.mapped != nil {
 		return x.mapped.families
 	}
-	return []Family{{Name: FamilyItem, GC: GC{Versions: 1}}}
+	return []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}}
 }
 
 // OneCell reports whether an index row is one cell (the default layout), so
@@ -137,7 +139,7 @@ func (x *Index) OneCell() bool { return x.mapped == nil }
 
 // Contains reports whether an item is in the index: it has all the index's key
 // attributes, with the declared types, none of them empty.
-func (x *Index) Contains(item attr.Item) bool { return checkKey(x.source, x.def.Key, item) == nil }
+func (x *Index) Contains(item attr.Item) bool { return x.def.Key.Check(x.source, item) == nil }
 
 // isKey reports whether name is a key attribute of index or table.
 func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
@@ -162,7 +164,7 @@ func (x *Index) Project(item attr.Item) attr.Item {
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.
-const maxShortIndexPartitionBytes = MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
+const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
 
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.
@@ -173,30 +175,30 @@ func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long b
 
 // Locate returns the index row of the item with the given key attributes of
 // index and base table. Errors are *Error.
-func (x *Index) Locate(keys attr.Item) (Location, error) {
-	if err := checkKey(x.source, x.def.Key, keys); err != nil {
-		return Location{}, err
+func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
+	if err := x.def.Key.Check(x.source, keys); err != nil {
+		return lens.Location{}, err
 	}
-	loc := Location{Rule: x.def.Name}
+	loc := lens.Location{Rule: x.def.Name}
 	for _, f := range x.Families() {
-		loc.Own = append(loc.Own, Extent{Family: f.Name, Prefix: true})
+		loc.Own = append(loc.Own, lens.Extent{Family: f.Name, Prefix: true})
 	}
 	if x.mapped != nil {
-		if err := checkKey(x.source, x.base, keys); err != nil {
-			return Location{}, err
+		if err := x.base.Check(x.source, keys); err != nil {
+			return lens.Location{}, err
 		}
-		var bad *Error
+		var bad *lens.Error
 		if loc.Row, bad = x.mappedRow(keys); bad != nil {
-			return Location{}, bad
+			return lens.Location{}, bad
 		}
-		if len(loc.Row) > MaxRowKeyBytes {
-			return Location{}, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+		if len(loc.Row) > lens.MaxRowKeyBytes {
+			return lens.Location{}, &lens.Error{Code: lens.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 		}
 		return loc, nil
 	}
 	row, bad := x.defaultRow(keys)
 	if bad != nil {
-		return Location{}, bad
+		return lens.Location{}, bad
 	}
 	loc.Row = row
 	return loc, nil
@@ -204,7 +206,7 @@ func (x *Index) Locate(keys attr.Item) (Location, error) {
 
 // defaultRow is the row of an entry in the default layout of an index: the forms
 // of the index's key attributes, which the item has, and its row in the table.
-func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
+func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
 	const more = 24 // delimiters, and what the forms of numbers add
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
@@ -222,27 +224,27 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(row) > MaxRowKeyBytes {
+	if len(row) > lens.MaxRowKeyBytes {
 		row = rowkey.TailHash(row[:start], row[start:])
 	}
-	if len(row) > MaxRowKeyBytes {
-		return nil, &Error{Code: CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", MaxRowKeyBytes)}
+	if len(row) > lens.MaxRowKeyBytes {
+		return nil, &lens.Error{Code: lens.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 	}
 	return row, nil
 }
 
 // Place lays out the index entry of a base item. ok is false when the item is
 // not in the index. Errors are *Error.
-func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool, err error) {
+func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok bool, err error) {
 	if !x.Contains(item) {
-		return Placed{}, false, nil
+		return lens.Placed{}, false, nil
 	}
 	if placed.Location, err = x.Locate(item); err != nil {
-		return Placed{}, false, err
+		return lens.Placed{}, false, err
 	}
 	cells, exceptions, err := x.Cells(item, timeMicros)
 	if err != nil {
-		return Placed{}, false, err
+		return lens.Placed{}, false, err
 	}
 	placed.Cells, placed.Exceptions = cells, exceptions
 	return placed, true, nil
@@ -253,7 +255,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed Placed, ok bool,
 func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
-		return []Cell{{Family: FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: codec.AppendWhole(nil, projected)}}, 0, nil
+		return []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: codec.AppendWhole(nil, projected)}}, 0, nil
 	}
 	var types []Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
@@ -261,18 +263,18 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 			continue
 		}
 		v := projected[name]
-		if len("a/")+len(name) > MaxQualifierBytes {
-			return nil, 0, &Error{Code: CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/"))}
+		if len("a/")+len(name) > lens.MaxQualifierBytes {
+			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
-			cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
+			cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
 			continue
 		}
-		cells = append(cells, Cell{Family: FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: codec.Plain(v)})
-		types = append(types, Cell{Family: FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: plainMark(v.Type)})
+		cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: codec.Plain(v)})
+		types = append(types, Cell{Family: lens.FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: plainMark(v.Type)})
 	}
 	if len(cells) == 0 {
-		cells = []Cell{{Family: FamilyItem, Qualifier: []byte(keysOnlyQualifier), Timestamp: timeMicros, Value: []byte{}}}
+		cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte(keysOnlyQualifier), Timestamp: timeMicros, Value: []byte{}}}
 	}
 	return append(cells, types...), len(types), nil
 }
@@ -284,7 +286,7 @@ func (x *Index) Items(row Row) ([]attr.Item, error) {
 		return x.mappedItems(row)
 	}
 	for _, c := range row.Cells {
-		if c.Family != FamilyItem || len(c.Qualifier) != 0 {
+		if c.Family != lens.FamilyItem || len(c.Qualifier) != 0 {
 			continue
 		}
 		if len(c.Value) == 0 {
@@ -299,8 +301,8 @@ func (x *Index) Items(row Row) ([]attr.Item, error) {
 	return nil, nil
 }
 
-func (x *Index) corrupt(row Row, name string, err error) *Error {
-	return &Error{Code: CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
+func (x *Index) corrupt(row Row, name string, err error) *lens.Error {
+	return &lens.Error{Code: lens.CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
 }
 
 func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
@@ -312,7 +314,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 	found := false
 	err := columns(row.Cells, func(c column) error {
 		name := string(c.qual)
-		if c.family != FamilyItem || !utf8.Valid(c.qual) {
+		if c.family != lens.FamilyItem || !utf8.Valid(c.qual) {
 			return nil
 		}
 		found = true
@@ -342,10 +344,10 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 	if err != nil || !found || !x.mapped.shardFits(row.Key, item) {
 		return nil, err
 	}
-	if bad := checkKey(x.source, x.def.Key, item); bad != nil {
+	if bad := x.def.Key.Check(x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
-	if bad := checkKey(x.source, x.base, item); bad != nil {
+	if bad := x.base.Check(x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
 	return []attr.Item{item}, nil
@@ -355,9 +357,9 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 // index's key. In SameOrder rows come in index key order, ties in an order of
 // the base key that does not change; in MergeOrder those of each span do.
 // Errors are *Error.
-func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
-	if err := c.check(x.source, x.def.Key); err != nil {
-		return Plan{}, err
+func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
+	if err := c.Check(x.source, x.def.Key); err != nil {
+		return lens.Plan{}, err
 	}
 	if x.mapped == nil {
 		prefix, long := x.appendPartition(nil, c.Hash)
@@ -372,4 +374,4 @@ func (x *Index) PlanQuery(c KeyCondition) (Plan, error) {
 }
 
 // PlanScan returns how the whole index is read.
-func (x *Index) PlanScan() Plan { return Plan{Spans: []Span{{}}} }
+func (x *Index) PlanScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }

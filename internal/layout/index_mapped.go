@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -15,8 +18,8 @@ import (
 // is one, and some of the key attributes; family FamilyItem with a cell for
 // each other projected attribute, exceptions to the schema in FamilyTypes.
 type mappedLayout struct {
-	schema   map[string]Schema
-	keys     []KeyAttr // the segments of the row key, after the shard
+	schema   map[string]codec.Schema
+	keys     []lens.KeyAttr // the segments of the row key, after the shard
 	joiner   rowkey.Joiner
 	shard    *indexShard
 	families []Family
@@ -28,24 +31,24 @@ type mappedLayout struct {
 // indexShard finds the shard of an entry.
 type indexShard struct {
 	n, width int
-	by       KeyAttr
+	by       lens.KeyAttr
 	digest   func(text string) []byte // nil: the attribute is the shard's number
 }
 
 // indexRow compiles the row key of an index.
-func (c *compiler) indexRow(x *Index, g *GSI, path string) {
+func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
 	m := x.mapped
-	var all []KeyAttr
+	var all []lens.KeyAttr
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
-		if !slices.ContainsFunc(all, func(k KeyAttr) bool { return k.Name == a.Name }) {
+		if !slices.ContainsFunc(all, func(k lens.KeyAttr) bool { return k.Name == a.Name }) {
 			all = append(all, a)
 		}
 	}
-	find := func(path, name string) KeyAttr {
-		i := slices.IndexFunc(all, func(a KeyAttr) bool { return a.Name == name })
+	find := func(path, name string) lens.KeyAttr {
+		i := slices.IndexFunc(all, func(a lens.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
-			c.fail(path, CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
-			return KeyAttr{}
+			c.fail(path, lens.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			return lens.KeyAttr{}
 		}
 		return all[i]
 	}
@@ -53,18 +56,18 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	if g.Shard != nil {
 		m.shard = &indexShard{n: g.Shard.N, width: len(strconv.Itoa(g.Shard.N - 1))}
 		if g.Shard.N < 1 || g.Shard.N > rowkey.MaxShards {
-			c.fail(path+".shard.n", CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
+			c.fail(path+".shard.n", lens.CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
 		}
 		by := g.Shard.By
 		if hash, arg, ok := strings.Cut(by, "("); ok && strings.HasSuffix(arg, ")") {
 			by = strings.TrimSuffix(arg, ")")
 			var err error
 			if m.shard.digest, err = rowkey.ParseDigest(hash); err != nil {
-				c.fail(path+".shard.by", CodeSyntax, err.Error(), "")
+				c.fail(path+".shard.by", lens.CodeSyntax, err.Error(), "")
 			}
 		}
 		if m.shard.by = find(path+".shard.by", by); m.shard.digest == nil && m.shard.by.Type == attr.B {
-			c.fail(path+".shard.by", CodeSyntax, "a binary is no shard's number", "a hash of it")
+			c.fail(path+".shard.by", lens.CodeSyntax, "a binary is no shard's number", "a hash of it")
 		}
 		if joinerText == "" {
 			joinerText = "plain('#')"
@@ -75,12 +78,12 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 	}
 	var err error
 	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.Kind == rowkey.JoinFixed {
-		c.fail(path+".joiner", CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
+		c.fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		if slices.Contains(g.Row[:i], name) {
-			c.fail(at, CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
+			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
 		}
 		m.keys = append(m.keys, find(at, name))
 	}
@@ -97,21 +100,21 @@ func (c *compiler) indexRow(x *Index, g *GSI, path string) {
 
 // inRow reports whether the row key tells an attribute.
 func (m *mappedLayout) inRow(name string) bool {
-	return slices.ContainsFunc(m.keys, func(a KeyAttr) bool { return a.Name == name })
+	return slices.ContainsFunc(m.keys, func(a lens.KeyAttr) bool { return a.Name == name })
 }
 
 // Distinct reports whether the row key alone tells the entries apart: all key
 // attributes of the table are in it. Where the mapping file leaves some out
 // (GSI.Row), its author says that two items are never on one row.
 func (x *Index) Distinct() bool {
-	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a lens.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
 
 // schemaOf is the type that an attribute's cell has.
-func (x *Index) schemaOf(name string) Schema {
+func (x *Index) schemaOf(name string) codec.Schema {
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if a.Name == name {
-			return Schema{Type: a.Type}
+			return codec.Schema{Type: a.Type}
 		}
 	}
 	return x.mapped.schema[name]
@@ -141,16 +144,16 @@ func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
 }
 
 // mappedRow is the row key of an entry.
-func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
+func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 	m := x.mapped
-	fault := func(code Code, name, what, expected string) *Error {
-		return &Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
+	fault := func(code lens.Code, name, what, expected string) *lens.Error {
+		return &lens.Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
 	}
 	var row []byte
 	if m.shard != nil {
 		shard, ok := m.shard.of(keys[m.shard.by.Name])
 		if !ok {
-			return nil, fault(CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is no shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
+			return nil, fault(lens.CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is no shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
 		}
 		row = append(m.shard.append(row, shard), m.joiner.Delimiter()...)
 	}
@@ -160,7 +163,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *Error) {
 		}
 		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
-			return nil, fault(CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
+			return nil, fault(lens.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
 		}
 		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}
@@ -202,18 +205,18 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 }
 
 // mappedPlan is PlanQuery.
-func (x *Index) mappedPlan(c KeyCondition) Plan {
+func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
 	m := x.mapped
-	v := c.bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
-	if v.empty() {
-		return Plan{}
+	v := c.Bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
+	if v.Empty() {
+		return lens.Plan{}
 	}
 	if m.shard == nil {
 		span, order, ok := x.entries(nil, c, v)
 		if !ok {
-			return Plan{}
+			return lens.Plan{}
 		}
-		return Plan{Spans: []Span{span}, Order: order}
+		return lens.Plan{Spans: []Span{span}, Order: order}
 	}
 	from, to := 0, m.shard.n
 	known := attr.Value{}
@@ -221,28 +224,28 @@ func (x *Index) mappedPlan(c KeyCondition) Plan {
 	case x.def.Key.Hash.Name:
 		known = c.Hash
 	case x.def.Key.Range.Name:
-		if c.Op == Equal {
+		if c.Op == lens.Equal {
 			known = c.A
 		}
 	}
 	if !known.IsAbsent() {
 		shard, ok := m.shard.of(known)
 		if !ok {
-			return Plan{} // no entry has such a key
+			return lens.Plan{} // no entry has such a key
 		}
 		from, to = shard, shard+1
 	}
-	var plan Plan
+	var plan lens.Plan
 	for shard := from; shard < to; shard++ {
 		span, order, ok := x.entries(append(m.shard.append(nil, shard), m.joiner.Delimiter()...), c, v)
 		if !ok {
-			return Plan{}
+			return lens.Plan{}
 		}
 		plan.Spans, plan.Order = append(plan.Spans, span), order
 	}
-	if len(plan.Spans) > 1 && plan.Order == SameOrder {
-		if plan.Order = SortOrder; m.ordered {
-			plan.Order = MergeOrder
+	if len(plan.Spans) > 1 && plan.Order == lens.SameOrder {
+		if plan.Order = lens.SortOrder; m.ordered {
+			plan.Order = lens.MergeOrder
 		}
 	}
 	return plan
@@ -250,7 +253,7 @@ func (x *Index) mappedPlan(c KeyCondition) Plan {
 
 // entries are the rows that begin with prefix and can satisfy the condition,
 // whose sort key is bounded by v.
-func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order, bool) {
+func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (Span, lens.Order, bool) {
 	m := x.mapped
 	row := prefix
 	for i, a := range m.keys {
@@ -261,49 +264,49 @@ func (x *Index) entries(prefix []byte, c KeyCondition, v interval) (Span, Order,
 		switch {
 		case a.Name == x.def.Key.Hash.Name:
 			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.Hash), last)
-		case a.Name == x.def.Key.Range.Name && c.Op == Equal:
+		case a.Name == x.def.Key.Range.Name && c.Op == lens.Equal:
 			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
 			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
 		default:
-			order := SameOrder
-			if x.def.Key.Range.Name != "" && c.Op != Equal && slices.ContainsFunc(m.keys[i:], func(k KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
+			order := lens.SameOrder
+			if x.def.Key.Range.Name != "" && c.Op != lens.Equal && slices.ContainsFunc(m.keys[i:], func(k lens.KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
-				order = SortOrder
+				order = lens.SortOrder
 			}
-			return clamp(Span{Start: row, End: rowkey.PrefixEnd(row)}), order, true
+			return lens.Clamp(Span{Start: row, End: rowkey.PrefixEnd(row)}), order, true
 		}
 	}
-	order := SameOrder
+	order := lens.SameOrder
 	if x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
-		order = SortOrder
+		order = lens.SortOrder
 	}
-	return clamp(Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
+	return lens.Clamp(Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
 }
 
 // sortKeys are the rows that go on from row with a sort key of the interval,
 // which is not in the last segment unless last.
-func (x *Index) sortKeys(row []byte, v interval, last bool) (Span, Order) {
+func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (Span, lens.Order) {
 	m := x.mapped
-	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.lo, last), End: rowkey.PrefixEnd(row)}
-	if v.hi != nil {
-		s.End = m.joiner.AppendSegment(bytes.Clone(row), v.hi, last)
+	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: rowkey.PrefixEnd(row)}
+	if v.Hi != nil {
+		s.End = m.joiner.AppendSegment(bytes.Clone(row), v.Hi, last)
 	}
 	if m.joiner.Kind != rowkey.JoinPlain || last {
-		return clamp(s), SameOrder
+		return lens.Clamp(s), lens.SameOrder
 	}
 	// A delimiter sorts above some bytes that can stand in its place, so a
 	// sort key that another one begins with may come after it.
-	if v.hi != nil {
-		for n := 1; n < len(v.hi); n++ {
-			if bytes.Compare(v.hi[:n], v.lo) < 0 {
+	if v.Hi != nil {
+		for n := 1; n < len(v.Hi); n++ {
+			if bytes.Compare(v.Hi[:n], v.Lo) < 0 {
 				continue
 			}
-			if end := rowkey.PrefixEnd(append(append(bytes.Clone(row), v.hi[:n]...), m.joiner.Delim)); bytes.Compare(end, s.End) > 0 {
+			if end := rowkey.PrefixEnd(append(append(bytes.Clone(row), v.Hi[:n]...), m.joiner.Delim)); bytes.Compare(end, s.End) > 0 {
 				s.End = end
 			}
 		}
 	}
-	return clamp(s), SortOrder
+	return lens.Clamp(s), lens.SortOrder
 }

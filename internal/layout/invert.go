@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -44,7 +46,7 @@ func (r *rule) knowsKey(known map[int]bool) bool {
 func (c *compiler) invert(r *rule, path string) {
 	for name := range r.timeAttrs {
 		if r.byAttr[name] != nil {
-			c.fail(path+".put", CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
+			c.fail(path+".put", lens.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
 		}
 	}
 	row := maps.Clone(r.rowSlots)
@@ -81,19 +83,19 @@ func (c *compiler) invert(r *rule, path string) {
 			cell[p.timeSlot] = true
 		}
 		known := r.closure(cell)
-		if c.spec.Collision == CollisionQualifier && !r.knowsKey(known) {
+		if c.spec.Collision == mapfile.CollisionQualifier && !r.knowsKey(known) {
 			known = c.qualify(r, p, known)
 		}
 		for slot, a := range c.l.key.Attrs() {
 			if !known[slot] {
-				c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+				c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
 		if p.byTime && p.codec.Paths {
-			c.fail(p.path+".codec", CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
+			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
 		}
 		if p.byTime && r.tag {
-			c.fail(path+".tag", CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
+			c.fail(path+".tag", lens.CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
 		}
 	}
 }
@@ -104,19 +106,19 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
 	}
-	slot := slices.IndexFunc(c.l.key.Attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr })
+	slot := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr })
 	if r.closure(p.toldBy(row))[slot] {
 		return
 	}
 	e, err := rowkey.ParseEncoder(as, attr.Absent)
 	if err != nil {
-		c.fail(p.path+".ts", CodeSyntax, err.Error(), "")
+		c.fail(p.path+".ts", lens.CodeSyntax, err.Error(), "")
 		return
 	}
 	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
 	switch {
 	case i >= 0 && r.captures[i].enc.Name != e.Name:
-		c.fail(p.path+".ts", CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
+		c.fail(p.path+".ts", lens.CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
 		return
 	case i < 0 && r.when[slot] != nil:
 		return // what its template captures has to be told
@@ -150,7 +152,7 @@ func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 			}
 			_, enc, err := c.reference(r, name, "")
 			if err != nil {
-				c.fail(p.path+".cell", CodeSyntax, err.Error(), "")
+				c.fail(p.path+".cell", lens.CodeSyntax, err.Error(), "")
 				return known
 			}
 			add = append(add, rowkey.Part{Slot: s, Enc: enc})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -30,7 +31,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 		if i < 0 {
 			return nil, false
 		}
-		v, err := p.codec.Decode(row.Cells[i].Value, Schema{Type: r.keyTypes[slot]})
+		v, err := p.codec.Decode(row.Cells[i].Value, codec.Schema{Type: r.keyTypes[slot]})
 		if err != nil {
 			return nil, false
 		}
@@ -78,8 +79,8 @@ func columns(cells []Cell, f func(column) error) error {
 	return nil
 }
 
-func (l *rules) corrupt(r *rule, row Row, c column, err error) *Error {
-	return &Error{Code: CodeCorrupt, Table: l.table, Rule: r.name, Row: row.Key, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
+func (l *rules) corrupt(r *rule, row Row, c column, err error) *lens.Error {
+	return &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Rule: r.name, Row: row.Key, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
 }
 
 func (l *rules) items(row Row) ([]attr.Item, error) {
@@ -102,7 +103,7 @@ func (l *rules) items(row Row) ([]attr.Item, error) {
 	return items, nil
 }
 
-func sortByKey(key KeySchema, items []attr.Item) {
+func sortByKey(key lens.KeySchema, items []attr.Item) {
 	slices.SortFunc(items, func(a, b attr.Item) int { return compareKeys(key, a, b) })
 }
 
@@ -187,7 +188,7 @@ func (d *decoder) tagged(c column) bool {
 	return !ok || string(tag) == d.r.name
 }
 
-func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b []byte, schema Schema) (attr.Value, error) {
+func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b []byte, schema codec.Schema) (attr.Value, error) {
 	switch {
 	case !marked:
 		return c.Decode(b, schema)
@@ -239,9 +240,9 @@ func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
 // column reads a column of the row.
 func (d *decoder) column(c column) error {
 	switch c.family {
-	case FamilyState:
+	case lens.FamilyState:
 		return nil
-	case FamilyTypes:
+	case lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
 	if d.r.exclusive {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // JoinerProof finds out, over a stream of keys, whether plain('#') is safe: no
@@ -16,7 +18,7 @@ import (
 // (Mapping.WithJoiner).
 type JoinerProof struct {
 	l        *rules
-	offender *Error
+	offender *lens.Error
 }
 
 // ProveJoiner begins a proof. It returns nil where there is nothing to prove:
@@ -45,7 +47,7 @@ func (p *JoinerProof) Add(key attr.Item) error {
 		if i == len(r.row)-1 || k < 0 || p.offender != nil {
 			continue
 		}
-		p.offender = p.l.fault(CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
+		p.offender = p.l.fault(lens.CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (p *JoinerProof) Joiner() string {
 }
 
 // Offender is the first key that plain could not take, or nil.
-func (p *JoinerProof) Offender() *Error { return p.offender }
+func (p *JoinerProof) Offender() *lens.Error { return p.offender }
 
 // Joiner is the joiner of the row keys as the mapping file writes it; "" for
 // the default layout.
@@ -82,22 +84,20 @@ func (m *Mapping) Joiner() string {
 func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	switch {
 	case m.ProveJoiner() == nil:
-		return nil, &SpecError{Code: CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
+		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
 	case joiner != joinerPlain && joiner != joinerEscaped:
-		return nil, &SpecError{Code: CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
+		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
 	}
-	spec := *m.spec
-	spec.proven = joiner
-	return Compile(&spec)
+	return compile(m.spec, joiner)
 }
 
 // WithJoiner returns the mapping with another joiner in its file. Errors are
 // *SpecError.
 func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	if m.spec == nil {
-		return nil, &SpecError{Code: CodeSyntax, What: "the default layout has no joiner"}
+		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the default layout has no joiner"}
 	}
 	spec := *m.spec
-	spec.Target.Joiner, spec.proven = joiner, ""
+	spec.Target.Joiner = joiner
 	return Compile(&spec)
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 const lockedMapping = `apiVersion: migration/v1
@@ -13,7 +16,7 @@ target: {table: t, shared: x, joiner: oc, families: {a: {}, s.tags: {gc: {versio
 rules: [{name: item, row: ["{id}", "{at}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-func lockOf(t *testing.T, text string) Lock {
+func lockOf(t *testing.T, text string) mapfile.Lock {
 	t.Helper()
 	m, err := Load("m.yaml", []byte(text))
 	if err != nil {
@@ -67,7 +70,7 @@ func TestLock(t *testing.T) {
 	if d := cmp.Diff(strings.Replace(want, "HASH", lock.Hash, 1), string(text)); d != "" || len(lock.Hash) != 64 {
 		t.Errorf("lock (-want +got):\n%s", d)
 	}
-	back, err := ParseLock(text)
+	back, err := mapfile.ParseLock(text)
 	if err != nil || !cmp.Equal(lock, back) {
 		t.Errorf("the lock comes back as %+v, %v", back, err)
 	}
@@ -85,11 +88,11 @@ func TestLock(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `{"apiVersion":"migration/v2"}`, `{"apiVersion":"migration/v1","more":1}`} {
-		if _, err := ParseLock([]byte(bad)); err == nil {
+		if _, err := mapfile.ParseLock([]byte(bad)); err == nil {
 			t.Errorf("%q is a lock", bad)
 		}
 	}
-	plain, err := Default("s", "t", KeySchema{Hash: KeyAttr{"id", 1}})
+	plain, err := Default("s", "t", lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

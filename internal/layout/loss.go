@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // Loss is an attribute of one item that does not come back as it was.
@@ -16,7 +18,7 @@ type Loss struct {
 
 // loses reports whether items of the rule can come back otherwise than they were.
 func (r *rule) loses() bool {
-	return r.accepted[LossTypes] || r.accepted[LossEmpty] || r.accepted[LossPrecision] || r.accepted[LossNull]
+	return r.accepted[mapfile.LossTypes] || r.accepted[mapfile.LossEmpty] || r.accepted[mapfile.LossPrecision] || r.accepted[mapfile.LossNull]
 }
 
 // Returned is what comes back of an item that Place laid out: the item, but for
@@ -24,7 +26,7 @@ func (r *rule) loses() bool {
 // comes back otherwise is no loss but a fault, and is not in what is returned.
 // The values are shared with item. Of a layout that is another tool's all that it
 // loses is accepted.
-func (m *Mapping) Returned(item attr.Item, placed Placed) (attr.Item, []Loss) {
+func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.returned(item, placed)
 	}
@@ -77,37 +79,37 @@ func lossOf(was, is attr.Value) string {
 	switch {
 	case is.IsAbsent():
 		if (was.Type == attr.M || was.Type == attr.L) && len(was.Map)+len(was.List) == 0 {
-			return LossEmpty
+			return mapfile.LossEmpty
 		}
 		if was.Type == attr.NULL {
-			return LossNull
+			return mapfile.LossNull
 		}
 		return ""
 	case was.Type != is.Type:
-		return LossTypes
+		return mapfile.LossTypes
 	case attr.Equal(was, is):
 		return ""
 	case was.Type == attr.N:
 		a, errA := strconv.ParseFloat(was.Str, 64)
 		b, errB := strconv.ParseFloat(is.Str, 64)
 		if errA == nil && errB == nil && a == b {
-			return LossPrecision
+			return mapfile.LossPrecision
 		}
 		return ""
 	case was.Type == attr.M && len(was.Map) == len(is.Map):
 		for k, v := range was.Map {
-			if w := is.Map[k]; w.IsAbsent() || !attr.Equal(v, w) && lossOf(v, w) != LossTypes {
+			if w := is.Map[k]; w.IsAbsent() || !attr.Equal(v, w) && lossOf(v, w) != mapfile.LossTypes {
 				return ""
 			}
 		}
-		return LossTypes
+		return mapfile.LossTypes
 	case was.Type == attr.L && len(was.List) == len(is.List):
 		for i, v := range was.List {
-			if w := is.List[i]; !attr.Equal(v, w) && lossOf(v, w) != LossTypes {
+			if w := is.List[i]; !attr.Equal(v, w) && lossOf(v, w) != mapfile.LossTypes {
 				return ""
 			}
 		}
-		return LossTypes
+		return mapfile.LossTypes
 	}
 	return ""
 }

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // lossyMapping accepts all that can be lost, of items with versions too: a copy
@@ -59,7 +61,7 @@ func TestReturned(t *testing.T) {
 		if err := prove(m, items); err != nil {
 			t.Fatal(err)
 		}
-		var placed []Placed
+		var placed []lens.Placed
 		for _, item := range items {
 			p, err := m.Place(item, expTime)
 			if err != nil {
@@ -86,7 +88,7 @@ func TestReturned(t *testing.T) {
 			}
 		}
 	})
-	for _, what := range []string{LossTypes, LossPrecision, LossNull} {
+	for _, what := range []string{mapfile.LossTypes, mapfile.LossPrecision, mapfile.LossNull} {
 		if !seen[what] {
 			t.Errorf("no item lost %s", what)
 		}

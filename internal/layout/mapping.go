@@ -1,21 +1,22 @@
 package layout
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // Mapping is a compiled layout of one DynamoDB table: item to row and back.
 // It is immutable and safe for concurrent use.
 type Mapping struct {
-	spec           *Spec // nil for a default layout
+	spec           *mapfile.Spec // nil for a default layout
 	source, target string
-	key            KeySchema
+	key            lens.KeySchema
+	proven         string // what the joiner auto has come to, "" while that is open
 	layout         layout
 	indexes        []*Index
 	views          []View
@@ -24,75 +25,26 @@ type Mapping struct {
 // layout is how items lie in rows: by the rules of a file, or the default.
 type layout interface {
 	columnFamilies() []Family
-	place(item attr.Item, defaultTimeMicros int64) (Placed, error)
-	locate(key attr.Item) (Location, error)
+	place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error)
+	locate(key attr.Item) (lens.Location, error)
 	items(row Row) ([]attr.Item, error)
 	itemOf(row Row, key attr.Item) (attr.Item, error)
-	planQuery(c KeyCondition) (Plan, error)
-	planScan() Plan
+	planQuery(c lens.KeyCondition) (lens.Plan, error)
+	planScan() lens.Plan
 }
 
-// Load is ReadSpec, then Compile.
+// Load is mapfile.Read, then Compile.
 func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
-	spec, err := ReadSpec(file, src, beside...)
+	spec, err := mapfile.Read(file, src, beside...)
 	if err != nil {
 		return nil, err
 	}
 	return Compile(spec)
 }
 
-// ReadSpec parses the mapping file src; file names it in errors, which read
-// `file:line:column: path: what; expected …`. The files that it names,
-// descriptor sets of protobufs, are looked for in beside.
-func ReadSpec(file string, src []byte, beside ...fs.FS) (*Spec, error) {
-	spec, err := Parse(file, src)
-	if err != nil {
-		return nil, err
-	}
-	for _, fsys := range beside {
-		if err := spec.ReadDescriptors(fsys); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	return spec, nil
-}
-
-// ReadDescriptors reads the descriptor sets that codec proto names and that are
-// in fsys. One that is missing is an error of Compile.
-func (s *Spec) ReadDescriptors(fsys fs.FS) error {
-	for _, name := range s.descriptorFiles() {
-		set, err := fs.ReadFile(fsys, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-			continue
-		case err != nil:
-			return fmt.Errorf("reading descriptor set %s: %w", name, err)
-		}
-		if s.Descriptors == nil {
-			s.Descriptors = map[string][]byte{}
-		}
-		s.Descriptors[name] = set
-	}
-	return nil
-}
-
-// descriptorFiles are the descriptor sets that codecs name.
-func (s *Spec) descriptorFiles() []string {
-	var names []string
-	for _, r := range s.Rules {
-		for _, p := range r.Put {
-			if args, ok := strings.CutPrefix(p.Codec, "proto("); ok {
-				name, _, _ := strings.Cut(args, ",")
-				names = append(names, strings.TrimSpace(name))
-			}
-		}
-	}
-	return names
-}
-
 // Spec returns what the mapping was compiled from, nil for a default layout.
 // It is shared: do not change it.
-func (m *Mapping) Spec() *Spec { return m.spec }
+func (m *Mapping) Spec() *mapfile.Spec { return m.spec }
 
 // SourceTable is the name of the DynamoDB table, "" where the file has none.
 func (m *Mapping) SourceTable() string { return m.source }
@@ -101,15 +53,15 @@ func (m *Mapping) SourceTable() string { return m.source }
 func (m *Mapping) TargetTable() string { return m.target }
 
 // Key is the primary key of the table.
-func (m *Mapping) Key() KeySchema { return m.key }
+func (m *Mapping) Key() lens.KeySchema { return m.key }
 
 // AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
 // so on, for the items of a rule.
 func (m *Mapping) AcceptsLoss(rule, what string) bool {
-	if l, ok := m.layout.(*rules); ok && l.ttl != nil && what == LossRetention {
+	if l, ok := m.layout.(*rules); ok && l.ttl != nil && what == mapfile.LossRetention {
 		return true // garbage collection is asked to delete what has expired
 	}
-	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l AcceptedLoss) bool {
+	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
 		return l.What == what && (l.Rule == "" || l.Rule == rule)
 	})
 }
@@ -130,9 +82,9 @@ func (m *Mapping) ImportTimeMicros() (int64, bool) {
 // Place lays out an item. Cells without a timestamp of their own get
 // defaultTimeMicros, which must be a multiple of 1000 and not negative. The
 // cells of the same item are always the same bytes. Errors are *Error.
-func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if defaultTimeMicros < 0 || defaultTimeMicros%1000 != 0 {
-		return Placed{}, &Error{Code: CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", defaultTimeMicros), Expected: "whole milliseconds since 1970"}
+		return lens.Placed{}, &lens.Error{Code: lens.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", defaultTimeMicros), Expected: "whole milliseconds since 1970"}
 	}
 	return m.layout.place(item, defaultTimeMicros)
 }
@@ -140,7 +92,7 @@ func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error)
 // Locate returns where the item of the given key lives, or would live: the key
 // alone decides on the rule. key may have other attributes too. Errors are
 // *Error.
-func (m *Mapping) Locate(key attr.Item) (Location, error) { return m.layout.locate(key) }
+func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout.locate(key) }
 
 // Items returns the items of a row, or of the part of it that was read, sorted
 // by partition and sort key. Cells of FamilyState and cells that no rule
@@ -153,10 +105,10 @@ func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) { return m.lay
 // PlanQuery returns how the items that satisfy c are read: nothing that
 // matches is missed. A plan without spans says that no item of the table can
 // match. Errors are *Error.
-func (m *Mapping) PlanQuery(c KeyCondition) (Plan, error) { return m.layout.planQuery(c) }
+func (m *Mapping) PlanQuery(c lens.KeyCondition) (lens.Plan, error) { return m.layout.planQuery(c) }
 
 // PlanScan returns how all items are read. Its order is that of the rows.
-func (m *Mapping) PlanScan() Plan { return m.layout.planScan() }
+func (m *Mapping) PlanScan() lens.Plan { return m.layout.planScan() }
 
 // Indexes are the indexes that the mapping file lays out (`as: table`), in
 // its order.

@@ -14,13 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
 const expTime = 1715685260608000
 
 // rowsOf merges what was placed into rows, in key order.
-func rowsOf(placed []Placed) []Row {
+func rowsOf(placed []lens.Placed) []Row {
 	byKey := map[string]*Row{}
 	var rows []*Row
 	for _, p := range placed {
@@ -64,12 +66,12 @@ func parseItems(t *testing.T, input string) []attr.Item {
 	return items
 }
 
-func covered(extents []Extent, c Cell) bool {
-	return slices.ContainsFunc(extents, func(e Extent) bool { return e.Covers(c) })
+func covered(extents []lens.Extent, c Cell) bool {
+	return slices.ContainsFunc(extents, func(e lens.Extent) bool { return e.Covers(c) })
 }
 
 // read does what a plan says, as a Bigtable would.
-func (p Plan) read(rows []Row) []Row {
+func readPlan(p lens.Plan, rows []Row) []Row {
 	var out []Row
 	for _, r := range rows {
 		in := slices.ContainsFunc(p.Spans, func(s Span) bool {
@@ -91,7 +93,7 @@ func (p Plan) read(rows []Row) []Row {
 	return out
 }
 
-func formatExtent(e Extent) string {
+func formatExtent(e lens.Extent) string {
 	s := fmt.Sprintf("%s:%q", e.Family, e.Qualifier)
 	if e.Prefix {
 		s += "*"
@@ -102,11 +104,11 @@ func formatExtent(e Extent) string {
 	return s
 }
 
-var rangeOps = map[string]RangeOp{"=": Equal, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "between": Between, "begins_with": BeginsWith}
+var rangeOps = map[string]lens.RangeOp{"=": lens.Equal, "<": lens.Less, "<=": lens.LessEqual, ">": lens.Greater, ">=": lens.GreaterEqual, "between": lens.Between, "begins_with": lens.BeginsWith}
 
-func parseCondition(t *testing.T, input string) KeyCondition {
+func parseCondition(t *testing.T, input string) lens.KeyCondition {
 	t.Helper()
-	var c KeyCondition
+	var c lens.KeyCondition
 	for i, line := range strings.Split(strings.TrimSpace(input), "\n") {
 		if i == 1 {
 			c.Op = rangeOps[line]
@@ -121,7 +123,7 @@ func parseCondition(t *testing.T, input string) KeyCondition {
 	return c
 }
 
-func formatPlan(plan Plan) string {
+func formatPlan(plan lens.Plan) string {
 	var b strings.Builder
 	for _, s := range plan.Spans {
 		fmt.Fprintf(&b, "span [%q, %q)\n", s.Start, s.End)
@@ -153,7 +155,7 @@ func TestMapping(t *testing.T) {
 			switch d.Cmd {
 			case "load":
 				loaded, err := Load("mapping.yaml", []byte(d.Input))
-				var e *SpecError
+				var e *mapfile.SpecError
 				if errors.As(err, &e) && d.Input != "" && (e.Line == 0 || e.Column == 0 || e.What == "") {
 					t.Fatalf("%s: the error has no position: %v", d.Pos, err)
 				}
@@ -165,13 +167,13 @@ func TestMapping(t *testing.T) {
 					t.Fatal(err)
 				} else if back, err := Load("again.yaml", again); err != nil {
 					t.Fatalf("%v\n%s", err, again)
-				} else if diff := cmp.Diff(m.Spec(), back.Spec(), cmpopts.IgnoreUnexported(Spec{}), cmpopts.EquateEmpty()); diff != "" {
+				} else if diff := cmp.Diff(m.Spec(), back.Spec(), cmpopts.IgnoreUnexported(mapfile.Spec{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("%s\n%s", diff, again)
 				}
 				return "ok"
 			case "place":
 				items = parseItems(t, d.Input)
-				var placed []Placed
+				var placed []lens.Placed
 				exceptions := 0
 				for _, item := range items {
 					p, err := m.Place(item, expTime)
@@ -225,7 +227,7 @@ func TestMapping(t *testing.T) {
 				}
 				b := strings.Builder{}
 				b.WriteString(formatPlan(plan))
-				for _, r := range plan.read(rows) {
+				for _, r := range readPlan(plan, rows) {
 					got, err := m.Items(r)
 					if err != nil {
 						return err.Error()

@@ -9,12 +9,14 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // bind finds the rule of an item, by its key, and the values of the rule's
 // variables.
-func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
+func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 	if err := l.checkKey(key); err != nil {
 		return nil, nil, err
 	}
@@ -27,34 +29,15 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *Error) {
 			return r, vars, nil
 		}
 	}
-	return nil, nil, l.fault(CodeUnmatched, nil, key, "", "no rule takes the key", "")
+	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule takes the key", "")
 }
 
-func (l *rules) checkKey(key attr.Item) *Error {
-	return checkKey(l.table, l.key, key)
+func (l *rules) checkKey(key attr.Item) *lens.Error {
+	return l.key.Check(l.table, key)
 }
 
-func checkKey(table string, schema KeySchema, key attr.Item) *Error {
-	for _, a := range schema.Attrs() {
-		v := key[a.Name]
-		what := ""
-		switch {
-		case v.IsAbsent():
-			what = "the key attribute is missing"
-		case v.Type != a.Type:
-			what = "the key attribute has type " + v.Type.String()
-		case v.Str == "":
-			what = "the key attribute is empty"
-		default:
-			continue
-		}
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
-	}
-	return nil
-}
-
-func (l *rules) fault(code Code, r *rule, item attr.Item, attribute, what, expected string) *Error {
-	e := &Error{Code: code, Table: l.table, Key: l.key.KeyOf(item), Attribute: attribute, What: what, Expected: expected}
+func (l *rules) fault(code lens.Code, r *rule, item attr.Item, attribute, what, expected string) *lens.Error {
+	e := &lens.Error{Code: code, Table: l.table, Key: l.key.KeyOf(item), Attribute: attribute, What: what, Expected: expected}
 	if r != nil {
 		e.Rule = r.name
 	}
@@ -105,7 +88,7 @@ func (r *rule) derive(vars []attr.Value) bool {
 }
 
 // rowKey renders the row of a rule.
-func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *Error) {
+func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *lens.Error) {
 	var key, seg []byte
 	for i, t := range r.row {
 		last := i == len(r.row)-1
@@ -116,12 +99,12 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *Err
 		if t.Ambiguous() {
 			again := make([]attr.Value, len(vars))
 			if !t.Match(seg, again, nil) || !agree(again, vars) {
-				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
+				return nil, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
 			}
 		}
 		if l.joiner.Kind == rowkey.JoinPlain && !last {
 			if k := l.joiner.DelimOffence(seg); k >= 0 {
-				return nil, l.fault(CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.Src, seg[k], l.joiner.Delim),
+				return nil, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.Src, seg[k], l.joiner.Delim),
 					"a key without it, or joiner escaped or auto")
 			}
 		}
@@ -130,8 +113,8 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *Err
 		}
 		key = l.joiner.AppendSegment(key, seg, last)
 	}
-	if len(key) == 0 || len(key) > MaxRowKeyBytes {
-		return nil, l.fault(CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", MaxRowKeyBytes))
+	if len(key) == 0 || len(key) > lens.MaxRowKeyBytes {
+		return nil, l.fault(lens.CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", lens.MaxRowKeyBytes))
 	}
 	return key, nil
 }
@@ -147,12 +130,12 @@ func agree(a, b []attr.Value) bool {
 }
 
 // outside is the error for a variable outside of an encoder's domain.
-func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *Error {
+func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *lens.Error {
 	name := ""
 	if p.Slot >= 0 && p.Slot < r.keys {
 		name = l.key.Attrs()[p.Slot].Name
 	}
-	return l.fault(CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
+	return l.fault(lens.CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
 }
 
 // placer lays out one item.
@@ -168,39 +151,39 @@ type placer struct {
 	timed  []*cellTemplate // whose cells carry an attribute as their timestamp
 }
 
-func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
+func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	r, vars, err := l.bind(item)
 	if err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
 	row, err := l.rowKey(r, vars, item)
 	if err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
 	own, err := l.own(r, vars, item)
 	if err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
 	if r.isCopy(vars) {
-		return Placed{Location: Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
+		return lens.Placed{Location: lens.Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
 	if t := l.ttl; t != nil {
 		var told bool
 		p.time, told = t.timestamp(item, defaultTimeMicros)
 		if err := p.timedOut(told); err != nil {
-			return Placed{}, err
+			return lens.Placed{}, err
 		}
 	}
 	if err := p.attributes(); err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
 	if err := p.finish(); err != nil {
-		return Placed{}, err
+		return lens.Placed{}, err
 	}
-	placed := Placed{Location: Location{Rule: r.name, Row: row, Own: own}, Cells: p.cells}
+	placed := lens.Placed{Location: lens.Location{Rule: r.name, Row: row, Own: own}, Cells: p.cells}
 	for _, c := range p.cells {
-		if c.Family == FamilyTypes {
+		if c.Family == lens.FamilyTypes {
 			placed.Exceptions++
 		}
 	}
@@ -208,15 +191,15 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 }
 
 // unknown keeps an attribute that no put takes, if the mapping says so.
-func (p *placer) unknown(name string) *Error {
+func (p *placer) unknown(name string) *lens.Error {
 	if !p.l.keepUnknown || !p.l.sidecar {
-		return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
+		return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
 	}
 	p.keep(name, p.item[name])
 	return nil
 }
 
-func expectedType(s Schema) string {
+func expectedType(s codec.Schema) string {
 	if s.Type == attr.Absent {
 		return "a type in the schema"
 	}
@@ -226,8 +209,8 @@ func expectedType(s Schema) string {
 // accepted returns what a cell holds where the loss of v's type is accepted: what
 // the codec reads as the schema's type. Bytes that mean something else to the
 // codec, such as eight characters to i64be, are no such loss.
-func (p *placer) accepted(c *codec.Codec, v attr.Value, schema Schema) ([]byte, bool) {
-	if p.l.sidecar || !p.r.accepted[LossTypes] || c.Stray == nil {
+func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]byte, bool) {
+	if p.l.sidecar || !p.r.accepted[mapfile.LossTypes] || c.Stray == nil {
 		return nil, false
 	}
 	b, ok := c.Stray(v, schema)
@@ -240,7 +223,7 @@ func (p *placer) accepted(c *codec.Codec, v attr.Value, schema Schema) ([]byte, 
 
 // finish adds what the cells do not say: times that are no timestamps, tags,
 // the item's presence; and brings the cells into order.
-func (p *placer) finish() *Error {
+func (p *placer) finish() *lens.Error {
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
 		written := false
@@ -257,27 +240,27 @@ func (p *placer) finish() *Error {
 			continue
 		}
 		if !p.l.sidecar {
-			return p.l.fault(CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
+			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
 		}
 		p.keep(name, v)
 	}
 	for _, put := range p.r.puts {
 		if put.timeKey {
 			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
-				return p.l.fault(CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
+				return p.l.fault(lens.CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == rowkey.SlotNone {
 			continue
 		}
 		if millis, ok := codec.Integer(p.vars[put.timeSlot]); !ok || millis > codec.MaxTimeMillis {
-			return p.l.fault(CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
+			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
 		}
 	}
 	if p.r.tag {
 		for _, c := range slices.Clone(p.cells) {
-			if c.Family != FamilyTypes {
-				p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.time, Value: []byte(p.r.name)})
+			if c.Family != lens.FamilyTypes {
+				p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.time, Value: []byte(p.r.name)})
 			}
 		}
 	}
@@ -285,11 +268,11 @@ func (p *placer) finish() *Error {
 		qual := []byte("i/" + p.r.name + "/" + p.r.identityText(p.vars))
 		switch {
 		case !p.l.sidecar:
-			return p.l.fault(CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
-		case len(qual) > MaxQualifierBytes:
-			return p.l.fault(CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
+			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
+		case len(qual) > lens.MaxQualifierBytes:
+			return p.l.fault(lens.CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 		}
-		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: qual, Timestamp: p.time, Value: appendExtras(nil, p.extras)})
+		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: qual, Timestamp: p.time, Value: appendExtras(nil, p.extras)})
 	}
 	if err := p.absences(); err != nil {
 		return err
@@ -298,7 +281,7 @@ func (p *placer) finish() *Error {
 	for i := 1; i < len(p.cells); i++ {
 		a, b := p.cells[i-1], p.cells[i]
 		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
-			return p.l.fault(CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
+			return p.l.fault(lens.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
 		}
 	}
 	return nil
@@ -321,7 +304,7 @@ func (l *rules) sortCells(cells []Cell) {
 func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	left := item
 	for name, v := range item {
-		if v.Type != attr.NULL || !r.accepted[LossNull] || l.key.IsKey(name) || r.timeAttrs[name] {
+		if v.Type != attr.NULL || !r.accepted[mapfile.LossNull] || l.key.IsKey(name) || r.timeAttrs[name] {
 			continue
 		}
 		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.OmitsNull {
@@ -335,7 +318,7 @@ func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	return left
 }
 
-func (p *placer) attributes() *Error {
+func (p *placer) attributes() *lens.Error {
 	names := make([]string, 0, len(p.item))
 	for name := range p.item {
 		names = append(names, name)
@@ -350,7 +333,7 @@ func (p *placer) attributes() *Error {
 			}
 			put = p.r.star
 		}
-		var err *Error
+		var err *lens.Error
 		if put == nil {
 			err = p.unknown(name)
 		} else {
@@ -370,12 +353,12 @@ func (p *placer) attributes() *Error {
 
 // unwritten keeps a set or map whose member or key is outside of the domain of
 // its encoder, if bad is that: a key attribute outside of one is an error.
-func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *Error {
+func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *lens.Error {
 	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }
@@ -384,7 +367,7 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowke
 func (p *placer) micros(t *cellTemplate) int64 { return t.micros(p.vars, p.item, p.time) }
 
 // cell adds a cell of a put.
-func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byte) *Error {
+func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byte) *lens.Error {
 	qual, err := p.qualifier(t, special)
 	if err != nil {
 		return err
@@ -402,13 +385,13 @@ func (p *placer) noteTimed(t *cellTemplate) {
 	}
 }
 
-func (p *placer) qualifier(t *cellTemplate, special string) ([]byte, *Error) {
+func (p *placer) qualifier(t *cellTemplate, special string) ([]byte, *lens.Error) {
 	qual, bad := t.qual.Render(nil, p.vars, special)
 	if bad != nil {
 		return nil, p.l.outside(p.r, bad, p.vars, p.item)
 	}
-	if len(qual) > MaxQualifierBytes {
-		return nil, p.l.fault(CodeLimit, p.r, p.item, special, fmt.Sprintf("the qualifier has %d bytes", len(qual)), fmt.Sprintf("at most %d", MaxQualifierBytes))
+	if len(qual) > lens.MaxQualifierBytes {
+		return nil, p.l.fault(lens.CodeLimit, p.r, p.item, special, fmt.Sprintf("the qualifier has %d bytes", len(qual)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
 	}
 	return qual, nil
 }

@@ -7,173 +7,23 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
-
-// Matches reports whether an item of the condition's partition satisfies its
-// sort key part. v is the item's sort key.
-func (c KeyCondition) Matches(v attr.Value) bool {
-	a, okA := attr.Compare(v, c.A)
-	switch c.Op {
-	case NoRange:
-		return true
-	case Equal:
-		return okA && a == 0
-	case Less:
-		return okA && a < 0
-	case LessEqual:
-		return okA && a <= 0
-	case Greater:
-		return okA && a > 0
-	case GreaterEqual:
-		return okA && a >= 0
-	case Between:
-		b, okB := attr.Compare(v, c.B)
-		return okA && okB && a >= 0 && b <= 0
-	case BeginsWith:
-		return v.Type == c.A.Type && v.Type != attr.N && len(v.Str) >= len(c.A.Str) && v.Str[:len(c.A.Str)] == c.A.Str
-	}
-	return false
-}
-
-// check refuses a condition that does not fit the key.
-func (c KeyCondition) check(table string, k KeySchema) *Error {
-	bad := func(a KeyAttr, v attr.Value) *Error {
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
-	}
-	if c.Hash.Type != k.Hash.Type {
-		return bad(k.Hash, c.Hash)
-	}
-	switch {
-	case c.Op == NoRange:
-	case k.Range.Name == "":
-		return &Error{Code: CodeKey, Table: table, What: "a condition on the sort key", Expected: "none: the key has none"}
-	case c.A.Type != k.Range.Type:
-		return bad(k.Range, c.A)
-	case c.Op == Between && c.B.Type != k.Range.Type:
-		return bad(k.Range, c.B)
-	case c.Op == BeginsWith && c.A.Type == attr.N:
-		return bad(k.Range, c.A)
-	}
-	return nil
-}
-
-// interval is the keys x with lo <= x < hi; a nil hi has no bound.
-type interval struct{ lo, hi []byte }
-
-func (v interval) empty() bool { return v.hi != nil && bytes.Compare(v.lo, v.hi) >= 0 }
-
-func (v interval) intersect(o interval) interval {
-	if bytes.Compare(o.lo, v.lo) > 0 {
-		v.lo = o.lo
-	}
-	if v.hi == nil || o.hi != nil && bytes.Compare(o.hi, v.hi) < 0 {
-		v.hi = o.hi
-	}
-	return v
-}
-
-// within is the interval of what follows a prefix.
-func (v interval) within(prefix []byte) interval {
-	var w interval
-	if rest, ok := bytes.CutPrefix(v.lo, prefix); ok {
-		w.lo = rest
-	}
-	if rest, ok := bytes.CutPrefix(v.hi, prefix); ok && v.hi != nil {
-		w.hi = rest
-	}
-	return w
-}
-
-// common is the longest prefix that all of the interval have.
-func (v interval) common() []byte {
-	if v.hi == nil {
-		return nil
-	}
-	for n := len(v.lo); n > 0; n-- {
-		if end := rowkey.PrefixEnd(v.lo[:n]); end == nil || bytes.Compare(end, v.hi) >= 0 {
-			return v.lo[:n]
-		}
-	}
-	return nil
-}
-
-// bounds is the interval of the encoded forms of the values that satisfy c.
-// form encodes a value so that order is kept; where it cannot, that side has
-// no bound.
-func (c KeyCondition) bounds(form func(attr.Value) ([]byte, bool)) interval {
-	var v interval
-	from := func(x attr.Value, above bool) {
-		if b, ok := form(x); ok {
-			v.lo = b
-			if above {
-				v.lo = append(bytes.Clone(b), 0)
-			}
-		}
-	}
-	to := func(x attr.Value, including bool) {
-		if b, ok := form(x); ok {
-			v.hi = b
-			if including {
-				v.hi = append(bytes.Clone(b), 0)
-			}
-		}
-	}
-	switch c.Op {
-	case NoRange:
-	case Equal:
-		from(c.A, false)
-		to(c.A, true)
-	case Less:
-		to(c.A, false)
-	case LessEqual:
-		to(c.A, true)
-	case Greater:
-		from(c.A, true)
-	case GreaterEqual:
-		from(c.A, false)
-	case Between:
-		from(c.A, false)
-		to(c.B, true)
-	case BeginsWith:
-		if b, ok := form(c.A); ok {
-			v = interval{b, rowkey.PrefixEnd(b)}
-		}
-	}
-	return v
-}
-
-// reversed is c as it bounds encoded forms whose order is reversed.
-func (c KeyCondition) reversed() KeyCondition {
-	switch c.Op {
-	case Less:
-		c.Op = Greater
-	case LessEqual:
-		c.Op = GreaterEqual
-	case Greater:
-		c.Op = Less
-	case GreaterEqual:
-		c.Op = LessEqual
-	case Between:
-		c.A, c.B = c.B, c.A
-	case NoRange, Equal, BeginsWith:
-	}
-	return c
-}
 
 // candidate is how one rule's items that satisfy a condition are read.
 type candidate struct {
 	r     *rule
 	vars  []attr.Value
-	text  interval // of the sort key's text; only for S
-	spans []Span   // one a shard
-	order Order
+	text  lens.Interval // of the sort key's text; only for S
+	spans []Span        // one a shard
+	order lens.Order
 	point bool // one row
 }
 
-func (l *rules) planQuery(c KeyCondition) (Plan, error) {
-	if err := c.check(l.table, l.key); err != nil {
-		return Plan{}, err
+func (l *rules) planQuery(c lens.KeyCondition) (lens.Plan, error) {
+	if err := c.Check(l.table, l.key); err != nil {
+		return lens.Plan{}, err
 	}
 	var found []candidate
 	for _, r := range l.rules {
@@ -183,21 +33,21 @@ func (l *rules) planQuery(c KeyCondition) (Plan, error) {
 		}
 	}
 	if len(found) == 0 {
-		return Plan{}, nil
+		return lens.Plan{}, nil
 	}
-	plan := Plan{Order: orderOf(found), Extents: l.extentsOf(found, c)}
+	plan := lens.Plan{Order: orderOf(found), Extents: l.extentsOf(found, c)}
 	for _, x := range found {
 		plan.Spans = append(plan.Spans, x.spans...)
 	}
-	plan.Spans = mergeSpans(plan.Spans)
+	plan.Spans = lens.MergeSpans(plan.Spans)
 	return plan, nil
 }
 
 // candidate fills in x for rule x.r; false where none of its items can match.
-func (l *rules) candidate(x *candidate, c KeyCondition) bool {
+func (l *rules) candidate(x *candidate, c lens.KeyCondition) bool {
 	r := x.r
 	x.vars[rowkey.SlotHash] = c.Hash
-	if c.Op == Equal {
+	if c.Op == lens.Equal {
 		x.vars[rowkey.SlotRange] = c.A
 	}
 	if c.Hash.Str == "" || !r.derive(x.vars) {
@@ -208,7 +58,7 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 			return false
 		}
 		if l.key.Range.Type == attr.S {
-			if x.text = r.sortTexts(c); x.text.empty() {
+			if x.text = r.sortTexts(c); x.text.Empty() {
 				return false
 			}
 		}
@@ -222,11 +72,11 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 	}
 	if x.point = false; salt.Enc.Shards > 1 {
 		switch x.order {
-		case SameOrder:
-			x.order = MergeOrder
-		case ReversedOrder:
-			x.order = MergeReversedOrder
-		case MergeOrder, MergeReversedOrder, SortOrder:
+		case lens.SameOrder:
+			x.order = lens.MergeOrder
+		case lens.ReversedOrder:
+			x.order = lens.MergeReversedOrder
+		case lens.MergeOrder, lens.MergeReversedOrder, lens.SortOrder:
 		}
 	}
 	return len(x.spans) > 0
@@ -234,11 +84,11 @@ func (l *rules) candidate(x *candidate, c KeyCondition) bool {
 
 // sortTexts is the texts of the sort keys, of type S, that satisfy c and are the
 // rule's.
-func (r *rule) sortTexts(c KeyCondition) interval {
-	texts := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+func (r *rule) sortTexts(c lens.KeyCondition) lens.Interval {
+	texts := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
 	if t := r.when[rowkey.SlotRange]; t != nil {
 		prefix, _ := t.LiteralEnds(nil)
-		texts = texts.intersect(interval{prefix, rowkey.PrefixEnd(prefix)})
+		texts = texts.Intersect(lens.Interval{Lo: prefix, Hi: rowkey.PrefixEnd(prefix)})
 	}
 	return texts
 }
@@ -257,7 +107,7 @@ func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 
 // span adds the rows of a candidate, those of one shard where its salt is not
 // known; false where there are none.
-func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
+func (l *rules) span(x *candidate, c lens.KeyCondition, shard int) bool {
 	r := x.r
 	var key []byte
 	for i, t := range r.row {
@@ -273,8 +123,8 @@ func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
 		if whole {
 			continue
 		}
-		x.order = SortOrder
-		bounds := interval{}
+		x.order = lens.SortOrder
+		bounds := lens.Interval{}
 		if p := t.Unknown(x.vars, shard); p == &t.Parts[len(t.Parts)-1] {
 			bounds, x.order = l.textBounds(x, c, p)
 		}
@@ -285,10 +135,10 @@ func (l *rules) span(x *candidate, c KeyCondition, shard int) bool {
 		x.spans = append(x.spans, span)
 		return true
 	}
-	if len(key) == 0 || len(key) > MaxRowKeyBytes {
+	if len(key) == 0 || len(key) > lens.MaxRowKeyBytes {
 		return false
 	}
-	x.point, x.order = true, SameOrder
+	x.point, x.order = true, lens.SameOrder
 	x.spans = append(x.spans, Span{Start: key, End: append(bytes.Clone(key), 0)})
 	return true
 }
@@ -302,54 +152,54 @@ func widthAt(widths []int, i int) int {
 
 // textBounds bounds the text of a reference that depends on the sort key, and
 // says how it sorts.
-func (l *rules) textBounds(x *candidate, c KeyCondition, p *rowkey.Part) (interval, Order) {
+func (l *rules) textBounds(x *candidate, c lens.KeyCondition, p *rowkey.Part) (lens.Interval, lens.Order) {
 	switch {
 	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
 		prefix := []byte(p.Enc.Prefix)
-		text := c.bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
-		if text = text.intersect(interval{prefix, rowkey.PrefixEnd(prefix)}); text.empty() {
-			return interval{lo: []byte{0}, hi: []byte{0}}, SameOrder
+		text := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+		if text = text.Intersect(lens.Interval{Lo: prefix, Hi: rowkey.PrefixEnd(prefix)}); text.Empty() {
+			return lens.Interval{Lo: []byte{0}, Hi: []byte{0}}, lens.SameOrder
 		}
-		return text.within(prefix), SameOrder
+		return text.Within(prefix), lens.SameOrder
 	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.SameOrder:
-		return c.bounds(func(v attr.Value) ([]byte, bool) {
+		return c.Bounds(func(v attr.Value) ([]byte, bool) {
 			if p.Enc.In == attr.S { // all other such encoders write the text as it is
 				return []byte(v.Str), true
 			}
 			return p.Enc.EncodeKey(nil, v)
-		}), SameOrder
+		}), lens.SameOrder
 	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.ReversedOrder:
-		return c.reversed().bounds(func(v attr.Value) ([]byte, bool) { return p.Enc.EncodeKey(nil, v) }), ReversedOrder
+		return c.Reversed().Bounds(func(v attr.Value) ([]byte, bool) { return p.Enc.EncodeKey(nil, v) }), lens.ReversedOrder
 	case p.Slot == rowkey.SlotRange || p.Slot < rowkey.FirstCapture:
-		return interval{}, SortOrder
+		return lens.Interval{}, lens.SortOrder
 	}
 	text, ok := l.captureBounds(x, p.Slot)
 	if !ok || x.r.captures[p.Slot-rowkey.FirstCapture].enc.Name != p.Enc.Name {
-		return interval{}, SortOrder
+		return lens.Interval{}, lens.SortOrder
 	}
-	return text, SameOrder
+	return text, lens.SameOrder
 }
 
 // captureBounds bounds the text of a capture that ends the sort key, after a
 // literal.
-func (l *rules) captureBounds(x *candidate, slot int) (interval, bool) {
+func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 	t := x.r.when[rowkey.SlotRange]
 	if t == nil || l.key.Range.Type != attr.S || len(t.Parts) > 2 || t.Parts[len(t.Parts)-1].Slot != slot || t.Parts[len(t.Parts)-1].Lit != nil {
-		return interval{}, false
+		return lens.Interval{}, false
 	}
 	if len(t.Parts) == 2 && t.Parts[0].Lit == nil {
-		return interval{}, false
+		return lens.Interval{}, false
 	}
 	prefix, _ := t.LiteralEnds(nil)
-	return x.text.within(prefix), true
+	return x.text.Within(prefix), true
 }
 
 // bounded is the span of the keys that go on from base with a text of the
 // interval. width is that of the text where it is fixed by the joiner.
-func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
-	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.lo, last), End: rowkey.PrefixEnd(base)}
-	if v.hi != nil {
-		hi := v.hi
+func (l *rules) bounded(base []byte, v lens.Interval, last bool, width int) Span {
+	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, last), End: rowkey.PrefixEnd(base)}
+	if v.Hi != nil {
+		hi := v.Hi
 		switch k := l.joiner.DelimOffence(hi); {
 		case l.joiner.Kind == rowkey.JoinPlain && !last && k >= 0:
 			// What sorts below has no such byte: it is hi[:k] or below it.
@@ -360,22 +210,11 @@ func (l *rules) bounded(base []byte, v interval, last bool, width int) Span {
 			s.End = l.joiner.AppendSegment(bytes.Clone(base), hi, last)
 		}
 	}
-	return clamp(s)
-}
-
-// clamp keeps the span's bounds within what a row key may be.
-func clamp(s Span) Span {
-	if len(s.Start) > MaxRowKeyBytes {
-		s.Start = s.Start[:MaxRowKeyBytes]
-	}
-	if len(s.End) > MaxRowKeyBytes {
-		s.End = rowkey.PrefixEnd(s.End[:MaxRowKeyBytes])
-	}
-	return s
+	return lens.Clamp(s)
 }
 
 // orderOf is the order of the union of what several rules yield.
-func orderOf(found []candidate) Order {
+func orderOf(found []candidate) lens.Order {
 	same := func(f func(a, b candidate) bool) bool {
 		return !slices.ContainsFunc(found[1:], func(x candidate) bool { return !f(found[0], x) })
 	}
@@ -390,52 +229,32 @@ func orderOf(found []candidate) Order {
 	case len(found) == 1:
 		return found[0].order
 	case same(sameRow):
-		return SameOrder
+		return lens.SameOrder
 	case same(sameTemplate):
 		return found[0].order
 	}
 	for i, x := range found {
-		if x.order != SameOrder {
-			return SortOrder
+		if x.order != lens.SameOrder {
+			return lens.SortOrder
 		}
 		for _, y := range found[:i] {
-			if !sameRow(x, y) && overlap(x.spans[0], y.spans[0]) {
-				return SortOrder
+			if !sameRow(x, y) && lens.Overlap(x.spans[0], y.spans[0]) {
+				return lens.SortOrder
 			}
 		}
 	}
-	return MergeOrder
-}
-
-func overlap(s, o Span) bool {
-	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
-}
-
-// mergeSpans sorts spans and joins those that overlap.
-func mergeSpans(spans []Span) []Span {
-	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
-	var merged []Span
-	for _, s := range spans {
-		if n := len(merged); n > 0 && overlap(merged[n-1], s) {
-			if last := &merged[n-1]; len(last.End) > 0 && (len(s.End) == 0 || bytes.Compare(s.End, last.End) > 0) {
-				last.End = s.End
-			}
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
+	return lens.MergeOrder
 }
 
 // extentsOf narrows the read of rows that many items share to the cells that
 // can match; nil where whole rows are to be read.
-func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
-	if c.Op == NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
+func (l *rules) extentsOf(found []candidate, c lens.KeyCondition) []lens.Extent {
+	if c.Op == lens.NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
 		return nil
 	}
-	var all []Extent
-	add := func(e Extent) {
-		if !slices.ContainsFunc(all, func(o Extent) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
+	var all []lens.Extent
+	add := func(e lens.Extent) {
+		if !slices.ContainsFunc(all, func(o lens.Extent) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
 			all = append(all, e)
 		}
 	}
@@ -447,7 +266,7 @@ func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
 			}
 			if next := p.qual.Unknown(x.vars, -1); next != nil && next.Slot >= rowkey.FirstCapture && x.r.captures[next.Slot-rowkey.FirstCapture].enc.Name == next.Enc.Name {
 				if text, ok := l.captureBounds(&x, next.Slot); ok {
-					e.Qualifier = append(e.Qualifier, text.common()...)
+					e.Qualifier = append(e.Qualifier, text.Common()...)
 				}
 			}
 			if p.byTime && x.vars[p.timeSlot].IsAbsent() {
@@ -456,12 +275,12 @@ func (l *rules) extentsOf(found []candidate, c KeyCondition) []Extent {
 			add(e)
 			if l.sidecar && !p.byTime {
 				for _, form := range [2]string{"c/", "r/"} {
-					add(Extent{Family: FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
+					add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
 				}
 			}
 		}
 		if l.sidecar {
-			add(Extent{Family: FamilyTypes, Qualifier: []byte("i/" + x.r.name + "/"), Prefix: true})
+			add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + x.r.name + "/"), Prefix: true})
 		}
 	}
 	return all
@@ -475,18 +294,18 @@ func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) 
 		return 0, 0
 	}
 	if format := codec.TimeFormats[e.Name]; format.Layout != "" {
-		if from, ok := format.From(text.lo); ok {
+		if from, ok := format.From(text.Lo); ok {
 			minMicros = from * 1000
 		}
-		if to, ok := format.From(text.hi); ok && text.hi != nil && to < codec.MaxTimeMillis-1 {
+		if to, ok := format.From(text.Hi); ok && text.Hi != nil && to < codec.MaxTimeMillis-1 {
 			maxMicros = (to + 1) * 1000
 		}
 		return minMicros, maxMicros
 	}
-	least := digitsNear(text.lo, e.Width)
+	least := digitsNear(text.Lo, e.Width)
 	most := bytes.Repeat([]byte{'9'}, e.Width)
-	if text.hi != nil {
-		most = digitsNear(text.hi, e.Width)
+	if text.Hi != nil {
+		most = digitsNear(text.Hi, e.Width)
 	}
 	a, okA := e.Decode(least)
 	b, okB := e.Decode(most)
@@ -520,6 +339,6 @@ func digitsNear(b []byte, w int) []byte {
 	return append(out, bytes.Repeat([]byte{'0'}, w-len(out))...)
 }
 
-func (l *rules) planScan() Plan { return Plan{Spans: []Span{{}}} }
+func (l *rules) planScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }
 
 func (l *rules) columnFamilies() []Family { return l.families }

@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -301,10 +303,10 @@ func (s subject) mapping(t *testing.T) *Mapping {
 		}
 		return m
 	}
-	var key KeySchema
+	var key lens.KeySchema
 	for i, tag := range strings.TrimPrefix(s.name, "default ") {
 		kind, _ := attr.ParseType(string(tag))
-		*[]*KeyAttr{&key.Hash, &key.Range}[i] = KeyAttr{[]string{"PK", "SK"}[i], kind}
+		*[]*lens.KeyAttr{&key.Hash, &key.Range}[i] = lens.KeyAttr{Name: []string{"PK", "SK"}[i], Type: kind}
 	}
 	m, err := Default("source", "target", key)
 	if err != nil {
@@ -313,7 +315,7 @@ func (s subject) mapping(t *testing.T) *Mapping {
 	return m
 }
 
-func (s subject) draw(t *rapid.T, key KeySchema, partitions []attr.Value) attr.Item {
+func (s subject) draw(t *rapid.T, key lens.KeySchema, partitions []attr.Value) attr.Item {
 	item := attr.Item{}
 	names := append([]string{"a", "b", "c", "d", "e", "f", "j", "k", "l", "n", "o", "y", "z z", "~", "q:r"}, s.attrs...)
 	for range rapid.IntRange(0, 5).Draw(t, "attributes") {
@@ -356,7 +358,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 		partitions = append(partitions, drawKeyValue(t, m.Key().Hash.Type))
 	}
 	var items []attr.Item
-	var placed []Placed
+	var placed []lens.Placed
 	taken := map[string]bool{}
 	for range rapid.IntRange(1, 8).Draw(t, "items") {
 		item := s.draw(t, m.Key(), partitions)
@@ -463,11 +465,11 @@ func (m *Mapping) tagged(name string) bool {
 
 // checkRefusal fails for an error that the mapping has no reason to give.
 func checkRefusal(t *rapid.T, s subject, err error) {
-	var e *Error
+	var e *lens.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("not an *Error: %v", err)
 	}
-	if s.total && e.Code != CodeDelim && e.Code != CodeUnmatched {
+	if s.total && e.Code != lens.CodeDelim && e.Code != lens.CodeUnmatched {
 		t.Fatal(err)
 	}
 }
@@ -510,7 +512,7 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 			}
 		}
 		var sorted []attr.Item
-		for _, i := range readAll(t, m, plan.read(rows)) {
+		for _, i := range readAll(t, m, readPlan(plan, rows)) {
 			if matches(i) {
 				got = append(got, string(attr.AppendItemJSON(nil, i)))
 				sorted = append(sorted, i)
@@ -530,14 +532,14 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 			}
 		}
 		switch plan.Order {
-		case SameOrder, ReversedOrder:
-			inOrder(sorted, plan.Order == ReversedOrder)
-		case MergeOrder, MergeReversedOrder:
+		case lens.SameOrder, lens.ReversedOrder:
+			inOrder(sorted, plan.Order == lens.ReversedOrder)
+		case lens.MergeOrder, lens.MergeReversedOrder:
 			for _, span := range plan.Spans {
-				part := Plan{Spans: []Span{span}, Extents: plan.Extents}
-				inOrder(slices.DeleteFunc(readAll(t, m, part.read(rows)), func(i attr.Item) bool { return !matches(i) }), plan.Order == MergeReversedOrder)
+				part := lens.Plan{Spans: []Span{span}, Extents: plan.Extents}
+				inOrder(slices.DeleteFunc(readAll(t, m, readPlan(part, rows)), func(i attr.Item) bool { return !matches(i) }), plan.Order == lens.MergeReversedOrder)
 			}
-		case SortOrder:
+		case lens.SortOrder:
 		}
 		for i := 1; i < len(plan.Spans); i++ {
 			if bytes.Compare(plan.Spans[i-1].End, plan.Spans[i].Start) > 0 || len(plan.Spans[i-1].End) == 0 {
@@ -547,8 +549,8 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 	}
 }
 
-func drawCondition(t *rapid.T, key KeySchema, items []attr.Item, partitions []attr.Value) KeyCondition {
-	c := KeyCondition{Hash: rapid.SampledFrom(partitions).Draw(t, "condition partition")}
+func drawCondition(t *rapid.T, key lens.KeySchema, items []attr.Item, partitions []attr.Value) lens.KeyCondition {
+	c := lens.KeyCondition{Hash: rapid.SampledFrom(partitions).Draw(t, "condition partition")}
 	if len(items) > 0 {
 		c.Hash = rapid.SampledFrom(items).Draw(t, "like")[key.Hash.Name]
 	}
@@ -565,14 +567,14 @@ func drawCondition(t *rapid.T, key KeySchema, items []attr.Item, partitions []at
 		}
 		return drawKeyValue(t, key.Range.Type)
 	}
-	c.Op = RangeOp(rapid.IntRange(0, int(BeginsWith)).Draw(t, "op"))
-	if c.Op == BeginsWith && key.Range.Type == attr.N {
-		c.Op = NoRange
+	c.Op = lens.RangeOp(rapid.IntRange(0, int(lens.BeginsWith)).Draw(t, "op"))
+	if c.Op == lens.BeginsWith && key.Range.Type == attr.N {
+		c.Op = lens.NoRange
 	}
-	if c.Op != NoRange {
+	if c.Op != lens.NoRange {
 		c.A = operand()
 	}
-	if c.Op == Between {
+	if c.Op == lens.Between {
 		c.B = operand()
 	}
 	return c
@@ -622,8 +624,8 @@ func TestIndexRoundTrip(t *testing.T) {
 			}
 			id := string(attr.AppendItemJSON(nil, m.key.KeyOf(item)))
 			p, ok, err := x.Place(item, expTime)
-			var e *Error
-			if errors.As(err, &e) && (e.Code == CodeKeySize || e.Code == CodeDelim || e.Code == CodeDomain) && !x.OneCell() {
+			var e *lens.Error
+			if errors.As(err, &e) && (e.Code == lens.CodeKeySize || e.Code == lens.CodeDelim || e.Code == lens.CodeDomain) && !x.OneCell() {
 				continue
 			}
 			if err != nil {
@@ -634,7 +636,7 @@ func TestIndexRoundTrip(t *testing.T) {
 			}
 			seen[id] = true
 			rows, items = append(rows, Row{Key: p.Row, Cells: p.Cells}), append(items, item)
-			if len(p.Row) > MaxRowKeyBytes {
+			if len(p.Row) > lens.MaxRowKeyBytes {
 				t.Fatalf("a row key of %d bytes", len(p.Row))
 			}
 			back, err := x.Items(Row{Key: p.Row, Cells: p.Cells})
@@ -649,7 +651,7 @@ func TestIndexRoundTrip(t *testing.T) {
 			}
 		}
 		key := x.Def().Key
-		c := KeyCondition{Hash: attr.String(rapid.SampledFrom([]string{"g", "h", "p", "g\x00"}).Draw(t, "hash") + long)}
+		c := lens.KeyCondition{Hash: attr.String(rapid.SampledFrom([]string{"g", "h", "p", "g\x00"}).Draw(t, "hash") + long)}
 		switch key.Hash.Name {
 		case "PK":
 			c.Hash.Str = strings.TrimSuffix(c.Hash.Str, long)
@@ -657,11 +659,11 @@ func TestIndexRoundTrip(t *testing.T) {
 			c.Hash = attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"0", "1", "2", "3", "42"}).Draw(t, "hash number")}
 		}
 		if key.Range.Name != "" {
-			c.Op = RangeOp(rapid.IntRange(0, int(Between)).Draw(t, "op"))
-			if c.Op != NoRange {
+			c.Op = lens.RangeOp(rapid.IntRange(0, int(lens.Between)).Draw(t, "op"))
+			if c.Op != lens.NoRange {
 				c.A = drawKeyValue(t, key.Range.Type)
 			}
-			if c.Op == Between {
+			if c.Op == lens.Between {
 				c.B = drawKeyValue(t, key.Range.Type)
 			}
 		}
@@ -675,8 +677,8 @@ func TestIndexRoundTrip(t *testing.T) {
 				want++
 			}
 		}
-		found := func(plan Plan) (got []attr.Value) {
-			for _, r := range plan.read(rows) {
+		found := func(plan lens.Plan) (got []attr.Value) {
+			for _, r := range readPlan(plan, rows) {
 				back, err := x.Items(r)
 				if err != nil {
 					t.Fatal(err)
@@ -690,15 +692,15 @@ func TestIndexRoundTrip(t *testing.T) {
 		if got := found(plan); len(got) != want {
 			t.Fatalf("index %s, condition %+v, plan %q: %d of %d entries found\n%s", x.Name(), c, plan.Spans, len(got), want, format(rows))
 		}
-		parts := []Plan{plan}
+		parts := []lens.Plan{plan}
 		switch plan.Order {
-		case SameOrder:
-		case MergeOrder:
+		case lens.SameOrder:
+		case lens.MergeOrder:
 			parts = nil
 			for _, span := range plan.Spans {
-				parts = append(parts, Plan{Spans: []Span{span}})
+				parts = append(parts, lens.Plan{Spans: []Span{span}})
 			}
-		case SortOrder, ReversedOrder, MergeReversedOrder:
+		case lens.SortOrder, lens.ReversedOrder, lens.MergeReversedOrder:
 			parts = nil
 		}
 		for _, part := range parts {
@@ -812,10 +814,10 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("? {a: b}\n: c"))
 	f.Add([]byte("<<: {a: 1}\n---\nb: !!binary aGk="))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		spec, err := Parse("f", src)
+		spec, err := mapfile.Parse("f", src)
 		if err != nil {
-			var e *SpecError
-			if !errors.As(err, &e) || e.Code != CodeSyntax || e.What == "" {
+			var e *mapfile.SpecError
+			if !errors.As(err, &e) || e.Code != lens.CodeSyntax || e.What == "" {
 				t.Fatalf("%#v", err)
 			}
 			return
@@ -827,7 +829,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse("again", text)
+		again, err := mapfile.Parse("again", text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -38,12 +40,12 @@ type cellTemplate struct {
 // inverse of that. Each kind of put has one, in a file put_<kind>.go.
 type placement interface {
 	// check refuses a put that cannot be inverted, and enters it into its rule.
-	check(c *compiler, r *rule, p *put, spec *Put)
+	check(c *compiler, r *rule, p *put, spec *mapfile.Put)
 	shape() shape
 	// place lays out an attribute that the put takes.
-	place(w *placer, name string, v attr.Value) *Error
+	place(w *placer, name string, v attr.Value) *lens.Error
 	// finish lays out what is of the item as a whole, after all attributes.
-	finish(w *placer) *Error
+	finish(w *placer) *lens.Error
 	// names reports whether special can be the text of {attr}, {member} or
 	// {key} in a qualifier that place writes.
 	names(l *rules, special string) bool
@@ -66,21 +68,21 @@ const (
 // under any text.
 type plainPut struct{ *cellTemplate }
 
-func (plainPut) finish(*placer) *Error     { return nil }
-func (plainPut) names(*rules, string) bool { return true }
+func (plainPut) finish(*placer) *lens.Error { return nil }
+func (plainPut) names(*rules, string) bool  { return true }
 
 // put compiles one Put of a rule.
-func (c *compiler) put(r *rule, spec *Put, path string) {
+func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: rowkey.SlotNone}}
 	r.puts = append(r.puts, p)
 	var err error
 	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
-		c.fail(path+".codec", CodeSyntax, err.Error(), "")
+		c.fail(path+".codec", lens.CodeSyntax, err.Error(), "")
 		return
 	}
 	family, qual, ok := strings.Cut(spec.Cell, ":")
-	if _, declared := c.l.declared[family]; !ok || !declared || family == FamilyTypes {
-		c.fail(path+".cell", CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
+	if _, declared := c.l.declared[family]; !ok || !declared || family == lens.FamilyTypes {
+		c.fail(path+".cell", lens.CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
 		return
 	}
 	p.family = family
@@ -99,30 +101,30 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 		return rowkey.SlotKey, e, err
 	})
 	if err != nil {
-		c.fail(path+".cell", CodeSyntax, err.Error(), "")
+		c.fail(path+".cell", lens.CodeSyntax, err.Error(), "")
 		return
 	}
 	switch spec.Order {
-	case "", OrderAppend, OrderNewestFirst:
+	case "", mapfile.OrderAppend, mapfile.OrderNewestFirst:
 	default:
-		c.fail(path+".order", CodeSyntax, strconv.Quote(spec.Order), OrderAppend+" or "+OrderNewestFirst)
+		c.fail(path+".order", lens.CodeSyntax, strconv.Quote(spec.Order), mapfile.OrderAppend+" or "+mapfile.OrderNewestFirst)
 	}
 	specials := 0
 	for i, s := range p.qual.Slots() {
 		if s < 0 {
 			specials++
 			if i != len(p.qual.Slots())-1 || p.qual.Parts[len(p.qual.Parts)-1].Lit != nil {
-				c.fail(path+".cell", CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
+				c.fail(path+".cell", lens.CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
 			}
 		}
 	}
 	if specials > 1 {
-		c.fail(path+".cell", CodeInverse, "more than one of {attr}, {member} and {key}", "one")
+		c.fail(path+".cell", lens.CodeInverse, "more than one of {attr}, {member} and {key}", "one")
 	}
 	p.placement = c.placement(&p.cellTemplate, spec)
 	p.check(c, r, p, spec)
-	if c.spec.Fidelity == FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
-		c.fail(path, CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
+	if c.spec.Fidelity == mapfile.FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
+		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
 	}
 	if c.err == nil {
 		c.putTime(r, p, spec)
@@ -130,11 +132,11 @@ func (c *compiler) put(r *rule, spec *Put, path string) {
 }
 
 // placement is the kind of a put.
-func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
-	value := valuePut{plainPut{t}, spec.Attr, spec.Order == OrderNewestFirst}
+func (c *compiler) placement(t *cellTemplate, spec *mapfile.Put) placement {
+	value := valuePut{plainPut{t}, spec.Attr, spec.Order == mapfile.OrderNewestFirst}
 	star, special, flatten := spec.Attr == "*", t.qual.Special(), t.codec.Paths
 	switch {
-	case spec.Attr == Presence:
+	case spec.Attr == mapfile.Presence:
 		return presencePut{plainPut{t}}
 	case star && special == rowkey.SlotNone:
 		return wholePut{plainPut{t}}
@@ -157,7 +159,7 @@ func (c *compiler) placement(t *cellTemplate, spec *Put) placement {
 // enter makes the put that of its attribute.
 func (c *compiler) enter(r *rule, p *put) {
 	if r.byAttr[p.attr] != nil {
-		c.fail(p.path+".attr", CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put an attribute")
+		c.fail(p.path+".attr", lens.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put an attribute")
 	}
 	r.byAttr[p.attr] = p
 }
@@ -165,44 +167,44 @@ func (c *compiler) enter(r *rule, p *put) {
 // enterStar makes the put that of all attributes without one of their own.
 func (c *compiler) enterStar(r *rule, p *put) {
 	if r.star != nil {
-		c.fail(p.path+".attr", CodeSyntax, `a second "*"`, "one a rule")
+		c.fail(p.path+".attr", lens.CodeSyntax, `a second "*"`, "one a rule")
 	}
 	r.star = p
 }
 
 // checkElements refuses a put of members or keys of what is neither set nor map.
-func (c *compiler) checkElements(p *put, spec *Put, fits bool) {
+func (c *compiler) checkElements(p *put, spec *mapfile.Put, fits bool) {
 	if spec.Codec != "" && !p.codec.Paths {
-		c.fail(p.path+".codec", CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
+		c.fail(p.path+".codec", lens.CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
 	}
 	if !fits {
-		c.fail(p.path+".cell", CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
+		c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
 	}
 }
 
-func (c *compiler) putTime(r *rule, p *put, spec *Put) {
+func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 	at := p.path + ".ts"
 	switch {
 	case spec.Time.Capture != "":
 		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
 		if i < 0 || !r.captures[i].enc.Time {
-			c.fail(at, CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
+			c.fail(at, lens.CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
 			return
 		}
 		p.timeSlot = rowkey.FirstCapture + i
 	case spec.Time.Attr != "":
 		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
-			c.fail(at, CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
+			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
-		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a KeyAttr) bool { return a.Name == p.timeAttr }); {
+		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
 			if t := c.l.key.Attrs()[i].Type; t != p.format.ValueType() {
-				c.fail(at, CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
+				c.fail(at, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
 			}
 			p.timeKey = true
 		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:
-			c.fail(at, CodeInverse, "a timestamp from an attribute", "another attribute, and one cell an attribute")
+			c.fail(at, lens.CodeInverse, "a timestamp from an attribute", "another attribute, and one cell an attribute")
 		default:
 			r.timeAttrs[p.timeAttr] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // A family that a file declares for an attribute (target.families, s.<attribute>
@@ -28,8 +29,8 @@ func (l *rules) inFamily(family, name, member string) []byte {
 
 // tooLong keeps a set or map that has a member or key longer than a qualifier
 // as one cell.
-func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *Error {
-	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes))
+func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *lens.Error {
+	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 }
 
 // familyColumn reads the column of a member or key in the family of a set or

@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -18,20 +21,20 @@ type leavesPut struct {
 	attr string
 }
 
-func (p leavesPut) check(c *compiler, r *rule, put *put, spec *Put) {
+func (p leavesPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	switch {
 	case p.elementEncoder() != nil:
-		c.fail(put.path+".cell", CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
+		c.fail(put.path+".cell", lens.CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
 	case p.qual.Special() != rowkey.SlotKey:
-		c.fail(put.path+".codec", CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
+		c.fail(put.path+".codec", lens.CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
 	}
 	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)
 }
 
 func (leavesPut) shape() shape { return shapeCells }
 
-func (p leavesPut) place(w *placer, name string, v attr.Value) *Error {
+func (p leavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return w.extra(name, v)
 	}
@@ -54,7 +57,7 @@ type starLeavesPut struct{ starPut }
 
 func (starLeavesPut) shape() shape { return shapeCells }
 
-func (p starLeavesPut) place(w *placer, name string, v attr.Value) *Error {
+func (p starLeavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	special := string(appendPathKey(nil, name))
 	if err := p.refuse(w, name, special); err != nil {
 		return err
@@ -64,7 +67,7 @@ func (p starLeavesPut) place(w *placer, name string, v attr.Value) *Error {
 	}
 	schema := w.l.schema[name]
 	if schema.Type != attr.M {
-		schema = Schema{}
+		schema = codec.Schema{}
 	}
 	return w.leaves(p.cellTemplate, append([]byte(special), '.'), name, v, schema, &p)
 }
@@ -84,7 +87,7 @@ func (p starLeavesPut) read(d *decoder, item *partial, special string, c column)
 
 // leaves lays out a map that is not empty, one cell a leaf: what is no map, or
 // an empty one. Under "*" a leaf is refused whose cell is another put's.
-func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Value, schema Schema, star *starLeavesPut) *Error {
+func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Value, schema codec.Schema, star *starLeavesPut) *lens.Error {
 	for _, k := range slices.Sorted(maps.Keys(v.Map)) {
 		e := v.Map[k]
 		path := appendPathKey(slices.Clip(prefix), k)

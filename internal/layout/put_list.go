@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -14,7 +15,7 @@ import (
 // order of timestamps.
 
 // list lays out a list; done is false where the family has no lists.
-func (p valuePut) list(w *placer, name, special string, v attr.Value, schema Schema) (done bool, err *Error) {
+func (p valuePut) list(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch room := w.l.listRoom(p.family); {
 	case len(v.List) == 0:
 		return true, p.empty(w, name, v)
@@ -41,7 +42,7 @@ func (p valuePut) list(w *placer, name, special string, v attr.Value, schema Sch
 }
 
 // listed reports whether each version of a column is an element.
-func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema Schema) bool {
+func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema codec.Schema) bool {
 	if !p.native(d.r) || d.l.listRoom(p.family) == 0 {
 		return false
 	}

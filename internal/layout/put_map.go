@@ -8,6 +8,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -18,14 +20,14 @@ type mapPut struct {
 	attr string
 }
 
-func (p mapPut) check(c *compiler, r *rule, put *put, spec *Put) {
+func (p mapPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)
 }
 
 func (mapPut) shape() shape { return shapeCells }
 
-func (p mapPut) place(w *placer, name string, v attr.Value) *Error {
+func (p mapPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return w.extra(name, v)
 	}
@@ -44,7 +46,7 @@ func (p mapPut) place(w *placer, name string, v attr.Value) *Error {
 }
 
 // mapping lays out a native map, in a family that has its keys.
-func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value, schema Schema) *Error {
+func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
 	if len(v.Map) == 0 {
 		return p.empty(w, name, v)
 	}
@@ -65,11 +67,11 @@ func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value,
 
 // markFits reports whether the type mark of a cell fits a qualifier.
 func markFits(family string, qual []byte) bool {
-	return len("c/")+len(family)+1+len(qual) <= MaxQualifierBytes
+	return len("c/")+len(family)+1+len(qual) <= lens.MaxQualifierBytes
 }
 
 // mapCells adds the cells of the keys of a map.
-func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *Error {
+func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *lens.Error {
 	for i, k := range keys {
 		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.l.schema[name].At(k), micros); err != nil {
 			return err
@@ -79,7 +81,7 @@ func (p *placer) mapCells(family string, quals [][]byte, keys []string, name str
 }
 
 // mapCell adds the cell of something inside of a map.
-func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema Schema, micros int64) *Error {
+func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema codec.Schema, micros int64) *lens.Error {
 	b, ok := codec.ByType.Encode(v, schema)
 	if !ok {
 		if b, ok = p.accepted(codec.ByType, v, schema); !ok {
@@ -113,7 +115,7 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 }
 
 // inside is the inverse of mapCell.
-func (d *decoder) inside(c column, schema Schema) (attr.Value, error) {
+func (d *decoder) inside(c column, schema codec.Schema) (attr.Value, error) {
 	t, form, marked := d.markOfCell(c)
 	v, err := d.plain(codec.ByType, t, form, marked, c.versions[0].Value, schema)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -16,14 +18,14 @@ type setPut struct {
 	attr string
 }
 
-func (p setPut) check(c *compiler, r *rule, put *put, spec *Put) {
+func (p setPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	c.checkElements(put, spec, c.l.schema[p.attr].Type.IsSet())
 }
 
 func (setPut) shape() shape { return shapeCells }
 
-func (p setPut) place(w *placer, name string, v attr.Value) *Error {
+func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if v.Type != w.l.schema[name].Type {
 		return w.extra(name, v)
 	}
@@ -33,7 +35,7 @@ func (p setPut) place(w *placer, name string, v attr.Value) *Error {
 		switch quals[i], bad = p.qual.Render(nil, w.vars, m); {
 		case bad != nil:
 			return w.unwritten(name, v, m, bad)
-		case len(quals[i]) > MaxQualifierBytes:
+		case len(quals[i]) > lens.MaxQualifierBytes:
 			return w.extra(name, v)
 		}
 	}
@@ -42,10 +44,10 @@ func (p setPut) place(w *placer, name string, v attr.Value) *Error {
 }
 
 // set lays out a native set, in a family that has its members.
-func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema Schema) *Error {
+func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
 	quals := make([][]byte, len(v.Set))
 	for i, m := range v.Set {
-		if quals[i] = w.l.inFamily(family, name, m); len(quals[i]) > MaxQualifierBytes {
+		if quals[i] = w.l.inFamily(family, name, m); len(quals[i]) > lens.MaxQualifierBytes {
 			return p.tooLong(w, name, special, v)
 		}
 	}

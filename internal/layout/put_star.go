@@ -6,15 +6,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // starPut is the put of all attributes without one of their own, each laid out as
 // by a valuePut, under its name.
 type starPut struct{ valuePut }
 
-func (starPut) check(c *compiler, r *rule, put *put, _ *Put) { c.enterStar(r, put) }
+func (starPut) check(c *compiler, r *rule, put *put, _ *mapfile.Put) { c.enterStar(r, put) }
 
-func (p starPut) place(w *placer, name string, v attr.Value) *Error {
+func (p starPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if err := p.refuse(w, name, name); err != nil {
 		return err
 	}
@@ -23,18 +25,18 @@ func (p starPut) place(w *placer, name string, v attr.Value) *Error {
 
 // refuse refuses an attribute that cannot be under "*", or whose place is
 // another put's.
-func (p starPut) refuse(w *placer, name, special string) *Error {
+func (p starPut) refuse(w *placer, name, special string) *lens.Error {
 	if err := w.known(p.cellTemplate, name); err != nil {
 		return err
 	}
 	if name == "" {
-		return w.l.fault(CodeDomain, w.r, w.item, name, "the attribute has no name", "")
+		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "the attribute has no name", "")
 	}
 	return p.reserved(w, name, special)
 }
 
 // reserved refuses an attribute whose place is another put's.
-func (p starPut) reserved(w *placer, name, special string) *Error {
+func (p starPut) reserved(w *placer, name, special string) *lens.Error {
 	if len(w.r.puts) == 1 {
 		return nil
 	}
@@ -47,7 +49,7 @@ func (p starPut) reserved(w *placer, name, special string) *Error {
 			continue
 		}
 		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
-			return w.l.fault(CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+			return w.l.fault(lens.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // valuePut is the put of one attribute, which is one cell in the form of the
@@ -17,16 +19,16 @@ type valuePut struct {
 	newest bool // the first element of a list is its newest cell
 }
 
-func (p valuePut) check(c *compiler, r *rule, put *put, spec *Put) {
+func (p valuePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	if p.codec.ByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
-		c.fail(put.path+".attr", CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
+		c.fail(put.path+".attr", lens.CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
 
 func (valuePut) shape() shape { return shapeCell }
 
-func (p valuePut) place(w *placer, name string, v attr.Value) *Error {
+func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if err := w.known(p.cellTemplate, name); err != nil {
 		return err
 	}
@@ -35,17 +37,17 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *Error {
 
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
-func (p *placer) known(t *cellTemplate, name string) *Error {
+func (p *placer) known(t *cellTemplate, name string) *lens.Error {
 	if _, ok := p.l.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
 		return nil
 	}
-	return p.l.fault(CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
+	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // lay lays out an attribute under the given text of {attr}.
-func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
+func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error {
 	if p.codec.OmitsNull && v.Type == attr.NULL {
-		return w.l.fault(CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
+		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
 	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
 	native := p.native(w.r)
@@ -55,7 +57,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 		}
 	}
 	b, ok := p.codec.Encode(v, schema)
-	if !ok && p.codec.Round != nil && w.r.accepted[LossPrecision] {
+	if !ok && p.codec.Round != nil && w.r.accepted[mapfile.LossPrecision] {
 		b, ok = p.codec.Round(v)
 	}
 	// In a column of list elements every other value needs its mark.
@@ -87,7 +89,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *Error {
 
 // elements lays out a set, map or list that takes a cell an element; done is
 // false where it is to be one cell.
-func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema Schema) (done bool, err *Error) {
+func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch {
 	case v.Type.IsSet():
 		if family := w.l.setFamily[name]; family != "" {
@@ -104,15 +106,15 @@ func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema
 }
 
 // empty marks an empty map or list, which has no cell.
-func (p valuePut) empty(w *placer, name string, v attr.Value) *Error {
-	return w.typeCell("a/"+name, name, v, mark(v.Type, markEmpty), LossEmpty, "a map or list that is not empty")
+func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
+	return w.typeCell("a/"+name, name, v, mark(v.Type, markEmpty), mapfile.LossEmpty, "a map or list that is not empty")
 }
 
 // whole keeps a set, map or list that cannot have a cell an element as one cell.
 // what and expected say why it cannot.
-func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *Error {
+func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *lens.Error {
 	if !w.l.sidecar {
-		return w.l.fault(CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
+		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
 	}
 	if err := w.exception(p.family, name, nil, mark(v.Type, markJSON), v, expected); err != nil {
 		return err

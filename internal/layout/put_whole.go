@@ -7,29 +7,31 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // wholePut is one cell that holds all attributes without a put of their own, as
 // JSON or as a protobuf.
 type wholePut struct{ plainPut }
 
-func (p wholePut) check(c *compiler, r *rule, put *put, spec *Put) {
+func (p wholePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enterStar(r, put)
-	blob := c.spec.Fidelity == FidelityBlob
+	blob := c.spec.Fidelity == mapfile.FidelityBlob
 	switch {
 	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
-		c.fail(put.path+".codec", CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
+		c.fail(put.path+".codec", lens.CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
 	case p.codec.Message != nil:
 	case spec.Codec == "ddbjson" || blob:
 		p.codec = codec.DDBJSON
 	default:
-		c.fail(put.path+".cell", CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
+		c.fail(put.path+".cell", lens.CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	}
 }
 
 func (wholePut) shape() shape { return shapeItem }
 
-func (wholePut) place(w *placer, name string, v attr.Value) *Error {
+func (wholePut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if w.rest == nil {
 		w.rest = make(attr.Item, len(w.item))
 	}
@@ -37,7 +39,7 @@ func (wholePut) place(w *placer, name string, v attr.Value) *Error {
 	return nil
 }
 
-func (p wholePut) finish(w *placer) *Error {
+func (p wholePut) finish(w *placer) *lens.Error {
 	if w.rest == nil {
 		w.rest = attr.Item{}
 	}
@@ -50,7 +52,7 @@ func (p wholePut) finish(w *placer) *Error {
 
 // value is that of the cell that has all attributes of rest. Those that a
 // message has no form of are kept aside.
-func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
+func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	if p.codec.Message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
 	}
@@ -59,9 +61,9 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *Error) {
 	if ok {
 		return value, nil
 	}
-	aside := func(name string) *Error {
+	aside := func(name string) *lens.Error {
 		if !w.l.sidecar {
-			return w.l.fault(CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
+			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil
@@ -110,7 +112,7 @@ func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 }
 
 // attributes is the inverse of value.
-func (p wholePut) attributes(value []byte, schema Schema) (attr.Item, error) {
+func (p wholePut) attributes(value []byte, schema codec.Schema) (attr.Item, error) {
 	if p.codec.Message == nil {
 		return attr.UnmarshalItem(value)
 	}
@@ -119,4 +121,4 @@ func (p wholePut) attributes(value []byte, schema Schema) (attr.Item, error) {
 }
 
 // itemSchema is the schema of an item as a map of its attributes.
-func (l *rules) itemSchema() Schema { return Schema{Type: attr.M, Keys: l.schema} }
+func (l *rules) itemSchema() codec.Schema { return codec.Schema{Type: attr.M, Keys: l.schema} }

@@ -86,7 +86,7 @@ func reference(t *testing.T) string {
 	codecTable(t, &b)
 	typeCells(t, &b)
 	b.WriteString("\n## Errors\n\n| code | meaning |\n|---|---|\n")
-	src, err := os.ReadFile("error.go")
+	src, err := os.ReadFile("lens/error.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,22 +260,22 @@ func codecTable(t *testing.T, b *strings.Builder) {
 	b.WriteString("\n## Codecs\n\nA value outside a codec's domain is kept in its native form with its type in `_t`, or refused if there is no `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
 	type sample struct {
 		v      attr.Value
-		schema Schema
+		schema codec.Schema
 	}
-	document := sample{attr.MapOf(map[string]attr.Value{"k": attr.Int(1)}), Schema{Type: attr.M, Elem: &Schema{Type: attr.N}}}
+	document := sample{attr.MapOf(map[string]attr.Value{"k": attr.Int(1)}), codec.Schema{Type: attr.M, Elem: &codec.Schema{Type: attr.N}}}
 	samples := map[string][]sample{
-		"":        {{attr.Int(30), Schema{Type: attr.N}}, document},
-		"s":       {{attr.String("x"), Schema{}}},
-		"n":       {{attr.Int(30), Schema{}}},
-		"b":       {{attr.Binary([]byte{0, 0xff}), Schema{}}},
-		"bool":    {{attr.Boolean(true), Schema{}}},
-		"text":    {{attr.Boolean(true), Schema{Type: attr.BOOL}}},
-		"b64":     {{attr.Binary([]byte{0, 0xff}), Schema{}}},
-		"i64be":   {{attr.Int(30), Schema{}}},
-		"f64be":   {{attr.Value{Type: attr.N, Str: "0.5"}, Schema{}}},
-		"nord":    {{attr.Int(30), Schema{}}},
+		"":        {{attr.Int(30), codec.Schema{Type: attr.N}}, document},
+		"s":       {{attr.String("x"), codec.Schema{}}},
+		"n":       {{attr.Int(30), codec.Schema{}}},
+		"b":       {{attr.Binary([]byte{0, 0xff}), codec.Schema{}}},
+		"bool":    {{attr.Boolean(true), codec.Schema{}}},
+		"text":    {{attr.Boolean(true), codec.Schema{Type: attr.BOOL}}},
+		"b64":     {{attr.Binary([]byte{0, 0xff}), codec.Schema{}}},
+		"i64be":   {{attr.Int(30), codec.Schema{}}},
+		"f64be":   {{attr.Value{Type: attr.N, Str: "0.5"}, codec.Schema{}}},
+		"nord":    {{attr.Int(30), codec.Schema{}}},
 		"json":    {document},
-		"ddbjson": {{document.v, Schema{}}},
+		"ddbjson": {{document.v, codec.Schema{}}},
 		"flatten": nil, "omit": nil, "proto": nil, // below the table
 	}
 	for _, c := range codec.All {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -71,10 +72,10 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 func FormatRowFunc(dst []byte, row Row, text func(c Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
-	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == FamilyState })
+	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == lens.FamilyState })
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		rank := func(c Cell) int {
-			if c.Family == FamilyTypes {
+			if c.Family == lens.FamilyTypes {
 				return 1
 			}
 			return 0

@@ -7,7 +7,10 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rule is a compiled Rule.
@@ -60,7 +63,7 @@ type capture struct {
 	alone bool
 }
 
-func (c *compiler) rule(index int, spec *Rule, path string) *rule {
+func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()),
 		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
@@ -69,7 +72,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 		r.keyTypes = append(r.keyTypes, a.Type)
 	}
 	if !ruleName.MatchString(spec.Name) {
-		c.fail(path+".name", CodeSyntax, fmt.Sprintf("%q is no rule name", spec.Name), "letters, digits and -_.")
+		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("%q is no rule name", spec.Name), "letters, digits and -_.")
 	}
 	for _, l := range c.spec.AcceptLoss {
 		if l.Rule == "" || l.Rule == spec.Name {
@@ -89,7 +92,7 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 		r.columns = append(r.columns, r.star)
 	}
 	if len(spec.Put) == 0 {
-		c.fail(path+".put", CodeSyntax, "the rule places nothing", "at least one put")
+		c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
 	}
 	if c.err == nil {
 		c.invert(r, path)
@@ -103,17 +106,17 @@ func (c *compiler) rule(index int, spec *Rule, path string) *rule {
 	return r
 }
 
-func (c *compiler) when(r *rule, spec *Rule, path string) {
+func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 	attrs := c.l.key.Attrs()
 	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
-		at := joinPath(path+".when", name)
-		slot := slices.IndexFunc(attrs, func(a KeyAttr) bool { return a.Name == name })
+		at := strictyaml.Join(path+".when", name)
+		slot := slices.IndexFunc(attrs, func(a lens.KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:
-			c.fail(at, CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
+			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
 			return
 		case attrs[slot].Type == attr.B:
-			c.fail(at, CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			c.fail(at, lens.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
 			return
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
@@ -140,11 +143,11 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 			return rowkey.FirstCapture + i, e, nil
 		})
 		if err != nil {
-			c.fail(at, CodeSyntax, err.Error(), "")
+			c.fail(at, lens.CodeSyntax, err.Error(), "")
 			return
 		}
 		if len(t.Parts) == 0 {
-			c.fail(at, CodeInverse, "a key attribute is never empty", "a template")
+			c.fail(at, lens.CodeInverse, "a key attribute is never empty", "a template")
 		}
 		r.when[slot] = t
 	}
@@ -155,7 +158,7 @@ func (c *compiler) when(r *rule, spec *Rule, path string) {
 	ok := len(spec.Same) == 2 && len(attrs) == 2 && attrs[0].Type == attrs[1].Type &&
 		(spec.Same[0] == attrs[0].Name && spec.Same[1] == attrs[1].Name || spec.Same[0] == attrs[1].Name && spec.Same[1] == attrs[0].Name)
 	if !ok {
-		c.fail(path+".when.same", CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
+		c.fail(path+".when.same", lens.CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
 	}
 }
 
@@ -193,20 +196,20 @@ func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, e
 	return 0, nil, fmt.Errorf("{%s} is neither a capture nor a key attribute", name)
 }
 
-func (c *compiler) row(r *rule, spec *Rule, path string) {
+func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 	if len(spec.Row) == 0 {
-		c.fail(path+".row", CodeInverse, "no row key", "at least one segment")
+		c.fail(path+".row", lens.CodeInverse, "no row key", "at least one segment")
 	}
 	salted := false
 	for i, src := range spec.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		t, err := rowkey.ParseTemplate(src, func(name, enc string) (int, *rowkey.Encoder, error) { return c.reference(r, name, enc) })
 		if err != nil {
-			c.fail(at, CodeSyntax, err.Error(), "")
+			c.fail(at, lens.CodeSyntax, err.Error(), "")
 			return
 		}
 		if len(t.Parts) == 0 {
-			c.fail(at, CodeSyntax, "an empty segment", "a template")
+			c.fail(at, lens.CodeSyntax, "an empty segment", "a template")
 		}
 		last, j := i == len(spec.Row)-1, c.l.joiner
 		width := 0
@@ -214,7 +217,7 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 			if p.Lit != nil {
 				width += len(p.Lit)
 				if k := j.DelimOffence(p.Lit); k >= 0 && j.Kind == rowkey.JoinPlain && !last {
-					c.fail(at, CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
+					c.fail(at, lens.CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
 				}
 				continue
 			}
@@ -226,7 +229,7 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 			}
 			if p.Enc.Shards > 0 {
 				if salted {
-					c.fail(at, CodeSyntax, "a second salt", "one a row")
+					c.fail(at, lens.CodeSyntax, "a second salt", "one a row")
 				}
 				salted = true
 			}
@@ -235,12 +238,12 @@ func (c *compiler) row(r *rule, spec *Rule, path string) {
 			}
 			width += p.Enc.Width
 			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
-				c.fail(at, CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
+				c.fail(at, lens.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
 			}
 		}
 		if j.Kind == rowkey.JoinFixed && !last {
 			if width <= 0 {
-				c.fail(at, CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+				c.fail(at, lens.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
 			}
 			r.widths = append(r.widths, width)
 		}

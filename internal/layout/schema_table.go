@@ -6,6 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // The table that says how to read the tables of an instance, and its family.
@@ -64,7 +68,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 		part := ""
 		for i, a := range m.key.Attrs() {
 			if a.Name == name {
-				schema, part = Schema{Type: a.Type}, [...]string{"hash", "range"}[i]
+				schema, part = codec.Schema{Type: a.Type}, [...]string{"hash", "range"}[i]
 			}
 		}
 		cells := []string{}
@@ -72,7 +76,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 			cells = append(cells, "key", part)
 		}
 		cells = append(cells, "type", string(schema.Text()))
-		if r := row(name, cells...); len(r.Key) <= MaxRowKeyBytes {
+		if r := row(name, cells...); len(r.Key) <= lens.MaxRowKeyBytes {
 			rows = append(rows, r)
 		}
 	}
@@ -107,7 +111,7 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 			joiner = string(c.Value)
 		}
 	}
-	spec, err := Parse(SchemaTable, text)
+	spec, err := mapfile.Parse(SchemaTable, text)
 	if err != nil {
 		return nil, fmt.Errorf("row %s# of %s: %w", table, SchemaTable, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // TestSchemaRows shows the rows of the schema table; the mapping in them is
@@ -140,7 +142,7 @@ func TestSchemaRows_Joiner(t *testing.T) {
 func TestSchemaRows_Descriptors(t *testing.T) {
 	t.Parallel()
 	set := userDescriptors(t)
-	long := strings.Repeat("n", MaxRowKeyBytes)
+	long := strings.Repeat("n", lens.MaxRowKeyBytes)
 	text := strings.Replace(protoMapping, "schema: {", "schema: {"+long+": S, ", 1)
 	m, err := Load("m.yaml", []byte(text), fstest.MapFS{"user.binpb": {Data: set}})
 	if err != nil {
@@ -151,7 +153,7 @@ func TestSchemaRows_Descriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if len(r.Key) > MaxRowKeyBytes {
+		if len(r.Key) > lens.MaxRowKeyBytes {
 			t.Errorf("a row key of %d bytes", len(r.Key))
 		}
 	}

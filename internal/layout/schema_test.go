@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // jsonSchemaDocument checks values by a JSON Schema, as far as the mapping's
@@ -166,14 +167,14 @@ const wholeMapping = `{
   "lint": {}
 }`
 
-func parseDocument(t *testing.T, doc any) *SpecError {
+func parseDocument(t *testing.T, doc any) *mapfile.SpecError {
 	t.Helper()
 	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e *SpecError
-	if _, err := Parse("doc", text); err != nil && !errors.As(err, &e) {
+	var e *mapfile.SpecError
+	if _, err := mapfile.Parse("doc", text); err != nil && !errors.As(err, &e) {
 		t.Fatal(err)
 	}
 	return e
@@ -279,7 +280,7 @@ func TestJSONSchema_Mappings(t *testing.T) {
 		v = plainJSON(t, v)
 		bad := d.check(d.root, v, "")
 		_, err := Load(name, []byte(text))
-		var e *SpecError
+		var e *mapfile.SpecError
 		switch {
 		case err == nil && bad != "":
 			t.Errorf("%s: %s\n%s", name, bad, text)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
-	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // Segment is one segment of the row key of a rule.
@@ -70,16 +69,4 @@ func (m *Mapping) ruleNamed(name string) (*rules, *rule) {
 		return l, nil
 	}
 	return l, l.rules[i]
-}
-
-// Lint is what the mapping file says of lint, which package migrate/lint reads;
-// zero for nothing.
-func (s *Spec) Lint() strictyaml.Value { return s.lint }
-
-// Position is where the mapping file says what a path such as
-// "rules[0].row[1]" leads to; of a path that the file does not have, where the
-// nearest one around it stands. line is 0 for a Spec that no file was read for.
-func (s *Spec) Position(path string) (file string, line, column int) {
-	at := s.pos.Near(path)
-	return s.file, at.Line, at.Column
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -86,39 +88,39 @@ func (k SidecarKind) String() string {
 
 // exception writes the type mark of an attribute: `a/<attr>` where the row is
 // the item's own, else `c/<family>:<qualifier>`.
-func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *Error {
+func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *lens.Error {
 	if !p.r.exclusive {
 		return p.cellException(family, qual, name, mark, v, expected)
 	}
 	return p.typeCell("a/"+name, name, v, mark, "", expected)
 }
 
-func (p *placer) cellException(family string, qual []byte, name string, mark []byte, v attr.Value, expected string) *Error {
+func (p *placer) cellException(family string, qual []byte, name string, mark []byte, v attr.Value, expected string) *lens.Error {
 	return p.typeCell("c/"+family+":"+string(qual), name, v, mark, "", expected)
 }
 
-func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *Error {
+func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *lens.Error {
 	if !p.l.sidecar {
-		if loss == LossEmpty && p.r.accepted[LossEmpty] {
+		if loss == mapfile.LossEmpty && p.r.accepted[mapfile.LossEmpty] {
 			return nil
 		}
 		what := fmt.Sprintf("the value is %s", codec.Clip(attr.AppendJSON(nil, v)))
-		if loss == LossEmpty {
+		if loss == mapfile.LossEmpty {
 			what = "the value is an empty " + v.Type.String()
 		}
-		return p.l.fault(CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
 	}
-	if len(qual) > MaxQualifierBytes {
-		return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("c/")))
+	if len(qual) > lens.MaxQualifierBytes {
+		return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("c/")))
 	}
-	p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
+	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
 	return nil
 }
 
 // extra keeps a value in the item's `i/` cell.
-func (p *placer) extra(name string, v attr.Value) *Error {
+func (p *placer) extra(name string, v attr.Value) *lens.Error {
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil
@@ -187,7 +189,7 @@ func parseExtras(b []byte) (attr.Item, error) {
 	if err != nil || d.PeekKind() == 0 {
 		return extras, err
 	}
-	absent, err := codec.DecodePlainJSON(d, Schema{})
+	absent, err := codec.DecodePlainJSON(d, codec.Schema{})
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +203,7 @@ func parseExtras(b []byte) (attr.Item, error) {
 func sidecarOf(row Row) map[string][]byte {
 	var side map[string][]byte
 	_ = columns(row.Cells, func(c column) error {
-		if c.family == FamilyTypes {
+		if c.family == lens.FamilyTypes {
 			if side == nil {
 				side = map[string][]byte{}
 			}

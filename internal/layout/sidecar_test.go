@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 func TestSidecarKindOf(t *testing.T) {
@@ -38,7 +39,7 @@ rules: [{name: item, row: ["{id}"], tag: true, put: [{attr: n, cell: "a:n"}, {at
 		}
 		var got []SidecarKind
 		for _, c := range placed.Cells {
-			if c.Family == FamilyTypes {
+			if c.Family == lens.FamilyTypes {
 				got = append(got, SidecarKindOf(c))
 			}
 		}

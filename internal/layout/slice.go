@@ -7,17 +7,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
-
-// CellRange is the cells of one family of a row whose qualifier is in
-// [From, Before) and whose timestamp is in [MinTime, MaxTime), in microseconds;
-// Before nil and MaxTime 0 have no bound.
-type CellRange struct {
-	Family           string
-	From, Before     []byte
-	MinTime, MaxTime int64
-}
 
 // Slice is the items that one rule has in a row that many items share, to be
 // read some at a time. Each has a position: bytes that sort as the cells of the
@@ -34,12 +26,12 @@ type Slice struct {
 	core  []rowkey.Part
 	width int // of the text; 0: it varies
 	// order is that of the positions against the sort key.
-	order Order
+	order lens.Order
 	// own are the ranges of all items, begins where the positions begin in
 	// their qualifiers. Those of rest are counted neither, nor bounded.
-	own    []CellRange
+	own    []lens.CellRange
 	begins [][]byte
-	rest   []CellRange
+	rest   []lens.CellRange
 	// absences says that the times of the sidecar's cells a/ are those of items.
 	absences bool
 }
@@ -90,8 +82,8 @@ func (s *Slice) compile() bool {
 		s.one = true
 		own, err := s.l.own(r, s.vars, nil)
 		for i, e := range own {
-			if !slices.ContainsFunc(own[:i], e.within) && !slices.ContainsFunc(own[i+1:], func(o Extent) bool { return e.within(o) && !o.within(e) }) {
-				s.own = append(s.own, e.cells())
+			if !slices.ContainsFunc(own[:i], e.Within) && !slices.ContainsFunc(own[i+1:], func(o lens.Extent) bool { return e.Within(o) && !o.Within(e) }) {
+				s.own = append(s.own, e.Cells())
 			}
 		}
 		return err == nil
@@ -101,42 +93,22 @@ func (s *Slice) compile() bool {
 	return s.byQualifier()
 }
 
-// cells is the range of an extent.
-func (e Extent) cells() CellRange {
-	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
-	if e.Prefix {
-		r.Before = rowkey.PrefixEnd(e.Qualifier)
-	} else {
-		r.Before = append(bytes.Clone(e.Qualifier), 0)
-	}
-	return r
-}
-
-// within reports whether all cells of e are cells of o, whatever their times.
-func (e Extent) within(o Extent) bool {
-	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
-}
-
 // meets reports whether some cell can be in ranges of both.
 func (s *Slice) meets(o *Slice) bool {
-	return slices.ContainsFunc(s.own, func(a CellRange) bool {
-		return slices.ContainsFunc(o.own, func(b CellRange) bool { return a.meets(b) })
+	return slices.ContainsFunc(s.own, func(a lens.CellRange) bool {
+		return slices.ContainsFunc(o.own, func(b lens.CellRange) bool { return a.Meets(b) })
 	})
-}
-
-func (r CellRange) meets(o CellRange) bool {
-	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
 }
 
 // add adds the columns of a family that begin so; false where another's meet
 // them without being the same.
 func (s *Slice) add(family string, begin []byte) bool {
-	r := Extent{Family: family, Qualifier: begin, Prefix: true}.cells()
+	r := lens.Extent{Family: family, Qualifier: begin, Prefix: true}.Cells()
 	for i, o := range s.own {
 		if o.Family == family && bytes.Equal(s.begins[i], begin) {
 			return true
 		}
-		if o.meets(r) {
+		if o.Meets(r) {
 			return false
 		}
 	}
@@ -162,7 +134,7 @@ func (s *Slice) byQualifier() bool {
 			continue
 		}
 		for _, form := range [2]string{"c/", "r/"} {
-			if (form == "c/" || s.l.tags) && !s.add(FamilyTypes, append([]byte(form+p.family+":"), begin...)) {
+			if (form == "c/" || s.l.tags) && !s.add(lens.FamilyTypes, append([]byte(form+p.family+":"), begin...)) {
 				return false
 			}
 		}
@@ -170,16 +142,16 @@ func (s *Slice) byQualifier() bool {
 	if s.l.sidecar {
 		begin := []byte("i/" + s.r.name + "/")
 		if s.r.writesIdentity(&s.core[0]) && len(s.core) == 1 {
-			if !s.add(FamilyTypes, begin) {
+			if !s.add(lens.FamilyTypes, begin) {
 				return false
 			}
 		} else {
-			s.rest = append(s.rest, Extent{Family: FamilyTypes, Qualifier: begin, Prefix: true}.cells())
+			s.rest = append(s.rest, lens.Extent{Family: lens.FamilyTypes, Qualifier: begin, Prefix: true}.Cells())
 		}
 	}
-	_, order := s.texts(KeyCondition{Hash: s.vars[rowkey.SlotHash]})
+	_, order := s.texts(lens.KeyCondition{Hash: s.vars[rowkey.SlotHash]})
 	s.order = order
-	return order == SameOrder || order == ReversedOrder
+	return order == lens.SameOrder || order == lens.ReversedOrder
 }
 
 // split takes the qualifier of a put apart: the beginning that the row key tells,
@@ -237,22 +209,22 @@ func (s *Slice) byTime() bool {
 		if err != nil || !p.byTime || p.timeSlot != slot || e.Prefix {
 			return false
 		}
-		s.own = append(s.own, e.cells())
+		s.own = append(s.own, e.Cells())
 	}
 	if s.l.sidecar {
-		s.rest = append(s.rest, Extent{Family: FamilyTypes, Qualifier: []byte("i/" + s.r.name + "/"), Prefix: true}.cells())
+		s.rest = append(s.rest, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + s.r.name + "/"), Prefix: true}.Cells())
 		s.absences = len(s.r.versioned) > 0
 	}
-	x := s.candidate(KeyCondition{})
+	x := s.candidate(lens.KeyCondition{})
 	if _, ok := s.l.captureBounds(&x, slot); !ok {
 		return false
 	}
 	// The newest cells come first.
 	switch e := s.r.captures[slot-rowkey.FirstCapture].enc; {
 	case e.Order == rowkey.ReversedOrder:
-		s.order = SameOrder
+		s.order = lens.SameOrder
 	case e.Order == rowkey.SameOrder, codec.TimeFormats[e.Name] != codec.TimeFormat{}:
-		s.order = ReversedOrder
+		s.order = lens.ReversedOrder
 	default:
 		return false
 	}
@@ -260,7 +232,7 @@ func (s *Slice) byTime() bool {
 }
 
 // candidate are the items that satisfy a condition.
-func (s *Slice) candidate(c KeyCondition) candidate {
+func (s *Slice) candidate(c lens.KeyCondition) candidate {
 	x := candidate{r: s.r, vars: s.vars}
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {
 		x.text = s.r.sortTexts(c)
@@ -270,14 +242,14 @@ func (s *Slice) candidate(c KeyCondition) candidate {
 
 // texts bounds the positions of the items that satisfy a condition, and says how
 // positions sort.
-func (s *Slice) texts(c KeyCondition) (interval, Order) {
+func (s *Slice) texts(c lens.KeyCondition) (lens.Interval, lens.Order) {
 	x := s.candidate(c)
 	if len(s.core) == 1 {
 		return s.l.textBounds(&x, c, &s.core[0])
 	}
 	t := s.r.when[rowkey.SlotRange]
 	if t == nil || s.l.key.Range.Type != attr.S {
-		return interval{}, SortOrder
+		return lens.Interval{}, lens.SortOrder
 	}
 	parts, prefix := t.Parts, []byte(nil)
 	if parts[0].Lit != nil {
@@ -290,16 +262,16 @@ func (s *Slice) texts(c KeyCondition) (interval, Order) {
 		return p
 	}
 	if !slices.EqualFunc(parts, s.core, func(a, b rowkey.Part) bool { return samePart(named(a), named(b)) }) {
-		return interval{}, SortOrder
+		return lens.Interval{}, lens.SortOrder
 	}
-	return x.text.within(prefix), SameOrder
+	return x.text.Within(prefix), lens.SameOrder
 }
 
 // Hash is the partition key of the items.
 func (s *Slice) Hash() attr.Value { return s.vars[rowkey.SlotHash] }
 
 // Reversed reports whether positions ascend as sort keys descend.
-func (s *Slice) Reversed() bool { return s.order == ReversedOrder }
+func (s *Slice) Reversed() bool { return s.order == lens.ReversedOrder }
 
 // Single reports whether there is one item at most.
 func (s *Slice) Single() bool { return s.one }
@@ -307,7 +279,7 @@ func (s *Slice) Single() bool { return s.one }
 // Bounds returns positions from and before which the items are that satisfy a
 // condition, and perhaps some others; before nil has no bound. ok is false where
 // there can be none.
-func (s *Slice) Bounds(c KeyCondition) (from, before []byte, ok bool) {
+func (s *Slice) Bounds(c lens.KeyCondition) (from, before []byte, ok bool) {
 	if !attr.Equal(c.Hash, s.Hash()) {
 		return nil, nil, false
 	}
@@ -315,15 +287,15 @@ func (s *Slice) Bounds(c KeyCondition) (from, before []byte, ok bool) {
 		return nil, nil, s.r.keys == 1 || c.Matches(s.vars[rowkey.SlotRange])
 	}
 	x := s.candidate(c)
-	if s.r.keys == 2 && s.l.key.Range.Type == attr.S && x.text.empty() {
+	if s.r.keys == 2 && s.l.key.Range.Type == attr.S && x.text.Empty() {
 		return nil, nil, false
 	}
 	if s.core != nil {
 		v, _ := s.texts(c)
-		if w := s.width; w > 0 && len(v.hi) > w {
-			v.hi = rowkey.PrefixEnd(v.hi[:w]) // what follows a text in a qualifier is not of its order
+		if w := s.width; w > 0 && len(v.Hi) > w {
+			v.Hi = rowkey.PrefixEnd(v.Hi[:w]) // what follows a text in a qualifier is not of its order
 		}
-		return v.lo, v.hi, !v.empty()
+		return v.Lo, v.Hi, !v.Empty()
 	}
 	least, most := s.l.timeBounds(&x, s.r.puts[0].timeSlot)
 	if most != 0 {
@@ -343,7 +315,7 @@ func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64
 
 // Counted are the ranges of the cells of the items from one position and before
 // another (nil: to the end), in each of which they lie in their order.
-func (s *Slice) Counted(from, before []byte) []CellRange {
+func (s *Slice) Counted(from, before []byte) []lens.CellRange {
 	ranges := slices.Clone(s.own)
 	for i := range ranges {
 		r := &ranges[i]
@@ -374,11 +346,11 @@ func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
 }
 
 // Uncounted are ranges of further cells of these items, and perhaps of others.
-func (s *Slice) Uncounted(from, before []byte) []CellRange {
+func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	if !s.absences {
 		return s.rest
 	}
-	marks := Extent{Family: FamilyTypes, Qualifier: []byte("a/"), Prefix: true}.cells()
+	marks := lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("a/"), Prefix: true}.Cells()
 	marks.MinTime, marks.MaxTime = timesBetween(from, before)
 	return append(slices.Clone(s.rest), marks)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Stored is an item that was read, of which no more is decoded than is asked for.
@@ -62,7 +63,7 @@ type defaultRowItem struct {
 
 // stored returns the item of a row, or nil.
 func (l *defaultLayout) stored(row Row) *defaultRowItem {
-	if !slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Family == FamilyItem }) {
+	if !slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Family == lens.FamilyItem }) {
 		return nil
 	}
 	hash, sortKey, ok := l.parseRow(row.Key)
@@ -94,7 +95,7 @@ func (s *defaultRowItem) AppendJSON(dst []byte) (json []byte, sizeBytes int, err
 	var last []byte
 	for i := range s.row.Cells {
 		c := &s.row.Cells[i]
-		if c.Family != FamilyItem || !s.l.isAttribute(s.row.Cells, i) {
+		if c.Family != lens.FamilyItem || !s.l.isAttribute(s.row.Cells, i) {
 			continue
 		}
 		if bytes.Compare(c.Qualifier, last) <= 0 {
@@ -106,7 +107,7 @@ func (s *defaultRowItem) AppendJSON(dst []byte) (json []byte, sizeBytes int, err
 			keys = keys[1:]
 		}
 		if err := appendCell(&w, c); err != nil {
-			return dst, 0, &Error{Code: CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
+			return dst, 0, &lens.Error{Code: lens.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
 		}
 	}
 	for _, name := range keys {

@@ -9,18 +9,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // TestAppendStored compares what is written of a row with what is decoded of it:
 // of rows that were placed, and of rows that other clients wrote.
 func TestAppendStored(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("n", MaxQualifierBytes+1)
-	for name, key := range map[string]KeySchema{
-		"a key":          {Hash: KeyAttr{"k", attr.S}},
-		"a sort key":     {Hash: KeyAttr{"z", attr.N}, Range: KeyAttr{"b", attr.S}},
-		"other order":    {Hash: KeyAttr{"a", attr.B}, Range: KeyAttr{"é", attr.N}},
-		"names to quote": {Hash: KeyAttr{"\"", attr.S}, Range: KeyAttr{"\n", attr.B}},
+	long := strings.Repeat("n", lens.MaxQualifierBytes+1)
+	for name, key := range map[string]lens.KeySchema{
+		"a key":          {Hash: lens.KeyAttr{Name: "k", Type: attr.S}},
+		"a sort key":     {Hash: lens.KeyAttr{Name: "z", Type: attr.N}, Range: lens.KeyAttr{Name: "b", Type: attr.S}},
+		"other order":    {Hash: lens.KeyAttr{Name: "a", Type: attr.B}, Range: lens.KeyAttr{Name: "é", Type: attr.N}},
+		"names to quote": {Hash: lens.KeyAttr{Name: "\"", Type: attr.S}, Range: lens.KeyAttr{Name: "\n", Type: attr.B}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -28,7 +29,7 @@ func TestAppendStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keyValue := func(t *rapid.T, a KeyAttr) attr.Value {
+			keyValue := func(t *rapid.T, a lens.KeyAttr) attr.Value {
 				if a.Type == attr.N {
 					return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-1.5", "0", "7"}).Draw(t, a.Name)}
 				}
@@ -55,7 +56,7 @@ func TestAppendStored(t *testing.T) {
 					for range rapid.IntRange(1, 3).Draw(t, "cells") {
 						at := rapid.IntRange(0, len(row.Cells)).Draw(t, "at")
 						row.Cells = slices.Insert(row.Cells, at, Cell{
-							Family:    rapid.SampledFrom([]string{FamilyItem, FamilyItem, FamilyState}).Draw(t, "family"),
+							Family:    rapid.SampledFrom([]string{lens.FamilyItem, lens.FamilyItem, lens.FamilyState}).Draw(t, "family"),
 							Qualifier: []byte(rapid.SampledFrom([]string{"", "a", "b", "c", "z", "\xff"}).Draw(t, "qualifier")),
 							Value:     []byte(rapid.SampledFrom([]string{"", "S", "Sx", "S\xff", "N1.50", "Nx", "O\x01", "O\x02", "L[]", "L[", "M{}", "?", `M{"c":{"S":"x"}}`}).Draw(t, "cell")),
 						})
@@ -63,7 +64,7 @@ func TestAppendStored(t *testing.T) {
 				}
 				compareStored(t, m, row)
 			})
-			if stored, err := m.AppendStored(nil, Row{Key: []byte("\x00\x07"), Cells: []Cell{{Family: FamilyItem, Qualifier: nil, Timestamp: 0, Value: nil}}}); err != nil || key.Range.Name != "" && len(stored) != 0 {
+			if stored, err := m.AppendStored(nil, Row{Key: []byte("\x00\x07"), Cells: []Cell{{Family: lens.FamilyItem, Qualifier: nil, Timestamp: 0, Value: nil}}}); err != nil || key.Range.Name != "" && len(stored) != 0 {
 				t.Errorf("a row of nobody: %v, %v", stored, err)
 			}
 		})
@@ -81,8 +82,8 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 		json, size, err := stored.AppendJSON([]byte("before"))
 		item, itemErr := stored.Item()
 		if wantErr != nil {
-			var e *Error
-			if !errors.As(err, &e) || e.Code != CodeCorrupt || string(json) != "before" || itemErr == nil {
+			var e *lens.Error
+			if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(json) != "before" || itemErr == nil {
 				t.Fatalf("%s, %v, %v; want what Items says: %v", json, err, itemErr, wantErr)
 			}
 			continue

@@ -11,7 +11,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 const ttlModes = "attribute, one-second or shift(720h)"
@@ -40,38 +43,38 @@ func (c *compiler) timeToLive() *timeToLive {
 	}
 	const path = "source.ttl"
 	if ttl.Attribute == "" {
-		c.fail(path+".attribute", CodeSyntax, "no attribute", "the attribute that holds the expiry")
+		c.fail(path+".attribute", lens.CodeSyntax, "no attribute", "the attribute that holds the expiry")
 	}
 	if s, ok := c.l.schema[ttl.Attribute]; ok && s.Type != attr.N {
-		c.fail(path+".attribute", CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
+		c.fail(path+".attribute", lens.CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
 	}
 	var age, shift time.Duration
-	arg, shifts := strings.CutPrefix(ttl.Mode, TTLShift+"(")
+	arg, shifts := strings.CutPrefix(ttl.Mode, mapfile.TTLShift+"(")
 	switch {
-	case ttl.Mode == "" || ttl.Mode == TTLAttribute:
+	case ttl.Mode == "" || ttl.Mode == mapfile.TTLAttribute:
 		return nil
-	case ttl.Mode == TTLOneSecond:
+	case ttl.Mode == mapfile.TTLOneSecond:
 		age = time.Second
 	case shifts && strings.HasSuffix(arg, ")"):
 		var err error
 		if age, err = time.ParseDuration(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
-			c.fail(path+".mode", CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
+			c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
 		}
 		shift = age
 	default:
-		c.fail(path+".mode", CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
+		c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
-		c.fail(path+".attribute", CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
+		c.fail(path+".attribute", lens.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
 	}
 	for _, f := range c.l.families {
 		if f.GC.MaxAge != age || f.GC.Versions > 1 {
-			c.fail(joinPath("target.families", f.Name), CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
+			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
 		}
 	}
 	for i, g := range c.spec.Source.GSIs {
-		if g.As == IndexAsTable {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), CodeFamily, "the index entries would outlive the items that ttl "+ttl.Mode+" deletes", "as: view or none, or ttl mode attribute")
+		if g.As == mapfile.IndexAsTable {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+ttl.Mode+" deletes", "as: view or none, or ttl mode attribute")
 		}
 	}
 	return &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds()}
@@ -81,11 +84,11 @@ func (c *compiler) timeToLive() *timeToLive {
 func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	for _, p := range r.puts {
 		if p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
-			c.fail(p.path+".ts", CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
+			c.fail(p.path+".ts", lens.CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
 		}
 	}
 	if r.byAttr[t.name] != nil {
-		c.fail(r.byAttr[t.name].path+".attr", CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
+		c.fail(r.byAttr[t.name].path+".attr", lens.CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
 	}
 }
 
@@ -118,11 +121,11 @@ func (d *decoder) expiry(p *partial, micros int64) {
 
 // TTL returns the time to live that the mapping file declares, its mode not
 // empty; nil without one.
-func (m *Mapping) TTL() *TTL {
+func (m *Mapping) TTL() *mapfile.TTL {
 	if m.spec == nil || m.spec.Source.TTL == nil {
 		return nil
 	}
-	return &TTL{Attribute: m.spec.Source.TTL.Attribute, Mode: cmp.Or(m.spec.Source.TTL.Mode, TTLAttribute)}
+	return &mapfile.TTL{Attribute: m.spec.Source.TTL.Attribute, Mode: cmp.Or(m.spec.Source.TTL.Mode, mapfile.TTLAttribute)}
 }
 
 // Live returns the row without the cells of items that have expired and that
@@ -133,7 +136,7 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	if !ok || l.ttl == nil {
 		return row
 	}
-	expired := func(c Cell) bool { return c.Family != FamilyState && c.Timestamp <= nowMicros-l.ttl.age }
+	expired := func(c Cell) bool { return c.Family != lens.FamilyState && c.Timestamp <= nowMicros-l.ttl.age }
 	if slices.ContainsFunc(row.Cells, expired) {
 		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), expired)
 	}
@@ -141,20 +144,20 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 }
 
 // timedOut keeps the attribute that the timestamps do not tell.
-func (p *placer) timedOut(told bool) *Error {
+func (p *placer) timedOut(told bool) *lens.Error {
 	t := p.l.ttl
 	if told {
 		return nil
 	}
 	if !p.l.sidecar {
-		return p.l.fault(CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
+		return p.l.fault(lens.CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
 	}
 	p.keep(t.name, p.item[t.name])
 	return nil
 }
 
 // without returns the schema without the attribute that is the timestamp.
-func (t *timeToLive) without(schema map[string]Schema) map[string]Schema {
+func (t *timeToLive) without(schema map[string]codec.Schema) map[string]codec.Schema {
 	if _, ok := schema[t.name]; !ok {
 		return schema
 	}

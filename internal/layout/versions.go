@@ -10,7 +10,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // isCopy reports whether the variables are those of a copy of the highest
@@ -144,7 +147,7 @@ func digest(b []byte) [16]byte {
 // Finish returns the first fault in the order of keys, or nil. It is an *Error:
 // E-VERSION.
 func (p *VersionProof) Finish() error {
-	var first *Error
+	var first *lens.Error
 	for _, v := range p.items {
 		what := ""
 		switch {
@@ -157,7 +160,7 @@ func (p *VersionProof) Finish() error {
 		default:
 			continue
 		}
-		e := p.l.fault(CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest leaves it out")
+		e := p.l.fault(lens.CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest leaves it out")
 		if first == nil || compareKeys(p.l.key, e.Key, first.Key) < 0 {
 			first = e
 		}
@@ -168,7 +171,7 @@ func (p *VersionProof) Finish() error {
 	return first
 }
 
-func compareKeys(key KeySchema, a, b attr.Item) int {
+func compareKeys(key lens.KeySchema, a, b attr.Item) int {
 	var c [2]int
 	for i, k := range key.Attrs() {
 		c[i], _ = attr.Compare(a[k.Name], b[k.Name])
@@ -177,7 +180,7 @@ func compareKeys(key KeySchema, a, b attr.Item) int {
 }
 
 // versions finds the rules whose items are versions of one another.
-func (c *compiler) versions(r *rule, spec *Rule, path string) {
+func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	for _, p := range r.puts {
 		if c := p.timeSlot - rowkey.FirstCapture; p.byTime && (r.captures[c].enc.Version || r.captures[c].alone) {
 			r.version = p.timeSlot
@@ -190,10 +193,10 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 			}
 		}
 	}
-	if own, types := c.l.declared[FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
+	if own, types := c.l.declared[lens.FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(joinPath("target.families", FamilyTypes), CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}
@@ -204,12 +207,12 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 	path += ".latest"
 	r.latest = true
 	if r.version == rowkey.SlotNone || !r.captures[r.version-rowkey.FirstCapture].enc.Version {
-		c.fail(path, CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
+		c.fail(path, lens.CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
 		return
 	}
 	for _, p := range r.puts {
 		if p.timeSlot != r.version {
-			c.fail(p.path, CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
+			c.fail(p.path, lens.CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
 		}
 	}
 	begins := false
@@ -220,11 +223,11 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 		}
 	}
 	if !begins {
-		c.fail(path, CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+		c.fail(path, lens.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
 	}
 	for i, g := range c.spec.Source.GSIs {
-		if g.As == IndexAsTable {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none")
+		if g.As == mapfile.IndexAsTable {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none")
 		}
 	}
 }
@@ -234,20 +237,20 @@ func (c *compiler) versions(r *rule, spec *Rule, path string) {
 const absent = 'A'
 
 // absences records which attributes a version lacks.
-func (p *placer) absences() *Error {
+func (p *placer) absences() *lens.Error {
 	for _, name := range p.r.versioned {
-		if _, has := p.item[name]; has || !p.l.sidecar && p.r.accepted[LossAbsent] {
+		if _, has := p.item[name]; has || !p.l.sidecar && p.r.accepted[mapfile.LossAbsent] {
 			continue
 		}
 		qual := "a/" + name
 		switch {
 		case !p.l.sidecar:
-			return p.l.fault(CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
-		case len(qual) > MaxQualifierBytes:
-			return p.l.fault(CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", MaxQualifierBytes-len("a/")))
+			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+		case len(qual) > lens.MaxQualifierBytes:
+			return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := codec.Integer(p.vars[p.r.version])
-		p.cells = append(p.cells, Cell{Family: FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
+		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const versionsMapping = `apiVersion: migration/v1
@@ -79,7 +80,7 @@ func TestLatest(t *testing.T) {
 		if err := prove(m, items); err != nil {
 			t.Fatal(err)
 		}
-		var placed []Placed
+		var placed []lens.Placed
 		for _, item := range items {
 			p, err := m.Place(item, expTime)
 			if err != nil {
@@ -95,7 +96,7 @@ func TestLatest(t *testing.T) {
 			t.Fatalf("%d items placed, %d read back\n%s", len(items), len(got), format(rows))
 		}
 		for i, item := range items {
-			part := Plan{Spans: []Span{{Start: placed[i].Row, End: append(slices.Clone(placed[i].Row), 0)}}, Extents: placed[i].Own}.read(rows)
+			part := readPlan(lens.Plan{Spans: []Span{{Start: placed[i].Row, End: append(slices.Clone(placed[i].Row), 0)}}, Extents: placed[i].Own}, rows)
 			back, err := m.Item(part[0], item)
 			if err != nil || !attr.EqualItems(back, item) {
 				t.Fatalf("%v comes back as %v, %v\n%s", item, back, err, format(rows))
@@ -107,7 +108,7 @@ func TestLatest(t *testing.T) {
 		checkPlans(t, subject{}, m, items, rows, []attr.Value{attr.String("p")})
 
 		// A copy that is none, and one that is missing.
-		i := slices.IndexFunc(placed, func(p Placed) bool { return p.Derived })
+		i := slices.IndexFunc(placed, func(p lens.Placed) bool { return p.Derived })
 		other := slices.Clone(items)
 		if rapid.Bool().Draw(t, "missing") {
 			other = slices.Delete(other, i, i+1)
@@ -115,8 +116,8 @@ func TestLatest(t *testing.T) {
 			other[i] = maps.Clone(other[i])
 			other[i]["l"] = attr.String("of no version")
 		}
-		var e *Error
-		if err := prove(m, other); !errors.As(err, &e) || e.Code != CodeVersion || e.Rule != placed[i].Rule {
+		var e *lens.Error
+		if err := prove(m, other); !errors.As(err, &e) || e.Code != lens.CodeVersion || e.Rule != placed[i].Rule {
 			t.Fatalf("a copy that is none: %v", err)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
@@ -29,7 +31,7 @@ func (m *Mapping) Views() []View { return m.views }
 // materialized views: ordered by columns of the query, ascending, the unmodified
 // row key among them.
 // https://docs.cloud.google.com/bigtable/docs/continuous-materialized-view-queries
-func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
+func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path string) View {
 	var selected, present, order []string
 	taken := map[string]bool{}
 	add := func(name, expr string) {
@@ -39,18 +41,18 @@ func (c *compiler) view(l *rules, g *GSI, key KeySchema, path string) View {
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
 		if c.err == nil && !c.sortsByValue(l, a) {
-			c.fail(path, CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
+			c.fail(path, lens.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
 		for _, mark := range l.markColumns(a.Name) { // of another type, the item is not in the index
-			present = append(present, FamilyTypes+"["+quoteText(mark)+"] IS NULL")
+			present = append(present, lens.FamilyTypes+"["+quoteText(mark)+"] IS NULL")
 		}
 	}
 	add(sourceKeyColumn, "_key")
 	order = append(order, quoteName(sourceKeyColumn))
 	names := g.Include
-	if g.Projection == ProjectAll {
+	if g.Projection == mapfile.ProjectAll {
 		names = slices.Sorted(maps.Keys(l.schema))
 	}
 	for _, name := range names {
@@ -82,13 +84,13 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
-			c.fail(path, CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
+			c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
 			return ""
 		}
 		expr = column
 	}
 	if expr == "" {
-		c.fail(path, CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
+		c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
 	}
 	return expr
 }
@@ -118,7 +120,7 @@ func (l *rules) markColumns(name string) []string {
 }
 
 // sortsByValue reports whether the cells of an attribute sort as its values do.
-func (c *compiler) sortsByValue(l *rules, a KeyAttr) bool {
+func (c *compiler) sortsByValue(l *rules, a lens.KeyAttr) bool {
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
 		p := l.putOf(r, a.Name)
 		return p != nil && !slices.Contains(p.codec.Sorts, a.Type)

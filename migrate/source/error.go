@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -76,12 +76,12 @@ func Damaged(d Damage, p Position, err error, format string, args ...any) *Error
 // Refused turns a mapping's error about an item into an Error.
 func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
-	var broken *layout.Error
+	var broken *lens.Error
 	if errors.As(err, &broken) {
 		switch broken.Code { //nolint:exhaustive // the other codes have no kind of their own
-		case layout.CodeUnmatched:
+		case lens.CodeUnmatched:
 			d = ItemUnmatched
-		case layout.CodeKeySize, layout.CodeLimit:
+		case lens.CodeKeySize, lens.CodeLimit:
 			d = ItemBeyondLimit
 		}
 	}

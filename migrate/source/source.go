@@ -15,7 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // MaxItemBytes bounds the JSON text of one item. DynamoDB's items end at 400 KB
@@ -79,7 +79,7 @@ type Table struct {
 
 // Of is a table of items in memory, with their key; at is the moment that they stand
 // for.
-func Of(name string, key layout.KeySchema, at time.Time, items []attr.Item) *Table {
+func Of(name string, key lens.KeySchema, at time.Time, items []attr.Item) *Table {
 	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
 		for i, item := range items {
 			if !yield(Entry{Item: item, Position: Position{File: name, Line: i + 1}, Text: attr.AppendItemJSON(nil, item)}, nil) {
@@ -119,7 +119,7 @@ func (t *Table) All(yield func(Entry, error) bool) {
 }
 
 func (t *Table) checkKey(e Entry) error {
-	for _, k := range [2]layout.KeyAttr{t.Key.Hash, t.Key.Range} {
+	for _, k := range [2]lens.KeyAttr{t.Key.Hash, t.Key.Range} {
 		if k.Name == "" {
 			continue
 		}
@@ -324,10 +324,10 @@ func (s *Source) applyKey(key string, schema bool) error {
 		if schema && (declared.Hash.Name != hash || declared.Range.Name != rng) {
 			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
 		}
-		t.Key = layout.KeySchema{Hash: layout.KeyAttr{Name: hash}, Range: layout.KeyAttr{Name: rng}}
+		t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: hash}, Range: lens.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
 		// A type that the input declares for the same attribute still holds.
-		for _, k := range [2]layout.KeyAttr{declared.Hash, declared.Range} {
+		for _, k := range [2]lens.KeyAttr{declared.Hash, declared.Range} {
 			if k.Name == hash {
 				t.Key.Hash.Type = k.Type
 			}
@@ -389,9 +389,9 @@ func tableNameOf(name string) string {
 // isNotExist tells a missing file from one that cannot be read.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func KeyText(k layout.KeySchema) string {
+func KeyText(k lens.KeySchema) string {
 	var parts []string
-	for _, a := range []layout.KeyAttr{k.Hash, k.Range} {
+	for _, a := range []lens.KeyAttr{k.Hash, k.Range} {
 		switch {
 		case a.Name == "":
 		case a.Type == attr.Absent:

@@ -4,7 +4,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // TableSchema is what a table description says that a mapping needs.
@@ -76,8 +76,8 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	return s, nil
 }
 
-func (t *schemaTable) key(at Position, k schemaKey) (layout.KeySchema, error) {
-	var s layout.KeySchema
+func (t *schemaTable) key(at Position, k schemaKey) (lens.KeySchema, error) {
+	var s lens.KeySchema
 	for _, part := range k {
 		tag := ""
 		for _, d := range t.AttributeDefinitions {

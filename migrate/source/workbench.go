@@ -9,7 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // openWorkbench opens a NoSQL Workbench model: tables with their keys, indexes
@@ -218,8 +218,8 @@ type workbenchKey struct {
 	SortKey      *workbenchAttribute
 }
 
-func (k workbenchKey) schema(at Position) (layout.KeySchema, error) {
-	var s layout.KeySchema
+func (k workbenchKey) schema(at Position) (lens.KeySchema, error) {
+	var s lens.KeySchema
 	var err error
 	if s.Hash, err = keyAttr(at, k.PartitionKey.AttributeName, k.PartitionKey.AttributeType); err != nil {
 		return s, err
@@ -231,25 +231,25 @@ func (k workbenchKey) schema(at Position) (layout.KeySchema, error) {
 }
 
 // keyAttr checks one declared key attribute.
-func keyAttr(at Position, name, tag string) (layout.KeyAttr, error) {
+func keyAttr(at Position, name, tag string) (lens.KeyAttr, error) {
 	typ, ok := attr.ParseType(tag)
 	switch {
 	case name == "":
-		return layout.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
+		return lens.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
 	case !ok || typ > attr.B:
-		return layout.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
+		return lens.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
 	}
-	return layout.KeyAttr{Name: name, Type: typ}, nil
+	return lens.KeyAttr{Name: name, Type: typ}, nil
 }
 
-func (d *document) workbenchKey() (layout.KeySchema, error) {
+func (d *document) workbenchKey() (lens.KeySchema, error) {
 	text, at, err := d.value()
 	if err != nil {
-		return layout.KeySchema{}, err
+		return lens.KeySchema{}, err
 	}
 	var k workbenchKey
 	if err := json.Unmarshal(text, &k); err != nil {
-		return layout.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
+		return lens.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
 	}
 	return k.schema(at)
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 func TestStore_Catalog(t *testing.T) {
@@ -30,7 +30,7 @@ func TestStore_Catalog(t *testing.T) {
 			s := openStore(t, testOptions(conn))
 			long := strings.Repeat("long.name-", 25) + "12345"
 			want := Table{
-				Name: long, Key: testSchemas["SN"], Attributes: []layout.KeyAttr{stringKey("p"), numberKey("s")},
+				Name: long, Key: testSchemas["SN"], Attributes: []lens.KeyAttr{stringKey("p"), numberKey("s")},
 				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
@@ -191,7 +191,7 @@ func TestStore_TableLimit(t *testing.T) {
 			other := openStore(t, testOptions(conn))
 			create := func(s *Store, name string) error {
 				_, err := s.CreateTable(ctx, &Table{
-					Name: name, Key: testSchemas["S"], Attributes: []layout.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+					Name: name, Key: testSchemas["S"], Attributes: []lens.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 				})
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The statuses of tables and indexes, in DynamoDB's words.
@@ -34,11 +34,11 @@ type Table struct {
 	// CreateTable.
 	BigtableTable string `json:"bigtableTable"`
 	// Mapped tables lie in the layout of a mapping; set by CreateTable.
-	Mapped     bool             `json:"mapped,omitempty"`
-	Key        layout.KeySchema `json:"key"`
-	Attributes []layout.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status     string           `json:"status"`     // set by the store
-	Created    time.Time        `json:"created"`    // set by CreateTable
+	Mapped     bool           `json:"mapped,omitempty"`
+	Key        lens.KeySchema `json:"key"`
+	Attributes []lens.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string         `json:"status"`     // set by the store
+	Created    time.Time      `json:"created"`    // set by CreateTable
 	// Transition is what Status looks like for a while.
 	Transition         Transition `json:"transition,omitzero"`
 	BillingMode        string     `json:"billingMode,omitempty"`
@@ -224,7 +224,7 @@ func (t *Table) clone() (*Table, error) {
 	return decodeTable(text)
 }
 
-func storeKey(k layout.KeySchema) storedKey {
+func storeKey(k lens.KeySchema) storedKey {
 	stored := storedKey{Hash: storeAttr(k.Hash)}
 	if k.Range.Name != "" {
 		r := storeAttr(k.Range)
@@ -246,9 +246,9 @@ func storeIndexKey(k IndexKey) storedIndexKey {
 	return stored
 }
 
-func storeAttr(a layout.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+func storeAttr(a lens.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
 
-func (k storedKey) key() (schema layout.KeySchema, err error) {
+func (k storedKey) key() (schema lens.KeySchema, err error) {
 	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
 		schema.Range, err = k.Range.attr()
 	}
@@ -263,7 +263,7 @@ func (k storedIndexKey) indexKey() (IndexKey, error) {
 	key := IndexKeyOf(schema)
 	for _, more := range []struct {
 		stored []storedAttr
-		to     *[]layout.KeyAttr
+		to     *[]lens.KeyAttr
 	}{{k.MoreHash, &key.Hash}, {k.MoreRange, &key.Range}} {
 		for _, stored := range more.stored {
 			a, err := stored.attr()
@@ -276,10 +276,10 @@ func (k storedIndexKey) indexKey() (IndexKey, error) {
 	return key, nil
 }
 
-func (a storedAttr) attr() (layout.KeyAttr, error) {
+func (a storedAttr) attr() (lens.KeyAttr, error) {
 	t, ok := attr.ParseType(a.Type)
 	if !ok {
-		return layout.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+		return lens.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
 	}
-	return layout.KeyAttr{Name: a.Name, Type: t}, nil
+	return lens.KeyAttr{Name: a.Name, Type: t}, nil
 }

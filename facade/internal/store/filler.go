@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // filler enters what a table holds into indexes, and due times, that came later.
@@ -190,12 +191,12 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 		}
 		var order int64 // of the write that the row carries
 		for _, cell := range row.Cells {
-			if x.x.OneCell() || cell.Family == layout.FamilyState {
+			if x.x.OneCell() || cell.Family == lens.FamilyState {
 				order = max(order, cell.Timestamp)
 			}
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
+			return c.Family == lens.FamilyTombstone || c.Family == lens.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue

@@ -6,7 +6,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // cellAt passes one cell of each row, without its value: the one behind the first
@@ -16,7 +16,7 @@ func cellAt(n int) *btpb.RowFilter {
 }
 
 // ofExtent passes the cells of an extent.
-func ofExtent(e layout.Extent) *btpb.RowFilter {
+func ofExtent(e lens.Extent) *btpb.RowFilter {
 	f := btclient.OfColumn(e.Family, e.Qualifier)
 	if e.Prefix {
 		f = btclient.OfColumnPrefix(e.Family, e.Qualifier)
@@ -28,7 +28,7 @@ func ofExtent(e layout.Extent) *btpb.RowFilter {
 }
 
 // ofRange passes the cells of a range.
-func ofRange(r layout.CellRange) *btpb.RowFilter {
+func ofRange(r lens.CellRange) *btpb.RowFilter {
 	f := btclient.OfColumns(r.Family, r.From, r.Before)
 	if r.MinTime != 0 || r.MaxTime != 0 {
 		f = btclient.Chain(f, btclient.OfTime(r.MinTime, r.MaxTime))
@@ -38,7 +38,7 @@ func ofRange(r layout.CellRange) *btpb.RowFilter {
 
 // ofRanges returns filters that pass the cells of the ranges, one each; ok is
 // false where they are too many to name in one request.
-func ofRanges(ranges []layout.CellRange) (filters []*btpb.RowFilter, ok bool) {
+func ofRanges(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, r := range ranges {
 		size += len(r.From) + len(r.Before) + len(r.Family) + rangeBytes
@@ -56,7 +56,7 @@ const maxFilterBytes = 16 << 10
 
 // ofExtents returns filters that pass the cells of the extents, one each; ok
 // is false where they are too many to name in one request.
-func ofExtents(extents []layout.Extent) (filters []*btpb.RowFilter, ok bool) {
+func ofExtents(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, e := range extents {
 		// A column range names the qualifier, or its bounds, twice.
@@ -67,12 +67,12 @@ func ofExtents(extents []layout.Extent) (filters []*btpb.RowFilter, ok bool) {
 }
 
 // wholeFamily reports whether e holds all cells of its family in the row.
-func wholeFamily(e layout.Extent) bool {
+func wholeFamily(e lens.Extent) bool {
 	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
 }
 
 // contains reports whether all cells of b are cells of a.
-func contains(a, b layout.Extent) bool {
+func contains(a, b lens.Extent) bool {
 	if a.Family != b.Family || b.MinTime < a.MinTime {
 		return false
 	}
@@ -87,11 +87,11 @@ func contains(a, b layout.Extent) bool {
 
 // distinctExtents drops the extents that another one contains, so that no
 // cell passes an interleave of them twice.
-func distinctExtents(extents []layout.Extent) []layout.Extent {
+func distinctExtents(extents []lens.Extent) []lens.Extent {
 	if len(extents) < 2 {
 		return extents
 	}
-	var out []layout.Extent
+	var out []lens.Extent
 next:
 	for i, e := range extents {
 		for j, other := range extents {
@@ -107,14 +107,14 @@ next:
 
 // intersectExtents returns the cells that are in both lists; nil stands for
 // whole rows.
-func intersectExtents(a, b []layout.Extent) []layout.Extent {
+func intersectExtents(a, b []lens.Extent) []lens.Extent {
 	if a == nil {
 		return b
 	}
 	if b == nil {
 		return a
 	}
-	both := []layout.Extent{}
+	both := []lens.Extent{}
 	for _, x := range a {
 		for _, y := range b {
 			if e, ok := intersectExtent(x, y); ok {
@@ -125,7 +125,7 @@ func intersectExtents(a, b []layout.Extent) []layout.Extent {
 	return distinctExtents(both)
 }
 
-func intersectExtent(x, y layout.Extent) (layout.Extent, bool) {
+func intersectExtent(x, y lens.Extent) (lens.Extent, bool) {
 	if x.Family != y.Family {
 		return x, false
 	}

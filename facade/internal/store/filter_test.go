@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 func TestStore_Spans(t *testing.T) {
@@ -45,8 +46,8 @@ func TestStore_Spans(t *testing.T) {
 
 func TestStore_Extents(t *testing.T) {
 	t.Parallel()
-	genExtent := rapid.Custom(func(t *rapid.T) layout.Extent {
-		e := layout.Extent{
+	genExtent := rapid.Custom(func(t *rapid.T) lens.Extent {
+		e := lens.Extent{
 			Family:    rapid.SampledFrom([]string{"a", "b"}).Draw(t, "family"),
 			Qualifier: []byte(rapid.SampledFrom([]string{"", "x", "xy", "y"}).Draw(t, "qualifier")),
 			Prefix:    rapid.Bool().Draw(t, "prefix"),
@@ -64,7 +65,7 @@ func TestStore_Extents(t *testing.T) {
 			Timestamp: int64(rapid.IntRange(0, 4).Draw(t, "time")) * 1000,
 		}
 	})
-	count := func(extents []layout.Extent, c layout.Cell) (n int) {
+	count := func(extents []lens.Extent, c layout.Cell) (n int) {
 		for _, e := range extents {
 			if e.Covers(c) {
 				n++
@@ -79,7 +80,7 @@ func TestStore_Extents(t *testing.T) {
 			r.Fatalf("distinct: %v, want %v", got, want)
 		}
 		if a == nil {
-			a = []layout.Extent{}
+			a = []lens.Extent{}
 		}
 		if got, want := count(intersectExtents(a, b), c) > 0, count(a, c) > 0 && count(b, c) > 0; got != want {
 			r.Fatalf("intersection: %v, want %v", got, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // indexChange is what a write does to the indexes.
@@ -102,7 +103,7 @@ func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	differ := func(k layout.KeyAttr) bool {
+	differ := func(k lens.KeyAttr) bool {
 		return a[k.Name].Type != b[k.Name].Type || a[k.Name].Str != b[k.Name].Str
 	}
 	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)
@@ -147,9 +148,9 @@ func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 }
 
 // place lays out the entry of an item; false if it has none in this index.
-func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, error) {
+func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
 	if item == nil || x.key.isMulti() && !x.key.holds(item) {
-		return layout.Placed{}, false, nil
+		return lens.Placed{}, false, nil
 	}
 	placed, ok, err := x.x.Place(item, x.timeOf(order))
 	if ok && x.key.isMulti() {
@@ -160,7 +161,7 @@ func (x *indexLayout) place(item attr.Item, order int64) (layout.Placed, bool, e
 
 // outboxCell returns the mutation that puts the outbox cell into an item's row.
 func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
-	return btclient.SetCell(layout.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
+	return btclient.SetCell(lens.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
 }
 
 // outbox returns the value of the outbox cell: the item's key, and the index
@@ -202,7 +203,7 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 }
 
 // cutKey takes the key off that AppendKey put there.
-func cutKey(schema layout.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+func cutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
 	for _, k := range schema.Attrs() {
 		if len(value) == 0 || attr.Type(value[0]) != k.Type {

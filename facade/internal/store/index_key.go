@@ -8,27 +8,28 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // IndexKey is the key of an index: the attributes of its partition key and
 // those of its sort key. Most indexes have one of the first and one or none of
 // the second; a global one may have up to maxKeyAttributesOfKind of each.
 type IndexKey struct {
-	Hash, Range []layout.KeyAttr
+	Hash, Range []lens.KeyAttr
 }
 
 // IndexKeyOf is the key of a table as that of an index.
-func IndexKeyOf(k layout.KeySchema) IndexKey {
+func IndexKeyOf(k lens.KeySchema) IndexKey {
 	attrs := k.Attrs()
 	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
 }
 
 // Attributes returns all attributes, the partition key's first.
-func (k IndexKey) Attributes() []layout.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+func (k IndexKey) Attributes() []lens.KeyAttr { return slices.Concat(k.Hash, k.Range) }
 
 // Has reports whether name is part of the key.
 func (k IndexKey) Has(name string) bool {
-	named := func(a layout.KeyAttr) bool { return a.Name == name }
+	named := func(a lens.KeyAttr) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
 }
 
@@ -45,8 +46,8 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 func (k IndexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
 // schema is the key of an index that is not multi.
-func (k IndexKey) schema() layout.KeySchema {
-	schema := layout.KeySchema{Hash: k.Hash[0]}
+func (k IndexKey) schema() lens.KeySchema {
+	schema := lens.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
 		schema.Range = k.Range[0]
 	}
@@ -57,7 +58,7 @@ func (k IndexKey) schema() layout.KeySchema {
 // Hash is of the first attribute of the partition key, and Op, A and B are of
 // the attribute of the sort key that follows those in Equal.
 type Condition struct {
-	layout.KeyCondition
+	lens.KeyCondition
 	MoreHash []attr.Value // of the further attributes of the partition key
 	Equal    []attr.Value // of the first attributes of the sort key
 }
@@ -77,7 +78,7 @@ func (c Condition) matches(key IndexKey, item layout.Stored) bool {
 			return false
 		}
 	}
-	return c.Op == layout.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
+	return c.Op == lens.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
 }
 
 // The rows of an index whose key is multi: the partition key, every attribute
@@ -103,7 +104,7 @@ func (x *indexLayout) multiRow(item attr.Item) []byte {
 		row = appendSegment(row, item[a.Name])
 	}
 	base := AppendKey([]byte{plainPart}, x.base, item)
-	if len(row)+len(base) > layout.MaxRowKeyBytes {
+	if len(row)+len(base) > lens.MaxRowKeyBytes {
 		base = hashPart(base)
 	}
 	return append(row, base...)
@@ -166,20 +167,20 @@ func multiSpan(c Condition) layout.Span {
 		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
 	}
 	switch c.Op {
-	case layout.NoRange:
-	case layout.Equal:
+	case lens.NoRange:
+	case lens.Equal:
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
-	case layout.Less:
+	case lens.Less:
 		span.End = edge(c.A, segmentEnd)
-	case layout.LessEqual:
+	case lens.LessEqual:
 		span.End = edge(c.A, segmentAfter)
-	case layout.Greater:
+	case lens.Greater:
 		span.Start = edge(c.A, segmentAfter)
-	case layout.GreaterEqual:
+	case lens.GreaterEqual:
 		span.Start = edge(c.A, segmentEnd)
-	case layout.Between:
+	case lens.Between:
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
-	case layout.BeginsWith:
+	case lens.BeginsWith:
 		begin := appendEscaped(bytes.Clone(prefix), c.A)
 		span = layout.Span{Start: begin, End: cells.PrefixEnd(begin)}
 	}
@@ -187,9 +188,9 @@ func multiSpan(c Condition) layout.Span {
 }
 
 // plan is how the rows that can satisfy a condition are read.
-func (x *indexLayout) plan(c Condition) (layout.Plan, error) {
+func (x *indexLayout) plan(c Condition) (lens.Plan, error) {
 	if x.key.isMulti() {
-		return layout.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
+		return lens.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
 	}
 	plan, err := x.x.PlanQuery(c.KeyCondition)
 	return plan, outsideMapping(err)
@@ -207,7 +208,7 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 // holds reports whether an item has all attributes of the key, of their types
 // and not empty.
 func (k IndexKey) holds(item attr.Item) bool {
-	return !slices.ContainsFunc(k.Attributes(), func(a layout.KeyAttr) bool {
+	return !slices.ContainsFunc(k.Attributes(), func(a lens.KeyAttr) bool {
 		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // compareRange orders items of one partition by the sort key.
@@ -22,7 +23,7 @@ func (k IndexKey) compareRange(a, b attr.Item) int {
 
 // genSegment draws a value of a key attribute: few of them, and those that an
 // order-preserving form can get wrong.
-func genSegment(t *rapid.T, k layout.KeyAttr) attr.Value {
+func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
 	if k.Type == attr.N {
 		return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-10", "-2", "0", "0.5", "2", "10"}).Draw(t, k.Name)}
 	}
@@ -37,10 +38,10 @@ func genSegment(t *rapid.T, k layout.KeyAttr) attr.Value {
 // of a condition holds those of the items that satisfy it and no others.
 func TestIndexKey_Multi(t *testing.T) {
 	t.Parallel()
-	binaryKey := layout.KeyAttr{Name: "r2", Type: attr.B}
+	binaryKey := lens.KeyAttr{Name: "r2", Type: attr.B}
 	x := &indexLayout{
-		base: layout.KeySchema{Hash: stringKey("p")},
-		key:  IndexKey{Hash: []layout.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []layout.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
+		base: lens.KeySchema{Hash: stringKey("p")},
+		key:  IndexKey{Hash: []lens.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []lens.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
 	}
 	genItem := func(r *rapid.T) attr.Item {
 		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
@@ -49,8 +50,8 @@ func TestIndexKey_Multi(t *testing.T) {
 		}
 		return item
 	}
-	operators := []layout.RangeOp{
-		layout.NoRange, layout.Equal, layout.Less, layout.LessEqual, layout.Greater, layout.GreaterEqual, layout.Between, layout.BeginsWith,
+	operators := []lens.RangeOp{
+		lens.NoRange, lens.Equal, lens.Less, lens.LessEqual, lens.Greater, lens.GreaterEqual, lens.Between, lens.BeginsWith,
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genItem(r), genItem(r)
@@ -66,13 +67,13 @@ func TestIndexKey_Multi(t *testing.T) {
 		}
 		next := x.key.Range[n]
 		cond.Op = rapid.SampledFrom(operators).Draw(r, "operator")
-		if cond.Op == layout.BeginsWith && next.Type == attr.N {
-			cond.Op = layout.NoRange
+		if cond.Op == lens.BeginsWith && next.Type == attr.N {
+			cond.Op = lens.NoRange
 		}
-		if cond.Op != layout.NoRange {
+		if cond.Op != lens.NoRange {
 			cond.A = genSegment(r, next)
 		}
-		if cond.Op == layout.Between {
+		if cond.Op == lens.Between {
 			cond.B = genSegment(r, next)
 		}
 		span := multiSpan(cond)
@@ -94,10 +95,10 @@ func TestIndexKey_MultiSize(t *testing.T) {
 	t.Parallel()
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
 	x := &indexLayout{
-		base: layout.KeySchema{Hash: layout.KeyAttr{Name: "p", Type: attr.B}, Range: layout.KeyAttr{Name: "s", Type: attr.B}},
+		base: lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.B}, Range: lens.KeyAttr{Name: "s", Type: attr.B}},
 		key: IndexKey{
-			Hash:  []layout.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
-			Range: []layout.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
+			Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
+			Range: []lens.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
 		},
 	}
 	item := attr.Item{
@@ -105,8 +106,8 @@ func TestIndexKey_MultiSize(t *testing.T) {
 		"h1": zeros(2048 - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(1024 - 1),
 	}
 	row := x.multiRow(item)
-	if len(row) > layout.MaxRowKeyBytes {
-		t.Errorf("the row key has %d bytes, at most %d fit", len(row), layout.MaxRowKeyBytes)
+	if len(row) > lens.MaxRowKeyBytes {
+		t.Errorf("the row key has %d bytes, at most %d fit", len(row), lens.MaxRowKeyBytes)
 	}
 	for _, name := range []string{"p", "s", "h1", "r2"} {
 		other := item[name]

@@ -26,12 +26,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // indexedTable is a table with a global index of each projection, a local one,
 // and global ones whose keys have several attributes.
 func indexedTable(name string) Table {
-	key := func(hash ...layout.KeyAttr) IndexKey { return IndexKey{Hash: hash} }
+	key := func(hash ...lens.KeyAttr) IndexKey { return IndexKey{Hash: hash} }
 	return Table{Name: name, Key: testSchemas["SN"], Indexes: []Index{
 		{Name: "all", Global: true, Key: IndexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: ProjectAll},
 		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: projectKeysOnly},
@@ -82,7 +83,7 @@ func projected(t *Table, ix Index, item attr.Item) attr.Item {
 
 // partitionOf is the condition of the partition that an item is in.
 func partitionOf(key IndexKey, item attr.Item) Condition {
-	cond := Condition{KeyCondition: layout.KeyCondition{Hash: item[key.Hash[0].Name]}}
+	cond := Condition{KeyCondition: lens.KeyCondition{Hash: item[key.Hash[0].Name]}}
 	for _, a := range key.Hash[1:] {
 		cond.MoreHash = append(cond.MoreHash, item[a.Name])
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // A wideTable is a mapping that puts many items of a partition into one row.
@@ -252,14 +253,14 @@ func TestStore_WideRow(t *testing.T) {
 					}
 					return
 				}
-				cond := layout.KeyCondition{Hash: attr.String("p")}
-				cond.Op = rapid.SampledFrom([]layout.RangeOp{
-					layout.NoRange, layout.Less, layout.LessEqual, layout.Greater, layout.GreaterEqual, layout.Between, layout.BeginsWith,
+				cond := lens.KeyCondition{Hash: attr.String("p")}
+				cond.Op = rapid.SampledFrom([]lens.RangeOp{
+					lens.NoRange, lens.Less, lens.LessEqual, lens.Greater, lens.GreaterEqual, lens.Between, lens.BeginsWith,
 				}).Draw(rt, "op")
-				if cond.Op != layout.NoRange {
+				if cond.Op != lens.NoRange {
 					cond.A, cond.B = any("a")["SK"], any("b")["SK"]
 				}
-				if cond.Op == layout.BeginsWith {
+				if cond.Op == lens.BeginsWith {
 					cond.A.Str = cond.A.Str[:rapid.IntRange(1, len(cond.A.Str)).Draw(rt, "prefix")]
 				}
 				forward := rapid.Bool().Draw(rt, "forward")
@@ -341,7 +342,7 @@ func TestStore_WideRowCost(t *testing.T) {
 				name  string
 				items func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error]
 			}
-			all := Condition{KeyCondition: layout.KeyCondition{Hash: attr.String("p")}}
+			all := Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("p")}}
 			pages := []page{
 				{"query", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.Query(t.Context(), def, nil, all, true, after)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // tombstoneAge is longer than any write can take to be applied.
@@ -22,7 +24,7 @@ var (
 type tableLayout struct {
 	name    string // of the DynamoDB table
 	table   string // of the Bigtable table
-	key     layout.KeySchema
+	key     lens.KeySchema
 	base    *layout.Mapping
 	indexes []*indexLayout // as Table.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
@@ -36,8 +38,8 @@ type tableLayout struct {
 type indexLayout struct {
 	table string
 	key   IndexKey
-	base  layout.KeySchema // of the DynamoDB table
-	lag   time.Duration    // reads are so much behind, at most
+	base  lens.KeySchema // of the DynamoDB table
+	lag   time.Duration  // reads are so much behind, at most
 	x     *layout.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
@@ -112,14 +114,14 @@ func (cat *catalog) placeIndex(def *Table, ix *Index) {
 // tableOfMapping returns the table that a mapping describes.
 func tableOfMapping(m *layout.Mapping) *Table {
 	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
-	define := func(k layout.KeyAttr) {
+	define := func(k lens.KeyAttr) {
 		if k.Name != "" && !slices.Contains(def.Attributes, k) {
 			def.Attributes = append(def.Attributes, k)
 		}
 	}
 	define(def.Key.Hash)
 	define(def.Key.Range)
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == layout.TTLAttribute {
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
 		def.TTLAttribute = ttl.Attribute
 	}
 	for _, x := range m.Indexes() {
@@ -140,17 +142,17 @@ func tableOfMapping(m *layout.Mapping) *Table {
 
 // families returns the families of the table's rows.
 func (l *tableLayout) families() []layout.Family {
-	families := append(slices.Clone(l.base.Families()), newestOf(layout.FamilyState))
-	if !slices.ContainsFunc(families, func(f layout.Family) bool { return f.Name == layout.FamilyTypes }) {
-		families = append(families, newestOf(layout.FamilyTypes))
+	families := append(slices.Clone(l.base.Families()), newestOf(lens.FamilyState))
+	if !slices.ContainsFunc(families, func(f layout.Family) bool { return f.Name == lens.FamilyTypes }) {
+		families = append(families, newestOf(lens.FamilyTypes))
 	}
 	return families
 }
 
 // families returns the families of the index's rows.
 func (x *indexLayout) families() []layout.Family {
-	return append(slices.Clone(x.x.Families()), newestOf(layout.FamilyState),
-		layout.Family{Name: layout.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
+	return append(slices.Clone(x.x.Families()), newestOf(lens.FamilyState),
+		layout.Family{Name: lens.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
 }
 
 // newestOf is a family that keeps the newest cell of each column.
@@ -160,7 +162,7 @@ func newestOf(family string) layout.Family {
 
 // dueIndex lays out the due times of a table.
 func dueIndex(def *Table) (*indexLayout, error) {
-	due := layout.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: layout.KeySchema{Hash: due}, KeysOnly: true})
+	due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
 	return &indexLayout{table: def.TTLTable, key: IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // catalogMapping has one row an item, in the words of the design guides.
@@ -83,7 +84,7 @@ func visible(tb testing.TB, s *Store, table string) []string {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == layout.FamilyState })
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == lens.FamilyState })
 		var text strings.Builder
 		fmt.Fprintf(&text, "%q", row.Key)
 		for _, c := range row.Cells {
@@ -115,7 +116,7 @@ func TestStore_MappedRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			hats := layout.KeyCondition{Hash: attr.String("hats")}
+			hats := lens.KeyCondition{Hash: attr.String("hats")}
 			got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
@@ -179,7 +180,7 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			ix := def.Index("ByPrice")
-			cond := layout.KeyCondition{Hash: attr.String("hat"), Op: layout.Greater, A: attr.Int(30)}
+			cond := lens.KeyCondition{Hash: attr.String("hat"), Op: lens.Greater, A: attr.Int(30)}
 			got, err = collect(s.Query(ctx, def, ix, Condition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
@@ -248,7 +249,7 @@ func TestStore_AdoptTable(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, c := range row.Cells {
-					if c.Family == layout.FamilyItem {
+					if c.Family == lens.FamilyItem {
 						entries++
 						if c.Timestamp != 1715685260608000 {
 							t.Errorf("cell %s:%s of the entry is of %d", c.Family, c.Qualifier, c.Timestamp)
@@ -294,8 +295,8 @@ func TestStore_SharedRows(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			ctx := t.Context()
-			lens := loadMapping(t, videoMapping)
-			s := openStore(t, testOptions(conn, lens))
+			videos := loadMapping(t, videoMapping)
+			s := openStore(t, testOptions(conn, videos))
 			def, err := s.Table(ctx, "Videos")
 			if err != nil {
 				t.Fatal(err)
@@ -317,7 +318,7 @@ func TestStore_SharedRows(t *testing.T) {
 						m[keyText(key)] = item
 						// What a loader writes over an item replaces its cells.
 						if err = remove(ctx, s, def, key); err == nil {
-							err = loadNatively(ctx, s, lens, item)
+							err = loadNatively(ctx, s, videos, item)
 						}
 					default:
 						m[keyText(key)] = item
@@ -338,9 +339,9 @@ func TestStore_SharedRows(t *testing.T) {
 				if d := diffItems(m.sorted(def.Key, all), got); d != "" {
 					r.Fatalf("scan (-want +got):\n%s", d)
 				}
-				cond := layout.KeyCondition{Hash: attr.String("0123")}
+				cond := lens.KeyCondition{Hash: attr.String("0123")}
 				if rapid.Bool().Draw(r, "comments") {
-					cond.Op, cond.A = layout.BeginsWith, attr.String("VideoComment#")
+					cond.Op, cond.A = lens.BeginsWith, attr.String("VideoComment#")
 				}
 				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
@@ -661,11 +662,11 @@ func TestStore_Salted(t *testing.T) {
 				if rows := dump(t, s, "events"); !strings.HasPrefix(rows[0], `"0`) || !strings.HasPrefix(rows[len(rows)-1], `"2`) {
 					t.Errorf("rows are not spread: %v", rows)
 				}
-				for _, cond := range []layout.KeyCondition{
+				for _, cond := range []lens.KeyCondition{
 					{Hash: attr.String("hot")},
-					{Hash: attr.String("hot"), Op: layout.Between, A: attr.Int(7), B: attr.Int(63)},
-					{Hash: attr.String("cold"), Op: layout.Greater, A: attr.Int(21)},
-					{Hash: attr.String("cold"), Op: layout.Equal, A: attr.Int(21)},
+					{Hash: attr.String("hot"), Op: lens.Between, A: attr.Int(7), B: attr.Int(63)},
+					{Hash: attr.String("cold"), Op: lens.Greater, A: attr.Int(21)},
+					{Hash: attr.String("cold"), Op: lens.Equal, A: attr.Int(21)},
 				} {
 					for _, forward := range []bool{true, false} {
 						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
@@ -713,7 +714,7 @@ func TestStore_Versions(t *testing.T) {
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: layout.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}
@@ -819,13 +820,13 @@ func TestStore_ShardedIndexes(t *testing.T) {
 			}
 			for i := range def.Indexes {
 				ix := &def.Indexes[i]
-				conds := []layout.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
+				conds := []lens.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
 				if len(ix.Key.Range) > 0 {
 					conds = append(conds,
-						layout.KeyCondition{Hash: attr.String("0"), Op: layout.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
-						layout.KeyCondition{Hash: attr.String("1"), Op: layout.BeginsWith, A: attr.String("OPEN#")},
-						layout.KeyCondition{Hash: attr.String("0"), Op: layout.LessEqual, A: attr.String("OPEN#2")},
-						layout.KeyCondition{Hash: attr.String("1"), Op: layout.Equal, A: attr.String("OPEN#2")})
+						lens.KeyCondition{Hash: attr.String("0"), Op: lens.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
+						lens.KeyCondition{Hash: attr.String("1"), Op: lens.BeginsWith, A: attr.String("OPEN#")},
+						lens.KeyCondition{Hash: attr.String("0"), Op: lens.LessEqual, A: attr.String("OPEN#2")},
+						lens.KeyCondition{Hash: attr.String("1"), Op: lens.Equal, A: attr.String("OPEN#2")})
 				}
 				for _, cond := range conds {
 					query := func(forward bool, after attr.Item) iter.Seq2[layout.Stored, error] {

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // outbox brings committed writes to the indexes of their tables, and finds those
@@ -39,7 +40,7 @@ type outbox struct {
 //
 // Index rows carry the order of the write they come from: the newest wins,
 // whoever applies it and however late. A row that an item left keeps a
-// tombstone for that reason, in layout.FamilyTombstone, which Bigtable's garbage
+// tombstone for that reason, in lens.FamilyTombstone, which Bigtable's garbage
 // collection empties.
 
 // applyTimeout bounds how long a committed write goes on to reach its
@@ -63,7 +64,7 @@ func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexC
 		return nil
 	}
 	return ob.bt.MutateRow(ctx, p.l.table, p.row, []*btpb.Mutation{
-		btclient.DeleteColumn(layout.FamilyState, p.outbox, order, order+microsPerMilli),
+		btclient.DeleteColumn(lens.FamilyState, p.outbox, order, order+microsPerMilli),
 	})
 }
 
@@ -123,10 +124,10 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 		muts := ob.rows.setState(p, st.state, ob.rows.newState(st.state.Value[0]), raised)
 		if st.outbox != nil {
 			muts = append(muts,
-				btclient.DeleteColumn(layout.FamilyState, p.outbox, 0, 0),
-				btclient.SetCell(layout.FamilyState, p.outbox, raised, st.outbox.Value))
+				btclient.DeleteColumn(lens.FamilyState, p.outbox, 0, 0),
+				btclient.SetCell(lens.FamilyState, p.outbox, raised, st.outbox.Value))
 		}
-		guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+		guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
 		if _, err := ob.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func newer(x *layout.Index, order int64) *btpb.RowFilter {
 		// Every cell of such a row has the order of its write.
 		return later
 	}
-	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(layout.FamilyState), btclient.OfFamily(layout.FamilyTombstone)), later)
+	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(lens.FamilyState), btclient.OfFamily(lens.FamilyTombstone)), later)
 }
 
 // putEntry writes an index row unless a later write was there: then done is
@@ -177,7 +178,7 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	}
 	muts = btclient.AppendSets(muts, put.cells)
 	if !put.index.x.OneCell() {
-		muts = append(muts, btclient.SetCell(layout.FamilyState, revisionQualifier, order, nil))
+		muts = append(muts, btclient.SetCell(lens.FamilyState, revisionQualifier, order, nil))
 	}
 	matched, err := ob.bt.CheckAndMutate(ctx, put.index.table, put.row, newer(put.index.x, order), nil, muts)
 	return !matched && err == nil, err
@@ -190,7 +191,7 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(layout.FamilyTombstone, tombstoneQualifier, order, nil)}
+	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(lens.FamilyTombstone, tombstoneQualifier, order, nil)}
 	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
@@ -323,7 +324,7 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	}
 	l := c.layout
 	row, err := ob.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
-		btclient.OfColumnPrefix(layout.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier})))
+		btclient.OfColumnPrefix(lens.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier})))
 	if err != nil {
 		return left, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
@@ -55,7 +56,7 @@ func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]a
 	}
 	l := c.layout
 	wanted := map[string][]int{} // row to indexes of keys
-	var extents []layout.Extent
+	var extents []lens.Extent
 	read := btclient.Read{Table: l.table}
 	for i, key := range keys {
 		p, err := l.slot(key)
@@ -97,8 +98,8 @@ func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]a
 // extentsFilter passes the cells of the extents, one of the intents, and perhaps
 // others: nil, everything, where they are whole families
 // or too many to name.
-func extentsFilter(extents []layout.Extent) *btpb.RowFilter {
-	if extents == nil || !slices.ContainsFunc(extents, func(e layout.Extent) bool { return !wholeFamily(e) }) {
+func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
+	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil
 	}
 	filters, ok := ofExtents(extents)
@@ -133,7 +134,7 @@ func (rd *reader) Query(ctx context.Context, t *Table, ix *Index, cond Condition
 type baseQuery struct {
 	rd         *reader
 	l          *tableLayout
-	cond       layout.KeyCondition
+	cond       lens.KeyCondition
 	forward    bool
 	startAfter attr.Item
 }
@@ -153,31 +154,31 @@ func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bo
 // inOrder yields what read finds in the spans of a plan in the order of
 // compare, which is descending unless forward. read goes through the rows in
 // ascending order or in reverse.
-func inOrder(plan layout.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
+func inOrder(plan lens.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
 	switch plan.Order {
-	case layout.SameOrder, layout.ReversedOrder:
-		read(plan.Spans, (plan.Order == layout.SameOrder) != forward)(yield)
-	case layout.MergeOrder, layout.MergeReversedOrder:
+	case lens.SameOrder, lens.ReversedOrder:
+		read(plan.Spans, (plan.Order == lens.SameOrder) != forward)(yield)
+	case lens.MergeOrder, lens.MergeReversedOrder:
 		streams := make([]iter.Seq2[layout.Stored, error], len(plan.Spans))
 		for i, span := range plan.Spans {
-			streams[i] = read([]layout.Span{span}, (plan.Order == layout.MergeOrder) != forward)
+			streams[i] = read([]layout.Span{span}, (plan.Order == lens.MergeOrder) != forward)
 		}
 		merge(streams, compare, yield)
-	case layout.SortOrder:
+	case lens.SortOrder:
 		inPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 
 // plan returns what of the table is read: what can satisfy the condition and
 // comes after startAfter.
-func (q *baseQuery) plan() (layout.Plan, error) {
+func (q *baseQuery) plan() (lens.Plan, error) {
 	plan, err := q.l.base.PlanQuery(q.cond)
 	if err != nil || q.startAfter == nil {
 		return plan, err
 	}
 	if q.l.key.Range.Name == "" {
 		// The partition's only item is the one to start after.
-		return layout.Plan{}, nil
+		return lens.Plan{}, nil
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
 	plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
@@ -186,10 +187,10 @@ func (q *baseQuery) plan() (layout.Plan, error) {
 }
 
 // rest selects what of the partition comes after startAfter.
-func (q *baseQuery) rest() layout.KeyCondition {
-	rest := layout.KeyCondition{Hash: q.cond.Hash, Op: layout.Greater, A: q.startAfter[q.l.key.Range.Name]}
+func (q *baseQuery) rest() lens.KeyCondition {
+	rest := lens.KeyCondition{Hash: q.cond.Hash, Op: lens.Greater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
-		rest.Op = layout.Less
+		rest.Op = lens.Less
 	}
 	return rest
 }
@@ -210,14 +211,14 @@ func (q *baseQuery) matches(item layout.Stored) bool {
 
 // items yields the matching items of some spans of the plan, those of each
 // row in the query's direction.
-func (q *baseQuery) items(ctx context.Context, plan layout.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
+func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
 		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
-		conditions: func(_ []byte, _ attr.Value) ([]layout.KeyCondition, bool) {
+		conditions: func(_ []byte, _ attr.Value) ([]lens.KeyCondition, bool) {
 			if q.startAfter == nil {
-				return []layout.KeyCondition{q.cond}, true
+				return []lens.KeyCondition{q.cond}, true
 			}
-			return []layout.KeyCondition{q.cond, q.rest()}, true
+			return []lens.KeyCondition{q.cond, q.rest()}, true
 		},
 		wants: func(_ []byte, item layout.Stored) bool { return q.matches(item) },
 	}
@@ -279,7 +280,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		return
 	}
 	keep := func(item layout.Stored) bool { return cond.matches(x.key, item) }
-	if plan.Order == layout.SameOrder {
+	if plan.Order == lens.SameOrder {
 		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
@@ -293,11 +294,11 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		return order
 	}
 	if startAfter != nil {
-		rest := layout.KeyCondition{Hash: cond.Hash}
+		rest := lens.KeyCondition{Hash: cond.Hash}
 		if sortKey != "" {
-			rest.Op, rest.A = layout.GreaterEqual, startAfter[sortKey]
+			rest.Op, rest.A = lens.GreaterEqual, startAfter[sortKey]
 			if !forward {
-				rest.Op = layout.LessEqual
+				rest.Op = lens.LessEqual
 			}
 		}
 		behind, err := x.plan(Condition{KeyCondition: rest})
@@ -361,7 +362,7 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 			return
 		}
 		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-			return c.Family == layout.FamilyTombstone || c.Family == layout.FamilyState
+			return c.Family == lens.FamilyTombstone || c.Family == lens.FamilyState
 		})
 		if len(row.Cells) == 0 {
 			continue
@@ -396,7 +397,7 @@ func (rd *reader) scanSegment(ctx context.Context, t *Table, ix *Index, segment,
 	if err != nil {
 		return err
 	}
-	table, hash, plan := c.layout.table, []layout.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	table, hash, plan := c.layout.table, []lens.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
 	var x *indexLayout
 	if ix != nil {
 		if x, err = c.index(ix.Name); err != nil {
@@ -439,20 +440,20 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 
 // scanBase yields the items of a plan by row, those of a row by key: those
 // after startAfter, which is in the row from, unless that is nil.
-func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan layout.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan lens.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
 		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
 	}
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
 	r := itemReader{
 		rd: rd, l: l, compare: l.compareKeys,
-		conditions: func(row []byte, partition attr.Value) ([]layout.KeyCondition, bool) {
+		conditions: func(row []byte, partition attr.Value) ([]lens.KeyCondition, bool) {
 			if from == nil || !bytes.Equal(row, from) {
 				return nil, true
 			}
 			c, _ := attr.Compare(partition, startAfter[hash]) // a key attribute has one type
 			if c == 0 && sort != "" {
-				return []layout.KeyCondition{{Hash: partition, Op: layout.Greater, A: startAfter[sort]}}, true
+				return []lens.KeyCondition{{Hash: partition, Op: lens.Greater, A: startAfter[sort]}}, true
 			}
 			return nil, c > 0
 		},
@@ -478,6 +479,6 @@ func compareAttr(a, b layout.Stored, name string) int {
 }
 
 // matchesKey reports whether an item satisfies a condition on the key.
-func matchesKey(cond layout.KeyCondition, key layout.KeySchema, item layout.Stored) bool {
+func matchesKey(cond lens.KeyCondition, key lens.KeySchema, item layout.Stored) bool {
 	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
 }

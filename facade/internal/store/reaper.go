@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // reaper removes what has expired.
@@ -80,11 +81,11 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 	name := c.def.TTLAttribute
 	now := rp.o.Now()
 	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
-	first, err := due.x.PlanQuery(layout.KeyCondition{Hash: oldest})
+	first, err := due.x.PlanQuery(lens.KeyCondition{Hash: oldest})
 	if err != nil {
 		return 0, err
 	}
-	last, err := due.x.PlanQuery(layout.KeyCondition{Hash: newest})
+	last, err := due.x.PlanQuery(lens.KeyCondition{Hash: newest})
 	if err != nil {
 		return 0, err
 	}

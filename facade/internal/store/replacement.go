@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // replacement returns the mutations that put the cells of an item, nil for none,
@@ -33,7 +34,7 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 	case st.checkVacant() == nil:
 		// Where the item has no cell now, another may come before this is written.
 		here := *st.slot
-		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e layout.Extent) bool {
+		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e lens.Extent) bool {
 			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
 		})
 		muts, _ = here.clear(&st.row)
@@ -59,7 +60,7 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	kept := make([]bool, len(sets))
 	for i := range st.row.Cells {
 		c := &st.row.Cells[i]
-		if !slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(*c) }) {
+		if !slices.ContainsFunc(st.slot.own, func(e lens.Extent) bool { return e.Covers(*c) }) {
 			continue
 		}
 		at := slices.IndexFunc(sets, func(m *btpb.Mutation) bool {
@@ -91,13 +92,13 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 // row.
 func (st *itemState) checkVacant() error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
-		return slices.ContainsFunc(st.slot.own, func(e layout.Extent) bool { return e.Covers(c) })
+		return slices.ContainsFunc(st.slot.own, func(e lens.Extent) bool { return e.Covers(c) })
 	}) {
 		return nil
 	}
-	var e *layout.Error
+	var e *lens.Error
 	err := st.slot.l.base.Collision(st.row, st.slot.key)
-	if errors.As(err, &e) && e.Code == layout.CodeCorrupt {
+	if errors.As(err, &e) && e.Code == lens.CodeCorrupt {
 		return fmt.Errorf("row %q of table %s: %w", st.slot.row, st.slot.l.table, err)
 	}
 	return outsideMapping(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // brokenConn breaks each stream after some messages; below 0: none. broken, if it
@@ -61,7 +62,7 @@ func TestRowReader_Resume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cond := layout.KeyCondition{Hash: attr.String("p")}
+	cond := lens.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		conn.after = 3
 		got, err := collect(s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, forward, nil))

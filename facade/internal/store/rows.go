@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // rows reads items with their bookkeeping, and makes new states of them.
@@ -36,10 +37,10 @@ func (rs *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) [
 	muts := make([]*btpb.Mutation, 0, 2)
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
-		muts = append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
+		muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
 	}
 	if state != nil {
-		muts = append(muts, btclient.SetCell(layout.FamilyState, p.state, order, state))
+		muts = append(muts, btclient.SetCell(lens.FamilyState, p.state, order, state))
 	}
 	return muts
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The requests of one parallel scan come from many clients, at any time and
@@ -97,13 +98,13 @@ func (sg *segments) remember(table string, known knownCuts) {
 type segmentation struct {
 	total int
 	cuts  [][]byte // ascending row keys, each the first of its piece; none: by hash
-	hash  []layout.KeyAttr
+	hash  []lens.KeyAttr
 }
 
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (sg *segments) segmentsOf(ctx context.Context, table string, hash []layout.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
+func (sg *segments) segmentsOf(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
 	seg := segmentation{total: total, hash: hash}
 	if total <= 1 {
 		return seg, nil

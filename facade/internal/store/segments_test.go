@@ -15,7 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // countingConn counts the rows that are read.
@@ -55,7 +55,7 @@ func segmentItem(i int) attr.Item {
 func segmentTable(t *testing.T, s *Store) (*Table, *Index) {
 	t.Helper()
 	def := newTable(t, s, Table{Name: "segments", Key: testSchemas["SN"], Indexes: []Index{{
-		Name: "by-group", Global: true, Key: IndexKey{Hash: []layout.KeyAttr{stringKey("g")}}, Projection: ProjectAll,
+		Name: "by-group", Global: true, Key: IndexKey{Hash: []lens.KeyAttr{stringKey("g")}}, Projection: ProjectAll,
 	}}})
 	return def, def.Index("by-group")
 }

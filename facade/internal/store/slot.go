@@ -13,10 +13,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Every item that the facade wrote has one state cell, in the family
-// layout.FamilyState of its row. Its value begins with one of these bytes,
+// lens.FamilyState of its row. Its value begins with one of these bytes,
 // its timestamp is the order of the item's last write: it grows from write to
 // write of one item, and stays close to the clock.
 //
@@ -58,10 +59,10 @@ type slot struct {
 	key                   attr.Item
 	id                    itemID
 	row                   []byte
-	own                   []layout.Extent // the item's cells
-	shared                bool            // some of own can be another item's
-	derived               bool            // own are the cells of other items: it has none
-	state, outbox, intent []byte          // qualifiers
+	own                   []lens.Extent // the item's cells
+	shared                bool          // some of own can be another item's
+	derived               bool          // own are the cells of other items: it has none
+	state, outbox, intent []byte        // qualifiers
 }
 
 // itemState is what a row says of an item at one moment.
@@ -126,7 +127,7 @@ func (l *tableLayout) idOf(key attr.Item) itemID {
 }
 
 // AppendKey appends the key attributes of item, injectively.
-func AppendKey(dst []byte, schema layout.KeySchema, item attr.Item) []byte {
+func AppendKey(dst []byte, schema lens.KeySchema, item attr.Item) []byte {
 	for _, k := range schema.Attrs() {
 		v := item[k.Name]
 		dst = append(dst, byte(v.Type))
@@ -167,8 +168,8 @@ func outsideMapping(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *layout.Error
-	if errors.As(err, &e) && e.Code != layout.CodeCorrupt {
+	var e *lens.Error
+	if errors.As(err, &e) && e.Code != lens.CodeCorrupt {
 		return fmt.Errorf("%w: %w", ErrOutsideMapping, err)
 	}
 	return err
@@ -177,7 +178,7 @@ func outsideMapping(err error) error {
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
 func (p *slot) alone() bool {
-	return !p.derived && !slices.ContainsFunc(p.own, func(e layout.Extent) bool { return !wholeFamily(e) })
+	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
 
 // filter passes the item's cells and its bookkeeping, and all claims to columns
@@ -194,10 +195,10 @@ func (p *slot) filter() *btpb.RowFilter {
 	if !ok {
 		return nil
 	}
-	own = append(own, btclient.OfColumn(layout.FamilyState, p.state), btclient.OfColumn(layout.FamilyState, p.outbox),
-		btclient.OfColumn(layout.FamilyState, p.intent))
+	own = append(own, btclient.OfColumn(lens.FamilyState, p.state), btclient.OfColumn(lens.FamilyState, p.outbox),
+		btclient.OfColumn(lens.FamilyState, p.intent))
 	if p.shared {
-		own = append(own, btclient.OfColumnPrefix(layout.FamilyState, []byte{claimQualifier}))
+		own = append(own, btclient.OfColumnPrefix(lens.FamilyState, []byte{claimQualifier}))
 	}
 	return btclient.AnyOf(own...)
 }
@@ -242,7 +243,7 @@ func (p *slot) bookkeeping(row layout.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {
 		c := &row.Cells[i]
-		if c.Family != layout.FamilyState {
+		if c.Family != lens.FamilyState {
 			continue
 		}
 		// Only the newest cell of a column counts: it comes first.

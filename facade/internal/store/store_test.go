@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/peer"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -133,9 +134,9 @@ func openStore(tb testing.TB, o Options) *Store {
 	return s
 }
 
-func stringKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.S} }
-func numberKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.N} }
-func binaryKey(name string) layout.KeyAttr { return layout.KeyAttr{Name: name, Type: attr.B} }
+func stringKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.S} }
+func numberKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.N} }
+func binaryKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
 func newTable(tb testing.TB, s *Store, def Table) *Table {
@@ -266,7 +267,7 @@ var (
 	)
 )
 
-func genKeyValue(k layout.KeyAttr) *rapid.Generator[attr.Value] {
+func genKeyValue(k lens.KeyAttr) *rapid.Generator[attr.Value] {
 	switch k.Type { //nolint:exhaustive // a key has one of these
 	case attr.N:
 		return genNumber
@@ -286,7 +287,7 @@ func genItem(t *rapid.T, key attr.Item) attr.Item {
 	return item
 }
 
-var testSchemas = map[string]layout.KeySchema{
+var testSchemas = map[string]lens.KeySchema{
 	"S":  {Hash: stringKey("p")},
 	"SS": {Hash: stringKey("p"), Range: stringKey("s")},
 	"NN": {Hash: numberKey("p"), Range: numberKey("s")},
@@ -294,7 +295,7 @@ var testSchemas = map[string]layout.KeySchema{
 	"SN": {Hash: stringKey("p"), Range: numberKey("s")},
 }
 
-func genKey(schema layout.KeySchema) *rapid.Generator[attr.Item] {
+func genKey(schema lens.KeySchema) *rapid.Generator[attr.Item] {
 	return rapid.Custom(func(t *rapid.T) attr.Item {
 		key := attr.Item{schema.Hash.Name: genKeyValue(schema.Hash).Draw(t, "hash")}
 		if schema.Range.Name != "" {
@@ -310,7 +311,7 @@ type model map[string]attr.Item
 func keyText(key attr.Item) string { return string(attr.AppendItemJSON(nil, key)) }
 
 // sorted returns the items of a partition by sort key.
-func (m model) sorted(schema layout.KeySchema, keep func(attr.Item) bool) []attr.Item {
+func (m model) sorted(schema lens.KeySchema, keep func(attr.Item) bool) []attr.Item {
 	var items []attr.Item
 	for _, item := range m {
 		if keep(item) {
@@ -322,7 +323,7 @@ func (m model) sorted(schema layout.KeySchema, keep func(attr.Item) bool) []attr
 }
 
 // byKey orders items by partition and sort key.
-func byKey(schema layout.KeySchema) func(a, b attr.Item) int {
+func byKey(schema lens.KeySchema) func(a, b attr.Item) int {
 	return func(a, b attr.Item) int {
 		x, y := layout.Decoded(a), layout.Decoded(b)
 		return cmp.Or(compareAttr(x, y, schema.Hash.Name), compareAttr(x, y, schema.Range.Name))
@@ -478,19 +479,19 @@ func TestStore_Increments(t *testing.T) {
 }
 
 // genCondition draws a condition on the sort key of a partition.
-func genCondition(t *rapid.T, schema layout.KeySchema, hash attr.Value) layout.KeyCondition {
-	c := layout.KeyCondition{Hash: hash}
+func genCondition(t *rapid.T, schema lens.KeySchema, hash attr.Value) lens.KeyCondition {
+	c := lens.KeyCondition{Hash: hash}
 	if schema.Range.Name == "" {
 		return c
 	}
-	c.Op = layout.RangeOp(rapid.IntRange(int(layout.NoRange), int(layout.BeginsWith)).Draw(t, "op"))
-	if c.Op == layout.BeginsWith && schema.Range.Type == attr.N {
-		c.Op = layout.NoRange
+	c.Op = lens.RangeOp(rapid.IntRange(int(lens.NoRange), int(lens.BeginsWith)).Draw(t, "op"))
+	if c.Op == lens.BeginsWith && schema.Range.Type == attr.N {
+		c.Op = lens.NoRange
 	}
-	if c.Op != layout.NoRange {
+	if c.Op != lens.NoRange {
 		c.A = genKeyValue(schema.Range).Draw(t, "a")
 	}
-	if c.Op == layout.Between {
+	if c.Op == lens.Between {
 		c.B = genKeyValue(schema.Range).Draw(t, "b")
 		if order, _ := attr.Compare(c.A, c.B); order > 0 {
 			c.A, c.B = c.B, c.A

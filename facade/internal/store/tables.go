@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // tables creates, changes and deletes tables.
@@ -353,7 +354,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 }
 
 // describeKey shows a key: "artist (S), song (S)".
-func describeKey(key layout.KeySchema) string {
+func describeKey(key lens.KeySchema) string {
 	var parts []string
 	for _, a := range key.Attrs() {
 		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))

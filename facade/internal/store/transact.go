@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // transactor writes, and reads, several items as of one moment.
@@ -153,7 +154,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
 		table *Table
-		layout.Placed
+		lens.Placed
 	}
 	var earlier []placedChange
 	for _, ch := range changes {
@@ -283,11 +284,11 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	held.state = &layout.Cell{Timestamp: pw.st.order(), Value: state}
 	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.Key)}
 	muts := []*btpb.Mutation{
-		btclient.SetCell(layout.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
-		btclient.SetCell(layout.FamilyState, p.intent, in.order, held.intent.Value),
+		btclient.SetCell(lens.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
+		btclient.SetCell(lens.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, btclient.SetCell(layout.FamilyState, p.claim(), in.order, AppendKey([]byte(r.id), w.l.key, ch.Key)))
+		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, AppendKey([]byte(r.id), w.l.key, ch.Key)))
 	}
 	done, err := pw.commit(ctx, muts)
 	if done {

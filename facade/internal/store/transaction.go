@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // A transaction is serializable over row-atomic operations. It has a record,
@@ -185,7 +186,7 @@ func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) 
 // held reports whether a transaction holds an item of the row.
 func held(row layout.Row) bool {
 	return slices.ContainsFunc(row.Cells, func(c layout.Cell) bool {
-		return c.Family == layout.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
+		return c.Family == lens.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
 	})
 }
 
@@ -197,8 +198,8 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 	}
 	// The intents, and the states that say so: not those of all items of the row.
 	book, err := tx.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
-		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
-		btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
+		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
+		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
 	))
 	if err != nil {
 		return row, err
@@ -227,7 +228,7 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 // anyIntent passes one cell, without its value, of a row of which a transaction
 // holds an item.
 func anyIntent() *btpb.RowFilter {
-	return btclient.Chain(btclient.OfColumnPrefix(layout.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
+	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }
 
 // decided finds out how a transaction stands after an attempt to commit it

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // settleItem carries out, or takes away, the intent of a transaction on an
@@ -61,10 +62,10 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 // reports false when the item has changed since. The table's schema latch is held.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	p, l := st.slot, st.slot.l
-	guard := btclient.Chain(btclient.OfColumn(layout.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
-	release := []*btpb.Mutation{btclient.DeleteColumn(layout.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
+	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
+	release := []*btpb.Mutation{btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
-		release = append(release, btclient.DeleteColumn(layout.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+		release = append(release, btclient.DeleteColumn(lens.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
 	unsure := st.entering() && !tx.marks.entered(&st)
 	if !commit || in.kind == intentCheck {

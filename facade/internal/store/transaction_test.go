@@ -25,6 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // replaceBy is a change that puts an item, or nil, whatever was there.
@@ -73,7 +74,7 @@ func transfer(t *Table, from, to string, amount int64) []*Change {
 func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
-		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(layout.FamilyState)}) {
+		for row, err := range s.bt.Read(tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(lens.FamilyState)}) {
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -633,7 +634,7 @@ func TestTransact_Conflicts(t *testing.T) {
 					if item, err := st.GetItem(ctx, def, keyA); err != nil || sumOf(item) != 50 {
 						t.Errorf("get: %v, %v", item, err)
 					}
-					cond := layout.KeyCondition{Hash: attr.String("a")}
+					cond := lens.KeyCondition{Hash: attr.String("a")}
 					if items, err := collect(st.Query(ctx, def, nil, Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // writer writes single items.
@@ -255,10 +256,10 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	}
 	// Deletes come first: of what is set before one the store must find out whether
 	// it goes.
-	muts = append(append(muts, btclient.DeleteColumn(layout.FamilyState, p.state, 0, 0)), sets...)
+	muts = append(append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, 0, 0)), sets...)
 	muts = append(muts, w.wr.rows.setState(p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))...)
 
-	state := btclient.OfColumn(layout.FamilyState, p.state)
+	state := btclient.OfColumn(lens.FamilyState, p.state)
 	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
 	switch hint.Require {
 	case MustExist:
@@ -286,10 +287,10 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	}
 	for _, m := range muts {
 		set := m.GetSetCell()
-		if set.GetFamilyName() != layout.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
+		if set.GetFamilyName() != lens.FamilyState || !bytes.Equal(set.GetColumnQualifier(), w.state) {
 			continue
 		}
-		row, err := w.wr.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(layout.FamilyState, w.state), btclient.Newest(1)))
+		row, err := w.wr.bt.ReadRow(ctx, w.l.table, w.row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.state), btclient.Newest(1)))
 		return err == nil && len(row.Cells) == 1 && bytes.Equal(row.Cells[0].Value, set.GetValue()), err
 	}
 	return false, nil
@@ -370,7 +371,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
 	from := []byte{claimQualifier}
 	for _, c := range st.row.Cells {
-		if c.Family != layout.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
+		if c.Family != lens.FamilyState || !bytes.HasPrefix(c.Qualifier, []byte{claimQualifier}) {
 			continue
 		}
 		id, key, err := w.l.parseClaim(c.Value)
@@ -380,10 +381,10 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 		if id != w.tx {
 			return nil, &heldError{id: id, key: key}
 		}
-		vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, c.Qualifier))
+		vacant = append(vacant, btclient.OfColumns(lens.FamilyState, from, c.Qualifier))
 		from = append(bytes.Clone(c.Qualifier), 0)
 	}
-	vacant = append(vacant, btclient.OfColumns(layout.FamilyState, from, []byte{claimQualifier + 1}))
+	vacant = append(vacant, btclient.OfColumns(lens.FamilyState, from, []byte{claimQualifier + 1}))
 	for _, e := range w.own {
 		inside := func(m *btpb.Mutation) bool {
 			set := m.GetSetCell()
@@ -497,7 +498,7 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 // what is to be vacant is.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
 	w, st, p := g.w, &g.st, g.st.slot
-	state := btclient.OfColumn(layout.FamilyState, p.state)
+	state := btclient.OfColumn(lens.FamilyState, p.state)
 	if st.state != nil {
 		guard := btclient.Chain(state, btclient.Newest(1), btclient.OfValue(st.state.Value))
 		if len(g.vacant) > 0 {
@@ -510,8 +511,8 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	}
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
-	there := append([]*btpb.RowFilter{state, btclient.OfColumn(layout.FamilyState, p.outbox)}, g.vacant...)
-	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyState }) {
+	there := append([]*btpb.RowFilter{state, btclient.OfColumn(lens.FamilyState, p.outbox)}, g.vacant...)
+	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
 		there = append(there, own...)
 	}
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
@@ -522,8 +523,8 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 // filter as large as the item, beyond the 20 KB that Bigtable allows, and the
 // same cells can come back.
 func (w *itemWrite) adopt(ctx context.Context) error {
-	state := btclient.OfColumn(layout.FamilyState, w.state)
-	muts := []*btpb.Mutation{btclient.SetCell(layout.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
+	state := btclient.OfColumn(lens.FamilyState, w.state)
+	muts := []*btpb.Mutation{btclient.SetCell(lens.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
 	// The item may have gone since: then nothing is to be left in its row.
 	there := btclient.Unless(state, w.occupied())
 	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)

@@ -65,7 +65,7 @@ func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("unknown codec %q; expected %s", text, List)
+	return nil, fmt.Errorf("unknown codec %q; expected %s", text, names)
 }
 
 // The codecs without which no put is compiled.
@@ -161,14 +161,14 @@ var All = []*Codec{
 	{Name: "proto", Args: "(file, message)", Doc: "a protobuf message"},
 }
 
-// List says in errors what parseCodec takes.
-var List = func() string {
-	var names []string
+// names says in errors what Parse takes.
+var names = func() string {
+	var all []string
 	for _, c := range All[1:] {
-		names = append(names, c.Name+c.Args)
+		all = append(all, c.Name+c.Args)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " or " + all[last]
 }()
 
 // says is the domain of a codec that needs no schema.

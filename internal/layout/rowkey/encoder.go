@@ -49,7 +49,7 @@ func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 	return e.encode(dst, v)
 }
 
-// DecodeKey is the inverse: it takes nothing that encodeKey does not write.
+// DecodeKey is the inverse: it takes nothing that EncodeKey does not write.
 func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	switch {
 	case e.Derived:

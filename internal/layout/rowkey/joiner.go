@@ -123,7 +123,7 @@ func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	switch j.Kind {
 	case JoinOC:
 		for {
-			seg, rest, more, ok := CutOC(key)
+			seg, rest, more, ok := cutOC(key)
 			if !ok {
 				return nil, false
 			}
@@ -194,9 +194,9 @@ func AppendOC(dst, seg []byte) []byte {
 	return dst
 }
 
-// CutOC takes the first segment off an oc key. more says that a delimiter
+// cutOC takes the first segment off an oc key. more says that a delimiter
 // followed it. The segment may be a part of key.
-func CutOC(key []byte) (seg, rest []byte, more, ok bool) {
+func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
 	switch i := bytes.IndexByte(key, 0); {
 	case i < 0:
 		return key[:len(key):len(key)], nil, false, true

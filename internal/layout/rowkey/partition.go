@@ -59,7 +59,7 @@ func CutPartition(row []byte) (key, rest []byte, ok bool) {
 		}
 		return row[4 : 4+n], row[4+n:], true
 	}
-	key, rest, more, ok := CutOC(row)
+	key, rest, more, ok := cutOC(row)
 	return key, rest, ok && more
 }
 

@@ -1,10 +1,11 @@
-package layout
+package mapfile
 
 import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -36,9 +37,7 @@ type Spec struct {
 
 	file string
 	pos  strictyaml.Positions
-	// proven is the joiner that auto has come to, "" while it is open.
-	proven string
-	lint   strictyaml.Value
+	lint strictyaml.Value
 }
 
 // The fidelity profiles.
@@ -68,7 +67,7 @@ const CompatGoogleUtility = "google-utility"
 // Source describes the DynamoDB table.
 type Source struct {
 	Table  string            `yaml:"table" expect:"a table name"`
-	Key    KeySchema         `yaml:"key,required"`
+	Key    lens.KeySchema    `yaml:"key,required"`
 	Schema map[string]Schema `yaml:"schema"`   // type of each non-key attribute
 	TTL    *TTL              `yaml:"ttl,null"` // nil: items do not expire
 	GSIs   []GSI             `yaml:"gsis"`
@@ -101,8 +100,8 @@ type Schema = codec.Schema
 // GSI is a secondary index in a mapping file. The name stands for local
 // indexes too.
 type GSI struct {
-	Name string    `yaml:"name,required" expect:"an index name"`
-	Key  KeySchema `yaml:",inline"`
+	Name string         `yaml:"name,required" expect:"an index name"`
+	Key  lens.KeySchema `yaml:",inline"`
 	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
 	Projection string `yaml:"projection"`
 	Include    []string
@@ -146,7 +145,7 @@ const (
 // Target describes the Bigtable table.
 type Target struct {
 	Table    string            `yaml:"table,required" expect:"a table id"`
-	Families []Family          `yaml:"families,required"`
+	Families []cells.Family    `yaml:"families,required"`
 	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), oc, fixed or auto"` // plain('#'), escaped('#'), oc, fixed, auto (default)
 	Names    map[string]string `yaml:"names" expect:"a family name"`                                // attribute to the name its family has after the prefix
 	// SetPrefix and MapPrefix begin the names of the families of sets and
@@ -168,12 +167,6 @@ const DefaultMaxFamilies = 90
 
 // NoPrefix as Target.SetPrefix or MapPrefix asks for bare attribute names.
 const NoPrefix = "-"
-
-// A mapping's column families, and what garbage collection removes of them.
-type (
-	Family = cells.Family
-	GC     = cells.GC
-)
 
 // AcceptedLoss is a loss that the mapping's author agrees to.
 type AcceptedLoss struct {

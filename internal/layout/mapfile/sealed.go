@@ -1,4 +1,4 @@
-package layout
+package mapfile
 
 // Sealed is a Spec that shows no fields. The public package hands out mapping
 // files so: their content is promised as YAML, not as Go.

@@ -1,0 +1,49 @@
+package lens
+
+import (
+	"bytes"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// Interval is the keys x with Lo <= x < Hi; a nil Hi has no bound.
+type Interval struct{ Lo, Hi []byte }
+
+// Empty reports whether no key is in the interval.
+func (v Interval) Empty() bool { return v.Hi != nil && bytes.Compare(v.Lo, v.Hi) >= 0 }
+
+// Intersect is the keys that are in both.
+func (v Interval) Intersect(o Interval) Interval {
+	if bytes.Compare(o.Lo, v.Lo) > 0 {
+		v.Lo = o.Lo
+	}
+	if v.Hi == nil || o.Hi != nil && bytes.Compare(o.Hi, v.Hi) < 0 {
+		v.Hi = o.Hi
+	}
+	return v
+}
+
+// Within is the interval of what follows a prefix.
+func (v Interval) Within(prefix []byte) Interval {
+	var w Interval
+	if rest, ok := bytes.CutPrefix(v.Lo, prefix); ok {
+		w.Lo = rest
+	}
+	if rest, ok := bytes.CutPrefix(v.Hi, prefix); ok && v.Hi != nil {
+		w.Hi = rest
+	}
+	return w
+}
+
+// Common is the longest prefix that all of the interval have.
+func (v Interval) Common() []byte {
+	if v.Hi == nil {
+		return nil
+	}
+	for n := len(v.Lo); n > 0; n-- {
+		if end := rowkey.PrefixEnd(v.Lo[:n]); end == nil || bytes.Compare(end, v.Hi) >= 0 {
+			return v.Lo[:n]
+		}
+	}
+	return nil
+}

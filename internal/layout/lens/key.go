@@ -1,0 +1,60 @@
+package lens
+
+import "github.com/tabletop-emu/tabletop/facade/attr"
+
+// KeyAttr is a key attribute: its name and its type, S, N or B.
+type KeyAttr struct {
+	Name string    `yaml:"name,required,filled" expect:"an attribute name"`
+	Type attr.Type `yaml:"type,required"`
+}
+
+// KeySchema is the primary key of a table or the key of an index. Range.Name
+// is "" where there is no sort key.
+type KeySchema struct {
+	Hash  KeyAttr `yaml:"hash,required"`
+	Range KeyAttr `yaml:"range"`
+}
+
+// Attrs returns the key attributes, one or two, the partition key's first.
+func (k KeySchema) Attrs() []KeyAttr {
+	if k.Range.Name == "" {
+		return []KeyAttr{k.Hash}
+	}
+	return []KeyAttr{k.Hash, k.Range}
+}
+
+// IsKey reports whether name is a key attribute.
+func (k KeySchema) IsKey(name string) bool {
+	return name == k.Hash.Name || name == k.Range.Name && name != ""
+}
+
+// KeyOf returns the key attributes that an item has.
+func (k KeySchema) KeyOf(item attr.Item) attr.Item {
+	key := make(attr.Item, 2)
+	for _, a := range k.Attrs() {
+		if v, ok := item[a.Name]; ok {
+			key[a.Name] = v
+		}
+	}
+	return key
+}
+
+// Check refuses an item of a table whose key attributes are not those of the key.
+func (k KeySchema) Check(table string, key attr.Item) *Error {
+	for _, a := range k.Attrs() {
+		v := key[a.Name]
+		what := ""
+		switch {
+		case v.IsAbsent():
+			what = "the key attribute is missing"
+		case v.Type != a.Type:
+			what = "the key attribute has type " + v.Type.String()
+		case v.Str == "":
+			what = "the key attribute is empty"
+		default:
+			continue
+		}
+		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
+	}
+	return nil
+}

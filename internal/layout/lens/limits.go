@@ -1,0 +1,25 @@
+package lens
+
+// Reserved families. A mapping cannot declare them for its own cells.
+const (
+	// FamilyTypes holds the type sidecar: `a/…`, `c/…`, `r/…`, `i/…` cells.
+	FamilyTypes = "_t"
+	// FamilyState holds the facade's bookkeeping. It is never part of an
+	// item: Place does not write it, Items does not read it.
+	FamilyState = "_f"
+	// FamilyTombstone holds, in tables of indexes, what the facade leaves where
+	// an entry was, until garbage collection takes it. A row with nothing else
+	// is none.
+	FamilyTombstone = "_x"
+)
+
+// FamilyItem is the family of the default layout, and of index rows.
+const FamilyItem = "a"
+
+// Limits of Bigtable. Source: google/bigtable/v2/data.proto (row key,
+// qualifier) and bigtable_table_admin.proto (family name).
+const (
+	MaxRowKeyBytes     = 4096
+	MaxQualifierBytes  = 16384
+	MaxFamilyNameBytes = 64
+)

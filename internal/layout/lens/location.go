@@ -1,0 +1,80 @@
+package lens
+
+import (
+	"bytes"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+)
+
+// Location is where an item of a given key lives, or would live.
+type Location struct {
+	Rule string // name of the rule
+	Row  []byte
+	// Own are the extents that only this item's cells can occupy: clearing
+	// them removes the item and nothing of its siblings in the row. Only items
+	// of rules that share a column by a tag have extents in common: they
+	// cannot both be there (see Mapping.Collision). Not to be changed.
+	Own []Extent
+	// Shared says that Own has such columns.
+	Shared bool
+	// Derived says that the item has no cells of its own: it is a copy of the
+	// highest version of an item (Rule.Latest), whose versions have the cells
+	// in Own. It is read like others, and never written.
+	Derived bool
+}
+
+// Extent is a set of cells inside one row: those of Family whose qualifier
+// equals Qualifier (or, with Prefix, begins with it: Prefix with an empty
+// Qualifier is the whole family) and whose timestamp is in [MinTime, MaxTime),
+// in microseconds; MaxTime 0 has no bound.
+type Extent struct {
+	Family           string
+	Qualifier        []byte
+	Prefix           bool
+	MinTime, MaxTime int64
+}
+
+// Covers reports whether c is one of the extent's cells.
+func (e Extent) Covers(c cells.Cell) bool {
+	return e.Family == c.Family &&
+		(bytes.Equal(e.Qualifier, c.Qualifier) || e.Prefix && bytes.HasPrefix(c.Qualifier, e.Qualifier)) &&
+		c.Timestamp >= e.MinTime && (e.MaxTime == 0 || c.Timestamp < e.MaxTime)
+}
+
+// Within reports whether all cells of e are cells of o, whatever their times.
+func (e Extent) Within(o Extent) bool {
+	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
+}
+
+// CellRange is the cells of one family of a row whose qualifier is in
+// [From, Before) and whose timestamp is in [MinTime, MaxTime), in microseconds;
+// Before nil and MaxTime 0 have no bound.
+type CellRange struct {
+	Family           string
+	From, Before     []byte
+	MinTime, MaxTime int64
+}
+
+// Cells is the range of an extent.
+func (e Extent) Cells() CellRange {
+	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
+	if e.Prefix {
+		r.Before = rowkey.PrefixEnd(e.Qualifier)
+	} else {
+		r.Before = append(bytes.Clone(e.Qualifier), 0)
+	}
+	return r
+}
+
+// Meets reports whether some cell can be in both, whatever its time.
+func (r CellRange) Meets(o CellRange) bool {
+	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
+}
+
+// Placed is an item laid out as cells.
+type Placed struct {
+	Location
+	Cells      []cells.Cell // all within Own
+	Exceptions int          // how many of them are sidecar cells
+}

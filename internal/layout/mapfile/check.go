@@ -1,0 +1,31 @@
+package mapfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// CheckWords checks the words that Parse has checked already, of a Spec made by
+// hand.
+func (s *Spec) CheckWords() (err *SpecError) {
+	word := func(path, text string, words ...string) {
+		if err == nil && text != "" && !slices.Contains(words, text) {
+			err = s.Fault(path, lens.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
+		}
+	}
+	word("fidelity", s.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
+	word("compat", s.Compat, CompatGoogleUtility)
+	word("on.collision", s.Collision, CollisionError, CollisionQualifier)
+	word("on.unknown-attribute", s.UnknownAttribute, UnknownError, UnknownSidecar)
+	for i, l := range s.AcceptLoss {
+		word(fmt.Sprintf("accept_loss[%d].what", i), l.What, losses...)
+	}
+	for i, g := range s.Source.GSIs {
+		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
+		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
+	}
+	return err
+}
