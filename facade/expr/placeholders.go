@@ -137,9 +137,9 @@ func (p *Placeholders) value(key string) (attr.Value, bool) {
 	return v, ok
 }
 
-// CheckUsed fails with an *Error where a name, or else a value, was used by no
-// expression parsed so far. Call it once all expressions are parsed. The keys
-// come sorted; DynamoDB promises no order.
+// CheckUsed fails with an *Error if a name, or otherwise a value, was used by
+// no expression parsed so far. Call it once all expressions are parsed. The
+// keys come sorted; DynamoDB promises no order.
 func (p *Placeholders) CheckUsed() error {
 	if p == nil {
 		return nil
