@@ -86,8 +86,11 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		NodeScalingFactor:  from.GetNodeScalingFactor(),
 		DefaultStorageType: from.GetDefaultStorageType(),
 	}
-	if from.GetEncryptionConfig().GetKmsKeyName() != "" {
-		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: from.GetEncryptionConfig().GetKmsKeyName()}
+	if key := from.GetEncryptionConfig().GetKmsKeyName(); key != "" {
+		if keyRegion(key) != regionOf(lastSegment(c.GetLocation())) {
+			return nil, statusKeyOfAnotherRegion(field, key, c.GetLocation())
+		}
+		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
 	}
 	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
 		if from.GetServeNodes() != 0 {
@@ -112,7 +115,29 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		c.ServeNodes = 1
 		return c, nil
 	}
-	return c, settleNodes(field, c)
+	if err := settleNodes(field, c); err != nil {
+		return nil, err
+	}
+	if a := c.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
+		c.ServeNodes = a.GetAutoscalingLimits().GetMinServeNodes()
+	}
+	return c, nil
+}
+
+// regionOf returns the region of a zone: us-east1 of us-east1-b.
+func regionOf(zone string) string {
+	if n := strings.LastIndexByte(zone, '-'); n > 0 {
+		return zone[:n]
+	}
+	return zone
+}
+
+// keyRegion returns the location of a key of Cloud KMS, "" if it is none.
+func keyRegion(key string) string {
+	if !hasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
+		return ""
+	}
+	return lastSegment(segments(key, 4))
 }
 
 // autoscaling wraps a copy of a.
@@ -122,8 +147,9 @@ func autoscaling(a *btapb.Cluster_ClusterAutoscalingConfig) *btapb.Cluster_Clust
 	}}
 }
 
-// settleNodes checks the number of nodes of a cluster, or its autoscaling,
-// whose defaults and momentary number of nodes it fills in.
+// settleNodes checks the number of nodes of a cluster, or its autoscaling, whose
+// defaults it fills in. Where neither is said "Cloud Bigtable automatically
+// allocates nodes" (Cluster.serve_nodes): here, as few as there can be.
 func settleNodes(field string, c *btapb.Cluster) error {
 	step := int32(1)
 	if c.GetNodeScalingFactor() == btapb.Cluster_NODE_SCALING_FACTOR_2X {
@@ -140,7 +166,7 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	}
 	if c.GetClusterConfig() == nil {
 		if c.GetServeNodes() == 0 {
-			return statusInvalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config must be set")
+			c.ServeNodes = step
 		}
 		return count(field+".serve_nodes", c.GetServeNodes())
 	}
@@ -173,7 +199,6 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	case storage < low || storage > high:
 		return statusInvalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
 	}
-	c.ServeNodes = min(max(c.GetServeNodes(), least), most)
 	return nil
 }
 
@@ -221,6 +246,9 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
+		}
+		if c.GetClusterConfig() != nil {
+			c.ServeNodes = 0 // the operation knows of none
 		}
 		op, err = finish(tx, req.GetParent(), metadata, c)
 		return err
@@ -287,7 +315,7 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 
 // PartialUpdateCluster replaces the fields of a cluster that the mask names:
 // serve_nodes and what is under cluster_config. serve_nodes is ignored while
-// autoscaling is on; to end autoscaling, clear it and set serve_nodes.
+// autoscaling is on, and stays what it was when that begins; to end autoscaling, clear it and set serve_nodes.
 func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *btapb.PartialUpdateClusterRequest) (*longrunningpb.Operation, error) {
 	paths, err := maskPaths(req.GetUpdateMask(), "serve_nodes", "cluster_config")
 	if err != nil {
@@ -306,8 +334,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		}
 		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
 			c.Config = nil
-			if scaled && !slices.Contains(paths, "serve_nodes") {
-				return statusInvalid("update_mask", "must name serve_nodes too when it ends autoscaling")
+			if scaled && (!slices.Contains(paths, "serve_nodes") || c.GetServeNodes() == 0) {
+				return statusInvalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
 			}
 			return nil
 		}

@@ -42,8 +42,10 @@ func TestCreateCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := scaled("z2", 2, 5, 60, 2560)
-	want.Name, want.State, want.ServeNodes, want.DefaultStorageType = testInstance+"/clusters/c2", btapb.Cluster_READY, 2, btapb.StorageType_SSD
+	want.Name, want.State, want.DefaultStorageType = testInstance+"/clusters/c2", btapb.Cluster_READY, btapb.StorageType_SSD
 	wantProto(t, got, want)
+	want.ServeNodes = 2
+	wantProto(t, e.cluster(want.GetName()), want)
 	_, err = create("c2", nodes("z3", 1))
 	wantCode(t, err, codes.AlreadyExists)
 
@@ -58,7 +60,6 @@ func TestCreateCluster(t *testing.T) {
 	noTargets.GetClusterConfig().GetClusterAutoscalingConfig().AutoscalingTargets = nil
 	for name, c := range map[string]*btapb.Cluster{
 		"nil":                     nil,
-		"neither nodes nor scale": nodes("z", 0),
 		"both":                    both,
 		"negative nodes":          nodes("z", -1),
 		"odd 2X":                  twice(nodes("z", 3)),
@@ -154,20 +155,18 @@ func TestUpdateCluster(t *testing.T) {
 	if c.GetLocation() != "projects/p/locations/z1" {
 		t.Errorf("got %v", c)
 	}
-	_, err = full(nodes("", 0))
-	wantCode(t, err, codes.InvalidArgument)
 	_, err = full(scaled("", 1, 2, 50, 0))
 	wantCode(t, err, codes.InvalidArgument)
 
-	// Autoscaling goes on: the nodes stay inside its limits, and are its own.
+	// Autoscaling goes on: the nodes are its own, and stay as many as they were.
 	c, err = partial(scaled("", 2, 4, 50, 0), scaling)
-	check(c, err, 4, true)
+	check(c, err, 7, true)
 	c, err = partial(nodes("", 9), "serve_nodes")
-	check(c, err, 4, true)
+	check(c, err, 7, true)
 	c, err = full(nodes("", 9))
-	check(c, err, 4, true)
+	check(c, err, 7, true)
 	c, err = partial(scaled("", 2, 4, 70, 0), scaling+".autoscaling_targets.cpu_utilization_percent")
-	check(c, err, 4, true)
+	check(c, err, 7, true)
 	if got := c.GetClusterConfig().GetClusterAutoscalingConfig().GetAutoscalingTargets(); got.GetCpuUtilizationPercent() != 70 || got.GetStorageUtilizationGibPerNode() != 2560 {
 		t.Errorf("targets: %v", got)
 	}

@@ -28,13 +28,9 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 			if err != nil {
 				return err
 			}
-			if change != nil {
-				changes = append(changes, *change)
-			}
+			changes = append(changes, *change)
 		}
-		if len(changes) > 0 {
-			t, err = tx.ModifyFamilies(t.Name, changes)
-		}
+		t, err = tx.ModifyFamilies(t.Name, changes)
 		return err
 	})
 	if err != nil {
@@ -43,8 +39,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
-// familyChange converts a modification of t that follows others. It returns nil
-// for an update whose mask names nothing.
+// familyChange converts a modification of t that follows others.
 func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
@@ -98,19 +93,14 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 	return family(t, name)
 }
 
-// familyUpdate converts an update of the family is. Without a mask the GC rule
-// is what is updated, and a value type must be the one the family has.
+// familyUpdate converts an update of the family is. "If unset or empty, we treat
+// it as updating gc_rule": Modification.update_mask; what else the message says
+// is not looked at then.
 func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask) (*engine.FamilyChange, error) {
-	f := engine.Family{Name: is.Name, GC: is.GC}
-	if err := keepValueType(&f, is, field+".update", nil); err != nil {
-		return nil, err
-	}
+	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()
-	if mask == nil {
+	if len(paths) == 0 {
 		paths = []string{"gc_rule"}
-		if err := keepValueType(&f, is, field+".update", to.GetValueType()); err != nil {
-			return nil, err
-		}
 	}
 	for _, path := range paths {
 		var err error
@@ -125,9 +115,6 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		if err != nil {
 			return nil, err
 		}
-	}
-	if len(paths) == 0 {
-		return nil, nil
 	}
 	return &engine.FamilyChange{Update: &f}, nil
 }

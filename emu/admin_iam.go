@@ -15,7 +15,12 @@ import (
 
 // Policies of instances and tables are stored and returned, and never
 // enforced: callers have no identity, and may do everything. A policy's etag is
-// its revision, eight bytes big-endian; 0 is that of a resource without one.
+// its revision, eight bytes big-endian; that of a resource without one is
+// unsetPolicyEtag.
+
+// unsetPolicyEtag is what the service answers for a policy that was never set:
+// python-bigtable, tests of policies.
+var unsetPolicyEtag = []byte{0x00, 0x20, 0x01}
 
 // GetIamPolicy returns the policy of a table.
 func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
@@ -69,14 +74,19 @@ func instancePolicy(r catalogReader, name string) error {
 	return checkInstance(r, name)
 }
 
-// loadPolicy returns the stored policy of a resource, or the empty one.
-func loadPolicy(r catalogReader, resource string) (*iampb.Policy, error) {
-	p := &iampb.Policy{}
+// loadPolicy returns the stored policy of a resource, or the empty one, and its
+// revision.
+func loadPolicy(r catalogReader, resource string) (p *iampb.Policy, revision uint64, err error) {
+	p = &iampb.Policy{}
 	found, err := load(r, kindPolicy+resource, p)
-	if !found {
-		p.Etag = make([]byte, 8)
+	if err != nil || !found {
+		p.Etag = slices.Clone(unsetPolicyEtag)
+		return p, 0, err
 	}
-	return p, err
+	if len(p.GetEtag()) == 8 {
+		revision = binary.BigEndian.Uint64(p.GetEtag())
+	}
+	return p, revision, nil
 }
 
 // policy answers GetIamPolicy for a resource that check passes.
@@ -91,7 +101,7 @@ func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, che
 			return err
 		}
 		var err error
-		p, err = loadPolicy(tx, req.GetResource())
+		p, _, err = loadPolicy(tx, req.GetResource())
 		return err
 	})
 	if err != nil {
@@ -112,7 +122,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 		if err := check(tx, req.GetResource()); err != nil {
 			return err
 		}
-		old, err := loadPolicy(tx, req.GetResource())
+		old, revision, err := loadPolicy(tx, req.GetResource())
 		if err != nil {
 			return err
 		}
@@ -133,7 +143,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 		if err := s.checkPolicy(p); err != nil {
 			return err
 		}
-		p.Etag = binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64(old.GetEtag())+1)
+		p.Etag = binary.BigEndian.AppendUint64(nil, revision+1)
 		return store(tx, kindPolicy+req.GetResource(), p)
 	})
 	if err != nil {

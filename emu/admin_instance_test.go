@@ -283,7 +283,7 @@ func TestCreateInstance_Fresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantProto(t, got, &iampb.Policy{Etag: make([]byte, 8)})
+			wantProto(t, got, &iampb.Policy{Etag: unsetPolicyEtag})
 			kept, err := e.db.Resources(kindPolicy)
 			if err != nil || len(kept) > 0 {
 				t.Errorf("policies %v, error %v", kept, err)

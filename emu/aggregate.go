@@ -89,19 +89,15 @@ func valueType(f *engine.Family) *btapb.Type {
 	return meta.GetValueType()
 }
 
-// keepValueType makes an update of a family leave its type as it is. asked is
-// the value type in the request: none, or the one the family has.
-func keepValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
-	if asked != nil {
-		var want engine.Family
-		if err := setValueType(&want, field+".value_type", asked); err != nil {
-			return err
-		}
-		if want.Aggregate != from.Aggregate || !proto.Equal(valueType(&want), valueType(from)) {
-			return statusImmutableValueType()
-		}
+// checkSameAggregate refuses a type that is not the one the aggregate f has.
+func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error {
+	var want engine.Family
+	if err := setValueType(&want, field+".value_type", asked); err != nil {
+		return err
 	}
-	to.Aggregate, to.Meta = from.Aggregate, from.Meta
+	if want.Aggregate != f.Aggregate || !proto.Equal(valueType(&want), valueType(f)) {
+		return statusImmutableValueType()
+	}
 	return nil
 }
 
@@ -111,7 +107,7 @@ func keepValueType(to, from *engine.Family, field string, asked *btapb.Type) err
 func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:
-		return keepValueType(to, from, field, asked)
+		return checkSameAggregate(from, field, asked)
 	case from.Aggregate != engine.NoAggregate, asked.GetAggregateType() != nil:
 		return statusImmutableValueType()
 	case asked == nil:

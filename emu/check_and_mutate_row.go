@@ -27,7 +27,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 		return nil, err
 	}
 	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
-		return nil, statusInvalid("true_mutations", "must specify at least one of true_mutations and false_mutations")
+		return nil, statusNoMutations()
 	}
 	onTrue, err := s.branch(table, "true_mutations", req.GetTrueMutations())
 	if err != nil {
@@ -79,7 +79,7 @@ var errStop = errors.New("stop")
 
 // branch validates one list of mutations, which may be empty.
 func (s *Server) branch(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
-	if err := s.limit(len(muts), maxMutations, field, "mutations"); err != nil {
+	if err := s.checkMutationCount(len(muts)); err != nil {
 		return nil, err
 	}
 	return s.mutations(nil, t, field, muts)

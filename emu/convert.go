@@ -2,6 +2,7 @@ package emu
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -18,7 +19,7 @@ import (
 // checkRowKey checks the key of a row to be written: 1 to 4096 bytes.
 func (s *Server) checkRowKey(field string, key []byte) error {
 	if len(key) == 0 {
-		return statusInvalid(field, "row keys must be non-empty")
+		return statusInvalid(field, "Row keys must be non-empty")
 	}
 	return s.limit(len(key), maxRowKeyBytes, field, "bytes")
 }
@@ -63,12 +64,13 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 	return micros - micros%1000, nil
 }
 
-// checkMutationCount checks the length of a list of mutations: 1 to 100,000.
-func (s *Server) checkMutationCount(field string, n int) error {
-	if n == 0 {
-		return statusInvalid(field, "must specify at least one mutation")
+// checkMutationCount checks the number of mutations of a request: at most
+// 100,000.
+func (s *Server) checkMutationCount(n int) error {
+	if s.exceeds(n, maxMutations) {
+		return statusTooManyMutations(n)
 	}
-	return s.limit(n, maxMutations, field, "mutations")
+	return nil
 }
 
 // mutations validates the mutations of a row of t and appends them to dst,
@@ -246,6 +248,9 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 		return 0, false
 	}
 	p, err := filter.Compile(f, o)
+	if errors.Is(err, filter.ErrEmptyRowKeyRegex) {
+		return nil, statusEmptyRowKeyRegex()
+	}
 	if err != nil {
 		return nil, statusInvalid(field, "%v", err)
 	}

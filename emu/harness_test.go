@@ -256,7 +256,7 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 				rows++
 			}
 		}
-		if n := proto.Size(resp); rows > 1 && n >= 1<<20 || n >= 4<<20 {
+		if n := proto.Size(resp); rows > 1 && n > maxMessageBytes || n >= 4<<20 {
 			return res, fmt.Errorf("a message of %d bytes", n)
 		}
 		res.messages = append(res.messages, resp)

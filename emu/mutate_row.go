@@ -54,7 +54,10 @@ func (s *Server) rowMutations(dst []engine.Mutation, table *engine.Table, key []
 	if err := s.checkRowKey("row_key", key); err != nil {
 		return nil, err
 	}
-	if err := s.checkMutationCount("mutations", len(muts)); err != nil {
+	if len(muts) == 0 {
+		return nil, statusNoMutations()
+	}
+	if err := s.checkMutationCount(len(muts)); err != nil {
 		return nil, err
 	}
 	return s.mutations(dst, table, "mutations", muts)
@@ -80,7 +83,7 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	for _, e := range entries {
 		total += len(e.GetMutations())
 	}
-	if err := s.limit(total, maxMutations, "entries", "mutations"); err != nil {
+	if err := s.checkMutationCount(total); err != nil {
 		return err
 	}
 	ctx := stream.Context()

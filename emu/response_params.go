@@ -14,7 +14,9 @@ import (
 
 // The headers from which official clients take what their metrics report:
 // which cluster answered, and how long the service took to its first byte.
-// Without either they count a call as one that never arrived.
+// Without either they count a call as one that never arrived. The cluster is
+// named in the trailer too, which is where the Node client looks; no cluster
+// answers a call to a table or instance that does not exist.
 const (
 	locationHeader     = "x-goog-ext-425905942-bin" // ResponseParams
 	serverTimingHeader = "server-timing"
@@ -22,8 +24,9 @@ const (
 
 // usualHeaders are those of most calls: to an instance that nobody created,
 // answered within two milliseconds. They are shared.
-var usualHeaders = sync.OnceValue(func() metadata.MD {
-	return metadata.MD{locationHeader: locationValues(implicitLocation), serverTimingHeader: serverTimingValues(1)}
+var usualHeaders = sync.OnceValues(func() (header, trailer metadata.MD) {
+	where := locationValues(implicitLocation)
+	return metadata.MD{locationHeader: where, serverTimingHeader: serverTimingValues(1)}, metadata.MD{locationHeader: where}
 })
 
 func locationValues(where *btpb.ResponseParams) []string {
@@ -38,19 +41,37 @@ func serverTimingValues(millis int64) []string {
 	return []string{"gfet4t7; dur=" + strconv.FormatInt(millis, 10)}
 }
 
-// responseParams are the headers of a call that began so long ago, not to be
-// written to. Clients take a latency of 0 for none: it is at least a millisecond.
-func (s *Server) responseParams(req any, began time.Time) metadata.MD {
-	md := usualHeaders()
-	where, millis := s.answeredBy(req), s.now().Sub(began).Milliseconds()
+// responseParams are the header and the trailer of a call that began so long
+// ago and has no error yet, or ended with err; neither is to be written to.
+// Clients take a latency of 0 for none: it is at least a millisecond.
+func (s *Server) responseParams(req any, began time.Time, err error) (header, trailer metadata.MD) {
+	millis := s.now().Sub(began).Milliseconds()
+	if err != nil && !s.exists(req) {
+		return metadata.MD{serverTimingHeader: serverTimingValues(max(millis, 1))}, nil
+	}
+	header, trailer = usualHeaders()
+	where := s.answeredBy(req)
 	if where == implicitLocation && millis <= 1 {
-		return md
+		return header, trailer
 	}
-	own := metadata.MD{locationHeader: md[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}
 	if where != implicitLocation {
-		own[locationHeader] = locationValues(where)
+		trailer = metadata.MD{locationHeader: locationValues(where)}
 	}
-	return own
+	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}, trailer
+}
+
+// exists reports whether there is the table, or instance, that a request is to.
+func (s *Server) exists(req any) bool {
+	name, _ := targetOf(req)
+	switch {
+	case hasShape(name, "projects", "instances", "tables"):
+		_, err := s.db.Table(name)
+		return err == nil
+	case hasShape(name, "projects", "instances"):
+		return checkInstance(s.db, name) == nil
+	default:
+		return false
+	}
 }
 
 // withResponseParams makes the methods of desc send the headers. It is for
@@ -67,8 +88,10 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 				req = m
 				return decode(m)
 			}, ic)
-			// It fails only if the client is gone.
-			_ = grpc.SetHeader(ctx, s.responseParams(req, began))
+			header, trailer := s.responseParams(req, began, err)
+			// These fail only if the client is gone.
+			_ = grpc.SetHeader(ctx, header)
+			_ = grpc.SetTrailer(ctx, trailer)
 			return resp, err
 		}
 		out.Methods[i] = m
@@ -79,7 +102,7 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		st.Handler = func(impl any, stream grpc.ServerStream) error {
 			timed := &timedStream{ServerStream: stream, s: s, began: s.now()}
 			err := handler(impl, timed)
-			timed.describe()
+			timed.describe(err)
 			return err
 		}
 		out.Streams[i] = st
@@ -88,7 +111,7 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 }
 
 // timedStream sends the headers with the first message, or with the end of a
-// stream that has none.
+// stream that has none, and the trailer.
 type timedStream struct {
 	grpc.ServerStream
 	s         *Server
@@ -97,10 +120,12 @@ type timedStream struct {
 	described bool
 }
 
-func (t *timedStream) describe() {
+func (t *timedStream) describe(err error) {
 	if !t.described {
 		t.described = true
-		_ = t.SetHeader(t.s.responseParams(t.req, t.began))
+		header, trailer := t.s.responseParams(t.req, t.began, err)
+		_ = t.SetHeader(header)
+		t.SetTrailer(trailer)
 	}
 }
 
@@ -115,6 +140,6 @@ func (t *timedStream) RecvMsg(m any) error {
 
 // SendMsg implements grpc.ServerStream.
 func (t *timedStream) SendMsg(m any) error {
-	t.describe()
+	t.describe(nil)
 	return t.ServerStream.SendMsg(m)
 }

@@ -3,6 +3,7 @@ package emu
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,10 @@ func answered(t *testing.T, header, trailer metadata.MD) string {
 		t.Errorf("server-timing %q", timing)
 	}
 	params := &btpb.ResponseParams{}
-	where := all.Get("x-goog-ext-425905942-bin")
+	where := header.Get("x-goog-ext-425905942-bin")
+	if len(where) == 0 {
+		where = trailer.Get("x-goog-ext-425905942-bin")
+	}
 	if len(where) != 1 || proto.Unmarshal([]byte(where[0]), params) != nil {
 		t.Errorf("location %q", where)
 	}
@@ -56,11 +60,9 @@ func TestResponseParams(t *testing.T) {
 		{TableName: testTable},
 		{TableName: testTable, AppProfileId: "any"},
 		{TableName: testTable, Filter: qualifierRegexOf("none")},
-		{TableName: testTable + "x"},
-		{TableName: "no name"},
 	} {
 		got, err := whoReads(t, e, data, req)
-		wantCode(t, err, codes.OK, codes.NotFound, codes.InvalidArgument)
+		wantCode(t, err, codes.OK)
 		if got != want {
 			t.Errorf("ReadRows %v: %s", req, got)
 		}
@@ -158,5 +160,113 @@ func TestResponseParams_Routing(t *testing.T) {
 	answer, err := stream.Recv()
 	if where := answer.GetVirtualRpc().GetClusterInfo(); err != nil || where.GetClusterId() != "c2" || where.GetZoneId() != "europe-west1-c" {
 		t.Errorf("%v, %v", answer, err)
+	}
+}
+
+// The location of who answered is in the header and in the trailer: the Node
+// client reads trailers alone, others the header first.
+func TestFaultB4_LocationInTrailer(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	data := btpb.NewBigtableClient(e.dial())
+	check := func(call string, header, trailer metadata.MD) {
+		t.Helper()
+		if where := trailer.Get(locationHeader); len(where) != 1 || !slices.Equal(where, header.Get(locationHeader)) {
+			t.Errorf("%s: header %q, trailer %q", call, header.Get(locationHeader), where)
+		}
+	}
+	var header, trailer metadata.MD
+	both := []grpc.CallOption{grpc.Header(&header), grpc.Trailer(&trailer)}
+	for _, row := range []string{"r", ""} {
+		_, err := data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte(row), Mutations: []*btpb.Mutation{set("f", "q", 0, "")}}, both...)
+		wantCode(t, err, codes.OK, codes.InvalidArgument)
+		check("MutateRow "+row, header, trailer)
+	}
+	if _, err := data.PingAndWarm(e.ctx(), &btpb.PingAndWarmRequest{Name: testInstance}, both...); err != nil {
+		t.Fatal(err)
+	}
+	check("PingAndWarm", header, trailer)
+	for name, req := range map[string]*btpb.ReadRowsRequest{
+		"rows": {TableName: testTable}, "no rows": {TableName: testTable, Filter: qualifierRegexOf("none")}, "refused": {TableName: testTable, RowsLimit: -1},
+	} {
+		stream, err := data.ReadRows(e.ctx(), req)
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		header, err := stream.Header()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("ReadRows "+name, header, stream.Trailer())
+	}
+}
+
+// A call to what does not exist is answered by no cluster: the metrics tests of
+// the Java client want it in the zone "global" of the cluster "<unspecified>",
+// which is what clients make of no location.
+func TestFaultB5_NoLocation(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	e.createTable("gone", "f")
+	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testInstance + "/tables/gone"}); err != nil {
+		t.Fatal(err)
+	}
+	data := btpb.NewBigtableClient(e.dial())
+	muts := []*btpb.Mutation{set("nope", "q", 0, "")}
+	for _, table := range []string{testTable + "x", testInstance + "/tables/gone", "no name", "", testTable} {
+		exists := table == testTable
+		var header, trailer metadata.MD
+		both := []grpc.CallOption{grpc.Header(&header), grpc.Trailer(&trailer)}
+		check := func(call string, err error) {
+			t.Helper()
+			wantCode(t, err, codes.NotFound, codes.InvalidArgument)
+			for in, md := range map[string]metadata.MD{"header": header, "trailer": trailer} {
+				if got := md.Get(locationHeader); (len(got) > 0) != exists {
+					t.Errorf("%s of %q: location %q in the %s", call, table, got, in)
+				}
+			}
+			if got := append(header.Get(serverTimingHeader), trailer.Get(serverTimingHeader)...); len(got) != 1 {
+				t.Errorf("%s of %q: %s %q", call, table, serverTimingHeader, got)
+			}
+		}
+		_, err := data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("r"), Mutations: muts}, both...)
+		check("MutateRow", err)
+		_, err = data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: table, RowKey: []byte("r"), TrueMutations: muts}, both...)
+		check("CheckAndMutateRow", err)
+		_, err = data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: table, RowKey: []byte("r")}, both...)
+		check("ReadModifyWriteRow", err)
+		for call, open := range map[string]func() (grpc.ClientStream, error){
+			"ReadRows": func() (grpc.ClientStream, error) {
+				return data.ReadRows(e.ctx(), &btpb.ReadRowsRequest{TableName: table, RowsLimit: -1})
+			},
+			"MutateRows": func() (grpc.ClientStream, error) {
+				return data.MutateRows(e.ctx(), &btpb.MutateRowsRequest{TableName: table})
+			},
+			"ReadRows through a profile": func() (grpc.ClientStream, error) {
+				return data.ReadRows(e.ctx(), &btpb.ReadRowsRequest{TableName: table, AppProfileId: "!", RowsLimit: -1})
+			},
+			"OpenTable": func() (grpc.ClientStream, error) {
+				return e.openSession(e.ctx(), data, table, btpb.OpenTableRequest_PERMISSION_UNSET, nil).Bigtable_OpenTableClient, nil
+			},
+		} {
+			stream, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = stream.RecvMsg(&btpb.ReadRowsResponse{})
+			if header, trailer = nil, stream.Trailer(); err == nil {
+				t.Fatalf("%s of %q succeeds", call, table)
+			}
+			header, _ = stream.Header()
+			check(call, err)
+		}
+	}
+	// What names no cluster that exists, an instance that does not, is the same.
+	e.mustCreateInstance("other", nodes("z", 1))
+	var header metadata.MD
+	_, err := data.PingAndWarm(e.ctx(), &btpb.PingAndWarmRequest{Name: "projects/p/instances/none"}, grpc.Header(&header))
+	wantCode(t, err, codes.NotFound)
+	if got := header.Get(locationHeader); len(got) > 0 {
+		t.Errorf("PingAndWarm of no instance: %q", got)
 	}
 }

@@ -76,7 +76,8 @@ var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), 
 // where the profile does not exist; and the implicit one in an instance that
 // nobody created. The answer is shared.
 func (s *Server) answeredBy(req any) *btpb.ResponseParams {
-	instance, id := routeOf(req)
+	name, id := targetOf(req)
+	instance := segments(name, 4)
 	routes, err := s.currentRoutes()
 	if err != nil || len(routes.instances[instance].clusters) == 0 {
 		return implicitLocation
@@ -149,9 +150,10 @@ func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
 	return &btpb.ResponseParams{ZoneId: proto.String(lastSegment(c.GetLocation())), ClusterId: proto.String(lastSegment(c.GetName()))}
 }
 
-// routeOf returns the instance that a request is to and the app profile that it
-// names. A session is opened by a request inside a request.
-func routeOf(req any) (instance, profile string) {
+// targetOf returns the name of the table, view or instance that a request is to
+// and the app profile that it names. A session is opened by a request inside a
+// request.
+func targetOf(req any) (name, profile string) {
 	if r, ok := req.(*btpb.SessionRequest); ok {
 		open := &btpb.OpenTableRequest{}
 		if proto.Unmarshal(r.GetOpenSession().GetPayload(), open) != nil {
@@ -162,7 +164,6 @@ func routeOf(req any) (instance, profile string) {
 	if r, ok := req.(interface{ GetAppProfileId() string }); ok {
 		profile = r.GetAppProfileId()
 	}
-	var name string
 	if r, ok := req.(interface{ GetTableName() string }); ok {
 		name = r.GetTableName()
 	}
@@ -175,5 +176,5 @@ func routeOf(req any) (instance, profile string) {
 	if r, ok := req.(*btpb.PingAndWarmRequest); ok {
 		name = r.GetName()
 	}
-	return segments(name, 4), profile
+	return name, profile
 }

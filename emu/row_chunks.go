@@ -11,10 +11,11 @@ import (
 )
 
 // rowChunks turns rows into the chunks of ReadRows responses: the row key, the
-// family and the qualifier only where they change; many rows a message; values
-// above maxChunkValueBytes in pieces, all but the last with the value's size;
-// commit_row on the last chunk of a row. A message ends within a row only if
-// the row does not fit into maxRowMessageBytes. Each message has memory of its
+// family and the qualifier only where they change; several rows a message as
+// long as they fit into maxMessageBytes, and a larger row in one of its own;
+// values above maxChunkValueBytes in pieces, all but the last with the value's
+// size; commit_row on the last chunk of a row. A message ends within a row only
+// if the row does not fit into maxRowMessageBytes. Each message has memory of its
 // own, since it belongs to its receiver once it is sent, unless sending copies.
 type rowChunks struct {
 	send func(*btpb.ReadRowsResponse) error
@@ -128,8 +129,11 @@ func (w *rowChunks) commit() (cells int64, err error) {
 		w.named.commit = &btpb.ReadRowsResponse_CellChunk_CommitRow{CommitRow: true}
 	}
 	chunks[len(chunks)-1].RowStatus = w.named.commit
+	row := w.size - w.committedSize
 	w.committed, w.committedSize = len(chunks), w.size
-	if w.size >= targetMessageBytes || !w.sent && w.size >= firstMessageBytes {
+	// Rows are much alike: one that would not fit would take this message's
+	// memory with it into the next.
+	if w.size+row > maxMessageBytes || !w.sent && w.size >= firstMessageBytes {
 		err = w.flush()
 		// On one processor the message would wait until the client has room for no
 		// more.
@@ -205,7 +209,7 @@ func (w *rowChunks) keep(b []byte) []byte {
 // is soon large enough for all of the next.
 func (w *rowChunks) maxBuf() int {
 	if w.sendCopies {
-		return 2 * targetMessageBytes
+		return maxMessageBytes
 	}
 	return 16 << 10
 }

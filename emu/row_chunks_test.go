@@ -149,3 +149,54 @@ func TestRowChunks_SendCopies(t *testing.T) {
 		}
 	}
 }
+
+// Several rows come in one message only as long as it stays near 100 KB, whole;
+// a row that is larger comes alone. Tests of official clients want six messages
+// or more of 32 rows of 32 cells of 512 bytes, and pass against the service.
+func TestFaultB6_MessageSizes(t *testing.T) {
+	t.Parallel()
+	type table struct{ rows, cells, bytes int }
+	for want, tables := range map[[2]int][]table{
+		{6, 9}:   {{32, 32, 512}},
+		{40, 50}: {{20, 3, 10}, {10, 10, 100 << 10}, {30, 1, 90 << 10}, {20, 1, 10}},
+		{5, 12}:  {{5000, 1, 100}},
+	} {
+		e := newTable(t, "f")
+		var entries []*btpb.MutateRowsRequest_Entry
+		for i, tab := range tables {
+			for r := range tab.rows {
+				var muts []*btpb.Mutation
+				for c := range tab.cells {
+					muts = append(muts, set("f", fmt.Sprintf("q%02d", c), 0, big(tab.bytes)))
+				}
+				entries = append(entries, entry(fmt.Sprintf("%d-%04d", i, r), muts...))
+			}
+		}
+		if _, err := e.mutateRows(entries...); err != nil {
+			t.Fatal(err)
+		}
+		for _, client := range []btpb.BigtableClient{e.data, btpb.NewBigtableClient(e.dial())} {
+			res, err := readRows(e.ctx(), client, &btpb.ReadRowsRequest{TableName: testTable})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(res.messages); len(res.rows) != len(entries) || n < want[0] || n > want[1] {
+				t.Errorf("%v: %d rows in %d messages, want %d to %d", tables, len(res.rows), n, want[0], want[1])
+			}
+			for i, m := range res.messages {
+				rows := 0
+				for _, c := range m.GetChunks() {
+					if c.GetCommitRow() {
+						rows++
+					}
+				}
+				if n := proto.Size(m); rows == 0 || rows > 1 && n > 105_000 {
+					t.Errorf("%v: message %d has %d rows in %d bytes", tables, i, rows, n)
+				}
+				if i == 0 && len(tables) == 1 && proto.Size(m) > 2*firstMessageBytes {
+					t.Errorf("%v: the first message has %d bytes", tables, proto.Size(m))
+				}
+			}
+		}
+	}
+}

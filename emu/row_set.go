@@ -17,7 +17,7 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 	spans := make([]filter.Span, 0, len(keys)+len(ranges))
 	for i, key := range keys {
 		if len(key) == 0 {
-			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : row keys must be non-empty", i)
+			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
 		}
 		if s.exceeds(len(key), maxRowKeyBytes) {
 			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes")

@@ -47,6 +47,30 @@ func statusBadName(field, name, shape string) error {
 	return statusInvalid(field, "%q is not of the form %s", name, shape)
 }
 
+// statusEmptyRowKeyRegex refuses an empty row_key_regex_filter, which is named
+// without the filters around it. Seen: google-cloud-go#6519.
+func statusEmptyRowKeyRegex() error {
+	return statusInvalid("row_key_regex_filter", "%v", filter.ErrEmptyRowKeyRegex)
+}
+
+// statusNoMutations refuses a change without mutations. Seen:
+// google-cloud-go#4309.
+func statusNoMutations() error {
+	return newStatus(codes.InvalidArgument, "No mutations provided")
+}
+
+// statusTooManyMutations refuses a request with more mutations than one may
+// have. Seen: nodejs-bigtable#291, google-cloud-go#1111.
+func statusTooManyMutations(n int) error {
+	return newStatus(codes.InvalidArgument, "Too many mutations: %d provided; limit %d", n, maxMutations)
+}
+
+// statusKeyOfAnotherRegion refuses a key of Cloud KMS for a cluster. Seen:
+// java-bigtable, BigtableCmekIT.
+func statusKeyOfAnotherRegion(field, key, location string) error {
+	return statusPrecondition("Error in field '%s' : Error in field 'encryption_config.kms_key_name' : CMEK key %s cannot be used to protect a cluster in zone %s", field, key, location)
+}
+
 // statusGranularity refuses a timestamp. Seen: google-cloud-ruby#3737.
 func statusGranularity(micros int64) error {
 	return newStatus(codes.InvalidArgument,

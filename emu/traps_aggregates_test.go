@@ -291,23 +291,22 @@ func TestTrap52_ValueTypes(t *testing.T) {
 	// The type of a family is chosen when it is created, and stays.
 	sum := aggregateOf("sum", int64Type())
 	for _, m := range []*btapb.ModifyColumnFamiliesRequest_Modification{
-		updateFamily("f", sum),
 		updateFamily("f", sum, "value_type"),
-		updateFamily("min", sum),
-		updateFamily("hll", aggregateOf("hll", bytesType())),
+		updateFamily("min", sum, "value_type"),
+		updateFamily("hll", aggregateOf("hll", bytesType()), "gc_rule", "value_type"),
 		updateFamily("f", &btapb.ColumnFamily{}, "nope"),
 	} {
 		wantCode(t, modify(m), codes.InvalidArgument)
 	}
 	// Naming the type that it has is no change; the rule changes alone.
 	sum.GcRule = maxVersions(3)
-	e.modifyFamilies("t", updateFamily("sum", sum), updateFamily("max", &btapb.ColumnFamily{GcRule: maxVersions(2)}, "gc_rule"))
+	e.modifyFamilies("t", updateFamily("sum", sum, "gc_rule", "value_type"), updateFamily("max", &btapb.ColumnFamily{GcRule: maxVersions(2)}, "gc_rule"))
 	check()
 	if got := types(); !proto.Equal(got["sum"].GetGcRule(), maxVersions(3)) || !proto.Equal(got["max"].GetGcRule(), maxVersions(2)) {
 		t.Errorf("rules: %v", got)
 	}
-	e.modifyFamilies("t", createFamily("x", aggregateOf("min", int64Type())), updateFamily("x", aggregateOf("min", int64Type())), dropFamily("x"))
-	wantCode(t, modify(createFamily("x", aggregateOf("min", int64Type())), updateFamily("x", aggregateOf("max", int64Type()))), codes.InvalidArgument)
+	e.modifyFamilies("t", createFamily("x", aggregateOf("min", int64Type())), updateFamily("x", aggregateOf("min", int64Type()), "value_type"), dropFamily("x"))
+	wantCode(t, modify(createFamily("x", aggregateOf("min", int64Type())), updateFamily("x", aggregateOf("max", int64Type()), "value_type")), codes.InvalidArgument)
 	wantCode(t, modify(dropFamily("min"), updateFamily("min", sum)), codes.NotFound)
 
 	unencoded := &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{}}}

@@ -259,7 +259,7 @@ func TestTrap58_Settings(t *testing.T) {
 func TestTrap60_ClusterStates(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	key := nodes("z2", 1)
+	key := nodes("l-2", 1)
 	key.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k"}
 	e.mustCreateInstance("i", nodes("z1", 1), key)
 	e.createTable("t")

@@ -228,7 +228,7 @@ func TestTrap46_Chunking(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := e.mustRead(&btpb.ReadRowsRequest{})
-	if len(res.rows) != 5000 || len(res.messages) < 2 || len(res.messages) > 8 {
+	if len(res.rows) != 5000 || len(res.messages) < 2 || len(res.messages) > 16 {
 		t.Errorf("%d rows in %d messages", len(res.rows), len(res.messages))
 	}
 	// A message ends within a row only if the row does not fit into one.

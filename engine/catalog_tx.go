@@ -28,7 +28,7 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 	}
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
-	tx := &CatalogTx{b: d.pebble.NewIndexedBatch(), c: d.catalog.Load(), now: d.now(), keepDeleted: d.keepDeleted}
+	tx := &CatalogTx{b: d.pebble.NewIndexedBatch(), c: d.catalog.Load(), now: d.now(), d: d}
 	defer tx.end()
 	if err := fn(tx); err != nil {
 		return err
@@ -50,8 +50,8 @@ type CatalogTx struct {
 	c     *catalog      // the tables as changed so far
 	owned bool          // c is the transaction's own, to be changed in place
 
-	now         time.Time
-	keepDeleted time.Duration
+	now time.Time
+	d   *DB
 }
 
 // end closes what UpdateCatalog has not committed.

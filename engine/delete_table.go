@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,33 @@ import (
 
 // keepDeleted is how long the service lets a deleted table be undeleted.
 const keepDeleted = 7 * 24 * time.Hour
+
+// The bounds of a store in memory, where what is kept is taken from the program:
+// a test suite that creates and deletes tables for hours must not grow.
+const (
+	keepDeletedBytes  = 128 << 20
+	keepDeletedTables = 100
+)
+
+// keepDeletedBounds says which of the tables that were deleted are kept.
+type keepDeletedBounds struct {
+	age    time.Duration
+	bytes  int64 // below 0 is no bound
+	tables int   // 0 is no bound
+}
+
+// keepDeleted settles the bounds of Options.
+func (o *Options) keepDeleted() keepDeletedBounds {
+	k := keepDeletedBounds{age: cmp.Or(o.KeepDeleted, keepDeleted), bytes: o.KeepDeletedBytes}
+	switch {
+	case k.bytes != 0:
+	case o.Dir != "":
+		k.bytes = -1
+	default:
+		k.bytes, k.tables = keepDeletedBytes, keepDeletedTables
+	}
+	return k
+}
 
 // DeleteTable permanently removes the table and all its rows, or returns
 // ErrTableNotFound. A table created later under its name is empty.
@@ -24,9 +53,10 @@ func (tx *CatalogTx) DeleteTable(name string) error {
 }
 
 // SoftDeleteTable removes the table, or returns ErrTableNotFound. Until
-// Options.KeepDeleted has passed UndeleteTable brings it back as it was; the
-// first RunGC after that frees its space. A table created later under its name
-// is a new, empty table.
+// Options.KeepDeleted has passed, or the bound of Options.KeepDeletedBytes is
+// met, UndeleteTable brings it back as it was. The first RunGC after that time
+// frees its space, that bound frees it at once. A table created later under its
+// name is a new, empty table.
 func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -38,7 +68,36 @@ func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	c := tx.change()
 	delete(c.tables, name)
 	c.deleted[t.def.ID] = deletedTable{t: t, at: tx.now}
+	tx.d.dropOldest(c)
 	return nil
+}
+
+// dropOldest removes from c the tables that were deleted first, until the bounds
+// hold for the others.
+func (d *DB) dropOldest(c *catalog) {
+	ids := slices.SortedFunc(maps.Keys(c.deleted), func(a, b uint32) int {
+		return cmp.Or(c.deleted[b].at.Compare(c.deleted[a].at), cmp.Compare(b, a)) // newest first
+	})
+	k, bytes := d.keepDeleted, int64(0)
+	for n, id := range ids {
+		if k.bytes >= 0 && bytes <= k.bytes {
+			bytes += d.tableBytes(id)
+		}
+		if k.bytes >= 0 && bytes > k.bytes || k.tables > 0 && n >= k.tables {
+			delete(c.deleted, id)
+		}
+	}
+}
+
+// tableBytes estimates what the files hold of a table: nothing where they do not
+// tell.
+func (d *DB) tableBytes(id uint32) int64 {
+	lower := appendTablePrefix(nil, id)
+	n, err := d.pebble.EstimateDiskUsage(lower, prefixEnd(slices.Clone(lower)))
+	if err != nil {
+		return 0
+	}
+	return int64(min(n, math.MaxInt64/2))
 }
 
 // UndeleteTable brings back the table with that name that SoftDeleteTable
@@ -55,12 +114,12 @@ func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	var last *table
 	for id, x := range tx.c.deleted {
 		// The later of two has the higher id, whatever the clock did.
-		if x.t.def.Name == name && x.expires(tx.keepDeleted).After(tx.now) && (last == nil || id > last.def.ID) {
+		if x.t.def.Name == name && x.expires(tx.d.keepDeleted.age).After(tx.now) && (last == nil || id > last.def.ID) {
 			last = x.t
 		}
 	}
 	if last == nil {
-		return nil, fmt.Errorf("%w: %q is not among the tables deleted in the last %v", ErrTableNotFound, name, tx.keepDeleted)
+		return nil, fmt.Errorf("%w: %q is not among the tables deleted in the last %v", ErrTableNotFound, name, tx.d.keepDeleted.age)
 	}
 	c := tx.change()
 	delete(c.deleted, last.def.ID)
@@ -111,7 +170,7 @@ func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	now := d.now()
 	var out []DeletedTable
 	for _, x := range d.catalog.Load().deleted {
-		if expires := x.expires(d.keepDeleted); strings.HasPrefix(x.t.def.Name, prefix) && now.Before(expires) {
+		if expires := x.expires(d.keepDeleted.age); strings.HasPrefix(x.t.def.Name, prefix) && now.Before(expires) {
 			out = append(out, DeletedTable{Table: &x.t.def, Deleted: x.at, Expires: expires})
 		}
 	}
@@ -128,7 +187,7 @@ func (d *DB) purge(now time.Time) error {
 	defer d.catalogMu.Unlock()
 	c := d.catalog.Load().clone()
 	for id, x := range c.deleted {
-		if !now.Before(x.expires(d.keepDeleted)) {
+		if !now.Before(x.expires(d.keepDeleted.age)) {
 			delete(c.deleted, id)
 		}
 	}

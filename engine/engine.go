@@ -76,6 +76,13 @@ type Options struct {
 	// KeepDeleted is how long a table that SoftDeleteTable removed can be
 	// undeleted. Default: 7 days, as in the service.
 	KeepDeleted time.Duration
+	// KeepDeletedBytes is how much the tables that can be undeleted may take
+	// together: when a table is deleted, the oldest are removed for
+	// good until the others take no more, that table itself if it alone is
+	// larger. What has not been written to files yet is not counted. Default: in
+	// memory 128 MiB, and no more than 100 tables; no bound with a Dir. Below 0
+	// there is none.
+	KeepDeletedBytes int64
 	// MemTableBytes is the size of the buffer for data that has not been written
 	// to files yet; there are up to two such buffers. Default: 8 MiB; tests choose
 	// less to get more files.
@@ -262,7 +269,7 @@ type DB struct {
 	logger  *slog.Logger // may be nil
 
 	eagerGC     bool
-	keepDeleted time.Duration
+	keepDeleted keepDeletedBounds
 
 	// snapshotDir holds the snapshots of this DB and nothing that outlives it.
 	snapshotDir string
@@ -325,7 +332,7 @@ func Open(o Options) (*DB, error) {
 	}
 	d := &DB{
 		now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync,
-		eagerGC: o.EagerGC, keepDeleted: cmp.Or(o.KeepDeleted, keepDeleted),
+		eagerGC: o.EagerGC, keepDeleted: o.keepDeleted(),
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	if o.KeepDeleted < 0 || o.MemTableBytes < 0 {

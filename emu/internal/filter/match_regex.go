@@ -2,6 +2,7 @@ package filter
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 )
 
@@ -23,7 +24,14 @@ type rowKeyRegex struct {
 	re *regex
 }
 
+// ErrEmptyRowKeyRegex refuses a row_key_regex_filter without an expression: no
+// row has an empty key.
+var ErrEmptyRowKeyRegex = errors.New("argument must not be empty")
+
 func (d *decoder) rowKeyRegex(pattern []byte, at place) (node, error) {
+	if len(pattern) == 0 {
+		return nil, at.errorf("%w", ErrEmptyRowKeyRegex)
+	}
 	re, err := d.regex(pattern, at)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// fillAndDelete makes a table with so many bytes of rows, and deletes it. The
+// files have them all.
+func fillAndDelete(t *testing.T, d *DB, name string, size int) {
+	t.Helper()
+	update := func(fn func(*CatalogTx) error) {
+		t.Helper()
+		if err := d.UpdateCatalog(t.Context(), fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(func(tx *CatalogTx) error {
+		_, err := tx.CreateTable(Table{Name: name, Families: []Family{{Name: "f"}}})
+		return err
+	})
+	value := make([]byte, 64<<10)
+	random := rand.NewChaCha8([32]byte{1})
+	for done := 0; done < size; done += len(value) {
+		_, _ = random.Read(value)
+		err := d.Mutate(t.Context(), name, fmt.Appendf(nil, "r%09d", done), []Mutation{{Kind: SetCell, Family: "f", Timestamp: 1000, Value: value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if size > 0 {
+		if err := d.pebble.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(func(tx *CatalogTx) error { return tx.SoftDeleteTable(name) })
+}
+
+// deletedNames are the tables that can be undeleted.
+func deletedNames(d *DB) string {
+	names := []string{}
+	for _, x := range d.DeletedTables("") {
+		names = append(names, x.Table.Name)
+	}
+	return fmt.Sprint(names)
+}
+
+// Tables that were deleted take memory up to a bound: those that were deleted
+// first go, for good.
+func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
+	t.Parallel()
+	c := clock.NewFrozen(time.Unix(1_700_000_000, 0))
+	for _, tc := range []struct {
+		options Options
+		mib     []int
+		want    string
+	}{
+		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 2, 2, 2}, "[t2 t3]"},
+		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 6, 2}, "[t2]"},
+		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 2, 6}, "[]"},
+		{Options{KeepDeletedBytes: 5 << 20, Dir: "disk"}, []int{2, 2, 2, 2}, "[t2 t3]"},
+		{Options{KeepDeletedBytes: -1}, []int{2, 2, 2, 2}, "[t0 t1 t2 t3]"},
+		{Options{}, []int{40, 40, 40, 40}, "[t1 t2 t3]"},
+		{Options{Dir: "disk"}, []int{2, 2}, "[t0 t1]"},
+	} {
+		tc.options.Now, tc.options.MemTableBytes, tc.options.NoSync = c.Now, 1<<20, true
+		if tc.options.Dir != "" {
+			tc.options.Dir = t.TempDir()
+		}
+		d := openTest(t, tc.options)
+		for i, n := range tc.mib {
+			fillAndDelete(t, d, fmt.Sprintf("t%d", i), n<<20)
+		}
+		if got := deletedNames(d); got != tc.want {
+			t.Errorf("%+v, tables of %v MiB: %s can be undeleted, want %s", tc.options, tc.mib, got, tc.want)
+		}
+		err := d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error {
+			_, err := tx.UndeleteTable("t0")
+			return err
+		})
+		if gone := errors.Is(err, ErrTableNotFound); gone != (tc.want[1] != 't' || tc.want[2] != '0') {
+			t.Errorf("undelete t0: %v", err)
+		}
+	}
+
+	// However small they are, there are at most a hundred in memory.
+	for dir, want := range map[string]int{"": keepDeletedTables, t.TempDir(): keepDeletedTables + 20} {
+		d := openTest(t, Options{Now: c.Now, Dir: dir, NoSync: true})
+		for i := range keepDeletedTables + 20 {
+			fillAndDelete(t, d, fmt.Sprintf("t%03d", i), 0)
+		}
+		got := d.DeletedTables("")
+		if len(got) != want || got[len(got)-1].Table.Name != fmt.Sprintf("t%03d", keepDeletedTables+19) {
+			t.Errorf("%d tables can be undeleted, want %d", len(got), want)
+		}
+	}
+}
+
+// The memory of tables that were filled and deleted comes back: the files of a
+// store in memory do not grow with their number.
+func TestFaultB11_MemoryComesBack(t *testing.T) {
+	t.Parallel()
+	const bound, table, rounds = 8 << 20, 4 << 20, 20
+	d := openTest(t, Options{KeepDeletedBytes: bound, MemTableBytes: 1 << 20})
+	for i := range rounds {
+		fillAndDelete(t, d, fmt.Sprintf("t%d", i), table)
+	}
+	held := func() (n int64) {
+		d.mem.mu.Lock()
+		defer d.mem.mu.Unlock()
+		for _, node := range d.mem.nodes {
+			node.mu.RLock()
+			n += int64(len(node.chunks))*chunkBytes + int64(cap(node.small))
+			node.mu.RUnlock()
+		}
+		return n
+	}
+	// What is gone is taken out of the files in the background.
+	if err := d.pebble.Compact(context.Background(), []byte{0}, []byte{0xff}, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := held(); got > 2*bound {
+		t.Errorf("%d bytes are held after %d tables of %d", got, rounds, table)
+	}
+}
