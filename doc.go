@@ -45,6 +45,7 @@
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes, internal/rowmerge what joins the pieces
 //     in which they come.
+//   - internal/s3export is the format of DynamoDB's exports to S3, and their writer.
 //   - internal/ddbmodel is a naive DynamoDB, which tests and differential runs
 //     compare the facade with.
 //

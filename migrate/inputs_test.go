@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -55,7 +56,7 @@ func inputsIn(t *testing.T, dir string) []string {
 		switch {
 		case err != nil:
 			return err
-		case d.Name() == source.ExportFolder:
+		case d.Name() == s3export.Folder:
 			found = append(found, path.Dir(name))
 			return fs.SkipDir
 		case d.IsDir(), d.Name() == "README.md":
