@@ -258,20 +258,16 @@ func (j *job) adopt(src *source.Source) error {
 		return source.Damaged(source.MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.Asked, m.SourceTable())
 	}
 	// From here on the mapping's key is the declared one.
-	keyed := *t
-	keyed.Key = m.Key()
-	if m.SourceTable() != "" {
-		keyed.Name = m.SourceTable()
-	}
+	keyed := t.As(m.SourceTable(), m.Key())
 	if t.Named && t.Name != keyed.Name {
 		j.warnings = append(j.warnings, otherTable(src, t, m))
 	}
-	if spec := m.Spec(); spec != nil && t.Types != nil {
+	if spec := m.Spec(); spec != nil {
 		for name, schema := range spec.Source.Schema {
-			t.Types[name] = schema.Type
+			keyed.SetColumnType(name, schema.Type)
 		}
 	}
-	j.source, j.report.Name = &keyed, keyed.Name
+	j.source, j.report.Name = keyed, keyed.Name
 	return nil
 }
 

@@ -33,7 +33,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// The data of a Bigtable, which is not this package's own.
+// The data of a Bigtable, which is not this package's own: see package cells.
 type (
 	Cell   = cells.Cell
 	Row    = cells.Row

@@ -106,6 +106,7 @@ type members struct {
 // errTrailing: what follows a gzip member is none.
 var errTrailing = errors.New("trailing data")
 
+// Read implements io.Reader over all members, one after another.
 func (m *members) Read(p []byte) (int, error) {
 	for {
 		n, err := m.z.Read(p)
@@ -246,6 +247,7 @@ func newDocument(in *input) *document {
 // reading is the document as its decoder reads it.
 type reading struct{ d *document }
 
+// Read implements io.Reader; it ends with errTooLong where an item does not.
 func (r reading) Read(p []byte) (int, error) {
 	d := r.d
 	if d.read-d.done > MaxItemBytes {

@@ -224,7 +224,7 @@ func readSummary(t tree, name string) (*s3export.Summary, error) {
 	}
 	var s s3export.Summary
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+		return nil, Damaged(ManifestInvalid, at, JSONCause(err), "the manifest cannot be parsed")
 	}
 	invalid := func(format string, args ...any) (*s3export.Summary, error) {
 		return nil, Damaged(ManifestInvalid, at, nil, format, args...)
@@ -312,7 +312,7 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 		at := Position{in.label, l.line}
 		var f exportFile
 		if err := json.Unmarshal(text, &f.File); err != nil {
-			return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+			return nil, Damaged(ManifestInvalid, at, JSONCause(err), "the manifest cannot be parsed")
 		}
 		if f.ItemCount == nil || *f.ItemCount < 0 || f.MD5Checksum == "" || f.DataFileS3Key == "" {
 			return nil, Damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")

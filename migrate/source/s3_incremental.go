@@ -259,7 +259,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if tok, err := d.ReadToken(); err != nil {
-		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	} else if tok.Kind() != '{' {
 		return bad("a JSON %s stands where {\"Metadata\": …, \"Keys\": …} is expected", kindName(tok.Kind()))
 	}
@@ -267,12 +267,12 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	for d.PeekKind() == '"' {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		name := tok.String()
 		value, err := d.ReadValue()
 		if err != nil {
-			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		var into *attr.Item
 		switch name {
@@ -300,7 +300,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		written = true
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return itemChange{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the change")
