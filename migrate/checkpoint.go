@@ -59,7 +59,7 @@ func openCheckpoint(jobs []*job) (*checkpoint, error) {
 	}
 	var found checkpointState
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JsonCause(err), "the file is no checkpoint of a load: name another, or remove it")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is no checkpoint of a load: name another, or remove it")
 	}
 	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")

@@ -96,7 +96,7 @@ func (r *Report) warnOfPatterns(jobs []*job) {
 // them, which then noted that in layout.SchemaTable.
 func (r *Report) compare(ctx context.Context, b *bigtable, jobs []*job, loaded bool) error {
 	for _, j := range jobs {
-		j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})
+		j.options.Progress(source.Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})
 		families := j.mapping.Families()
 		if !loaded { // a load makes them so, or refuses the table
 			var err error
@@ -170,7 +170,7 @@ func (j *job) scan(ctx context.Context, b *bigtable, table string, items func(la
 		}
 		for _, item := range found {
 			if h.items.AddItem(item); h.items.Count%256 == 0 {
-				j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Items: h.items.Count, Total: j.report.Items})
+				j.options.Progress(source.Progress{Table: j.source.Name, Phase: "comparing", Items: h.items.Count, Total: j.report.Items})
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -121,7 +122,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 		key = second.key
 	}
 	if key.Hash.Name == "" {
-		found, err := infer(ctx, first.table, o)
+		found, err := infer.Table(ctx, first.table, o.inference())
 		if err != nil {
 			return "", err
 		}
@@ -297,7 +298,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 		n := int64(0)
 		progress := func() {
 			if n++; n%256 == 0 {
-				o.Progress(Progress{Table: t.name, Phase: "reading", Items: n, Total: -1})
+				o.Progress(source.Progress{Table: t.name, Phase: "reading", Items: n, Total: -1})
 			}
 		}
 		if t.table != nil {

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -190,22 +189,5 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 	wantEqual(t, r)
 	if c := checkNamed(t, r, familiesCheck); c.State != CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
 		t.Errorf("check %+v", c)
-	}
-}
-
-func TestGCOf(t *testing.T) {
-	t.Parallel()
-	age := func(d time.Duration) *btapb.GcRule {
-		return &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(d)}}
-	}
-	union := func(rules ...*btapb.GcRule) *btapb.GcRule {
-		return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
-	}
-	got, ok := btclient.GCOf(union(age(3*time.Hour), union(btclient.GCRule(layout.GC{Versions: 2}), age(time.Hour)), btclient.GCRule(layout.GC{Versions: 5})))
-	if want := (layout.GC{Versions: 2, MaxAge: time.Hour}); !ok || got != want {
-		t.Errorf("got %v, %t, want %v", got, ok, want)
-	}
-	if got, ok := btclient.GCOf(age(0)); ok {
-		t.Errorf("an age of 0 is %v", got)
 	}
 }

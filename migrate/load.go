@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -216,7 +217,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*jo
 }
 
 func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*job, error) {
-	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
+	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.mapping = (*layout.Mapping)(m)
@@ -226,13 +227,13 @@ func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 	case j.mapping == nil && len(o.Mappings) > 0:
 		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
 	case j.mapping == nil:
-		o.Progress(Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
+		o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
 		done := j.timed("inferring")
-		found, err := infer(ctx, t, o)
+		found, err := infer.Table(ctx, t, o.inference())
 		if err != nil {
 			return nil, err
 		}
-		done(found.items)
+		done(found.Items)
 		j.mapping, j.report.Choices, j.warnings = (*layout.Mapping)(found.Mapping), found.Choices, found.Warnings
 	default:
 		if err := j.adopt(src); err != nil {
@@ -258,20 +259,16 @@ func (j *job) adopt(src *source.Source) error {
 		return source.Damaged(source.MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.Asked, m.SourceTable())
 	}
 	// From here on the mapping's key is the declared one.
-	keyed := *t
-	keyed.Key = m.Key()
-	if m.SourceTable() != "" {
-		keyed.Name = m.SourceTable()
-	}
+	keyed := t.As(m.SourceTable(), m.Key())
 	if t.Named && t.Name != keyed.Name {
 		j.warnings = append(j.warnings, otherTable(src, t, m))
 	}
-	if spec := m.Spec(); spec != nil && t.Types != nil {
+	if spec := m.Spec(); spec != nil {
 		for name, schema := range spec.Source.Schema {
-			t.Types[name] = schema.Type
+			keyed.SetColumnType(name, schema.Type)
 		}
 	}
-	j.source, j.report.Name = &keyed, keyed.Name
+	j.source, j.report.Name = keyed, keyed.Name
 	return nil
 }
 
@@ -302,7 +299,7 @@ func (j *job) timestamp() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
 	j.micros = micros(chosen)
-	j.report.Choices = append(j.report.Choices, Choice{"timestamp", chosen.Format("2006-01-02T15:04:05.000Z07:00"), why})
+	j.report.Choices = append(j.report.Choices, infer.Choice{What: "timestamp", Chosen: chosen.Format("2006-01-02T15:04:05.000Z07:00"), Why: why})
 }
 
 // keyJSON is the canonical JSON of an item's key.

@@ -61,7 +61,7 @@ func report(rs *results, b *bench) (text string, missed int) {
 			group = nil
 		}
 		switch row.verdict {
-		case notMeasured:
+		case notMeasured, becameSlower, becameFaster: // the last two are of no target
 		case noTarget:
 			continue
 		case holds:

@@ -33,13 +33,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// The data of a Bigtable, which is not this package's own.
 type (
-	Cell   = cells.Cell
-	Row    = cells.Row
-	Span   = cells.Span
+	// Cell is a cell of a Bigtable, whose data is not this package's own.
+	Cell = cells.Cell
+	// Row is a row with its cells.
+	Row = cells.Row
+	// Span is a range of row keys.
+	Span = cells.Span
+	// Family is a column family.
 	Family = cells.Family
-	GC     = cells.GC
+	// GC is the garbage collection of a family.
+	GC = cells.GC
 )
 
 // Options are how patient a Client is. The zero value sends nothing again and

@@ -97,6 +97,7 @@ type DeadlineError struct {
 	After  time.Duration
 }
 
+// Error names the server, the call and the time.
 func (e *DeadlineError) Error() string {
 	return fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
 }

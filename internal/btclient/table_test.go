@@ -155,6 +155,7 @@ func TestGCOf(t *testing.T) {
 		{nil, btclient.GC{}, true},
 		{&btapb.GcRule{}, btclient.GC{}, true},
 		{either(versions(3), either(age(time.Hour), versions(2)), age(time.Minute)), btclient.GC{Versions: 2, MaxAge: time.Minute}, true},
+		{age(0), btclient.GC{}, false},
 		{both(versions(3)), btclient.GC{Versions: 3}, true},
 		{both(versions(3), age(time.Hour)), btclient.GC{}, false},
 		{either(versions(3), both(versions(3), age(time.Hour))), btclient.GC{}, false},

@@ -129,7 +129,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 		resp, err := stream.Recv()
 		switch {
 		case left == 0 && err != nil:
-			return answers, nil //nolint:nilerr // how the stream ends does not matter any more
+			return answers, nil // how the stream ends does not matter any more
 		case errors.Is(err, io.EOF):
 			return answers, fmt.Errorf("%d of %d rows were answered", len(entries)-left, len(entries))
 		case err != nil:

@@ -2,10 +2,12 @@ package layout
 
 import "github.com/tabletop-emu/tabletop/internal/cells"
 
-// What a mapping makes of items, and items of.
 type (
+	// Cell is a cell of a row.
 	Cell = cells.Cell
-	Row  = cells.Row
+	// Row is what a mapping makes of items, and items of.
+	Row = cells.Row
+	// Span is a range of row keys.
 	Span = cells.Span
 )
 

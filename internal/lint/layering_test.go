@@ -67,6 +67,7 @@ var layers = []layerRule{
 	// The rest.
 	{folder: "cmd", denied: []string{module + "/testkit", "github.com/cockroachdb/pebble"}, why: "a command links no test code"},
 	{folder: "internal/extsort", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "what is sorted are values and cells"},
+	{folder: "internal/s3export", denied: slices.Concat(storage, network, mapped, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "an export is items and files, which the door and the migration share"},
 	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }
 
@@ -171,6 +172,8 @@ func TestLayers(t *testing.T) {
 		{"migrate", "~/facade", false, false},
 		{"cmd/tabletop", "~/testkit", false, true},
 		{"internal/extsort", "~/fixtures", false, true},
+		{"internal/s3export", "~/migrate/source", false, true},
+		{"internal/s3export", "~/facade/attr", false, false},
 		{"internal/model", "~/engine", false, false},
 		{"facade", "testing/iotest", false, true},
 		{"testkit", "testing", false, false},

@@ -30,15 +30,6 @@ type goFile struct {
 	tree      *ast.File // of imports alone where it is a test
 }
 
-// importing returns the first import that a pattern matches, "" for none.
-func (f goFile) importing(pattern string) string {
-	i := slices.IndexFunc(f.imports, func(p string) bool { return matches(p, pattern) })
-	if i < 0 {
-		return ""
-	}
-	return f.imports[i]
-}
-
 // goFiles are the Go files of the module.
 func goFiles(t *testing.T) []goFile {
 	t.Helper()

@@ -29,7 +29,7 @@ func Apart(conn *grpc.ClientConn) *Conn { return (&Conn{ClientConn: conn}).Anoth
 
 // Another is the same connection with other instances.
 func (c *Conn) Another() *Conn {
-	return &Conn{c.ClientConn, fmt.Sprintf("-%x-%d", time.Now().UnixNano(), conns.Add(1))}
+	return &Conn{c.ClientConn, fmt.Sprintf("-%x-%d", time.Now().UnixNano(), conns.Add(1))} //nolint:forbidigo // no name of this run may be one of another
 }
 
 // Invoke implements grpc.ClientConnInterface.

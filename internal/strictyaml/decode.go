@@ -292,6 +292,7 @@ func (n *node) plain() any {
 		return isTrue(n)
 	case Integer, Float:
 		return n.number
+	case Null:
 	case List:
 		all := make([]any, len(n.items))
 		for i, item := range n.items {

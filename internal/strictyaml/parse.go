@@ -200,6 +200,7 @@ type path struct {
 	index int // of an element of a list; -1 for a key
 }
 
+// String is the path as messages have it, "rules[0].row".
 func (p *path) String() string {
 	switch {
 	case p == nil:
@@ -310,7 +311,7 @@ func (t *tree) merge(n, from *node, own map[string]Position, to *path) {
 		for _, m := range from.items {
 			t.merge(n, m, own, to)
 		}
-	default:
+	case Null, Text, Bool, Integer, Float:
 		t.fail(from.at, &path{to, "<<", -1}, "what is merged is no mapping", "a mapping, or a list of them")
 	}
 }

@@ -265,8 +265,15 @@ func TestValue(t *testing.T) {
 		kind strictyaml.Kind
 		text string
 	}{
-		{strictyaml.Null, "~"}, {strictyaml.Text, "x"}, {strictyaml.Bool, "true"}, {strictyaml.Integer, "0x1f"}, {strictyaml.Float, "1.50"},
-		{strictyaml.Float, ".inf"}, {strictyaml.Float, ".nan"}, {strictyaml.List, ""}, {strictyaml.Mapping, ""},
+		{strictyaml.Null, "~"},
+		{strictyaml.Text, "x"},
+		{strictyaml.Bool, "true"},
+		{strictyaml.Integer, "0x1f"},
+		{strictyaml.Float, "1.50"},
+		{strictyaml.Float, ".inf"},
+		{strictyaml.Float, ".nan"},
+		{strictyaml.List, ""},
+		{strictyaml.Mapping, ""},
 	} {
 		if v := items[i]; v.Kind() != want.kind || v.Scalar() != want.text {
 			t.Errorf("[%d] is %d %q, want %d %q", i, v.Kind(), v.Scalar(), want.kind, want.text)

@@ -53,7 +53,7 @@ func unpackedName(name string) string {
 // mapping's schema, and else is S. In a cell, N is a number, B base64, BOOL true
 // or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
-	table := &Table{Name: tableNameOf(name), Declared: -1, Types: map[string]attr.Type{}}
+	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}}
 	invalid := func(format string, args ...any) (*Source, error) {
 		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
 	}
@@ -100,7 +100,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 				continue
 			}
 			columns[i].typ = attr.S
-			for _, typ := range []attr.Type{table.Types[c.name], table.keyType(c.name)} {
+			for _, typ := range []attr.Type{table.types[c.name], table.keyType(c.name)} {
 				if typ != attr.Absent {
 					columns[i].typ = typ
 				}

@@ -2,10 +2,11 @@ package source
 
 import (
 	"errors"
-	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
 // drain opens a source and reads all of it.

@@ -115,7 +115,7 @@ func parseItem(text []byte, s shape, at Position) (Entry, error) {
 	for range wrappers {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return Entry{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		if tok.Kind() != '}' {
 			return Entry{}, Damaged(NotAnItem, at, nil, "member %q stands beside the item", tok.String())
@@ -125,7 +125,7 @@ func parseItem(text []byte, s shape, at Position) (Entry, error) {
 	case err == nil:
 		return Entry{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the item")
 	case !errors.Is(err, io.EOF):
-		return Entry{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return Entry{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	}
 	return Entry{Item: item, Position: at, Text: body}, nil
 }
@@ -135,7 +135,7 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	for _, want := range []jsontext.Kind{'{', '"'} {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		switch {
 		case tok.Kind() != want && tok.Kind() == '}':
@@ -149,9 +149,9 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	return nil
 }
 
-// JsonCause is the reason inside a JSON error, without its own offsets, which
+// JSONCause is the reason inside a JSON error, without its own offsets, which
 // count from the start of the line.
-func JsonCause(err error) error {
+func JSONCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
 		return fmt.Errorf("%w at byte %d", syntactic.Err, syntactic.ByteOffset+1)
@@ -166,11 +166,11 @@ func JsonCause(err error) error {
 func itemError(err error, at Position) error {
 	var bad *attr.Error
 	if !errors.As(err, &bad) {
-		return Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	}
 	switch bad.Problem {
 	case attr.BadJSON:
-		return Damaged(NotJSON, at, JsonCause(bad.Err), "not JSON")
+		return Damaged(NotJSON, at, JSONCause(bad.Err), "not JSON")
 	case attr.DuplicateName:
 		return Damaged(NotJSON, at, err, "not JSON that an item can have")
 	case attr.WrongToken:

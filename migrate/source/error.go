@@ -69,6 +69,8 @@ func (e *Error) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Damaged returns the Error of a damage at a place. err is its cause, or nil; the rest
+// is its detail, as of fmt.Sprintf.
 func Damaged(d Damage, p Position, err error, format string, args ...any) *Error {
 	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
 }

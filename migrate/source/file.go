@@ -68,7 +68,7 @@ func recognize(in *input) (fileLayout, shape, error) {
 	case errors.Is(err, io.EOF):
 		return unknownLayout, 0, Damaged(Unrecognized, Position{File: in.label}, nil, "the file is empty")
 	case err != nil && !startsJSON(err):
-		return unknownLayout, 0, unknownInput(Position{in.label, 1}, JsonCause(err))
+		return unknownLayout, 0, unknownInput(Position{in.label, 1}, JSONCause(err))
 	case err != nil:
 		return unknownLayout, 0, d.failed(err)
 	}

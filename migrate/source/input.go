@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/md5" //nolint:gosec // the checksum that the export format uses
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
 // maxZstdWindow is how far back a zstd file may refer, and so what reading one
@@ -105,6 +106,7 @@ type members struct {
 // errTrailing: what follows a gzip member is none.
 var errTrailing = errors.New("trailing data")
 
+// Read implements io.Reader over all members, one after another.
 func (m *members) Read(p []byte) (int, error) {
 	for {
 		n, err := m.z.Read(p)
@@ -142,7 +144,7 @@ func (in *input) checksum() (string, error) {
 	if _, err := io.Copy(io.Discard, in.raw); err != nil {
 		return "", in.failed(err, 0)
 	}
-	return base64.StdEncoding.EncodeToString(in.sum.Sum(nil)), nil
+	return s3export.Checksum(in.sum.Sum(nil)), nil
 }
 
 // errTooLong: one item's text is longer than maxItemBytes.
@@ -245,6 +247,7 @@ func newDocument(in *input) *document {
 // reading is the document as its decoder reads it.
 type reading struct{ d *document }
 
+// Read implements io.Reader; it ends with errTooLong where an item does not.
 func (r reading) Read(p []byte) (int, error) {
 	d := r.d
 	if d.read-d.done > MaxItemBytes {

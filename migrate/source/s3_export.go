@@ -2,8 +2,6 @@ package source
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // the checksum that the export format uses
-	"encoding/base64"
 	"errors"
 	"io"
 	"io/fs"
@@ -17,16 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-)
-
-// The names of an export to S3. Source: developer guide, "DynamoDB table
-// export output format".
-const (
-	SummaryName  = "manifest-summary.json"
-	FilesName    = "manifest-files.json"
-	StartedName  = "_started"
-	ExportFolder = "AWSDynamoDB"
-	DataFolder   = "data"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
 // maxManifestBytes bounds a manifest-summary.json; real ones stay below 2 KB.
@@ -39,26 +28,9 @@ const maxDataFiles = 100_000
 // maxExportDepth is how deep below the given folder an export is looked for.
 const maxExportDepth = 6
 
-// exportSummary is manifest-summary.json.
-type exportSummary struct {
-	Version            string `json:"version"`
-	TableArn           string `json:"tableArn"`
-	ExportTime         string `json:"exportTime"`
-	ExportFromTime     string `json:"exportFromTime"`
-	ExportToTime       string `json:"exportToTime"`
-	S3Prefix           string `json:"s3Prefix"`
-	ManifestFilesS3Key string `json:"manifestFilesS3Key"`
-	ItemCount          *int64 `json:"itemCount"`
-	OutputFormat       string `json:"outputFormat"`
-	ExportType         string `json:"exportType"`
-}
-
 // exportFile is one line of manifest-files.json.
 type exportFile struct {
-	ItemCount     *int64 `json:"itemCount"`
-	MD5Checksum   string `json:"md5Checksum"`
-	DataFileS3Key string `json:"dataFileS3Key"`
-
+	s3export.File
 	path string // inside the tree
 	line int    // in manifest-files.json
 }
@@ -79,7 +51,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			}
 		}
 		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
-			"the folder holds no export to S3: no %s, %s or %s/<export id>/%s is in it; nor is it a fixture: %s", SummaryName, FilesName, ExportFolder, DataFolder, fixtures.Below(t, dir))
+			"the folder holds no export to S3: no %s, %s or %s/<export id>/%s is in it; nor is it a fixture: %s", s3export.SummaryName, s3export.FilesName, s3export.Folder, s3export.DataFolder, fixtures.Below(t, dir))
 	}
 	src := &Source{Format: "s3-export", Integrity: "manifests, MD5 and item count of each data file"}
 	full, after := map[string]exportPart{}, map[string][]exportPart{}
@@ -94,7 +66,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		if !slices.Contains(names, part.table) {
 			names = append(names, part.table)
 		}
-		folders[path.Join(dir, DataFolder)] = true
+		folders[path.Join(dir, s3export.DataFolder)] = true
 		for _, f := range part.files {
 			listed[f.path], folders[path.Dir(f.path)] = true, true
 		}
@@ -181,13 +153,13 @@ func findExports(t tree, dir string, depth int) ([]string, error) {
 	data := false
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == SummaryName, name == FilesName, name == StartedName && !e.IsDir():
+		case name == s3export.SummaryName, name == s3export.FilesName, name == s3export.StartedName && !e.IsDir():
 			return []string{dir}, nil
-		case name == DataFolder && e.IsDir():
+		case name == s3export.DataFolder && e.IsDir():
 			data = true
 		}
 	}
-	if data && path.Base(path.Dir(dir)) == ExportFolder {
+	if data && path.Base(path.Dir(dir)) == s3export.Folder {
 		return []string{dir}, nil
 	}
 	var found []string
@@ -207,9 +179,9 @@ func findExports(t tree, dir string, depth int) ([]string, error) {
 // openOneExport reads the manifests of the export in dir and checks them
 // against the files that are there.
 func openOneExport(t tree, dir string) (exportPart, error) {
-	at := Position{File: t.label(path.Join(dir, SummaryName))}
+	at := Position{File: t.label(path.Join(dir, s3export.SummaryName))}
 	part := exportPart{dir: dir}
-	summary, err := readSummary(t, path.Join(dir, SummaryName))
+	summary, err := readSummary(t, path.Join(dir, s3export.SummaryName))
 	if err != nil {
 		return part, err
 	}
@@ -220,20 +192,20 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 		part.items += *f.ItemCount
 		if _, err := fs.Stat(t, f.path); err != nil {
 			return part, Damaged(DataFileMissing, Position{File: t.label(f.path)}, nil,
-				"the data file is missing; line %d of %s lists it", f.line, FilesName)
+				"the data file is missing; line %d of %s lists it", f.line, s3export.FilesName)
 		}
 	}
 	if part.items != *summary.ItemCount {
 		return part, Damaged(CountMismatch, at, nil,
-			"%s says %s in all, the files of %s add up to %d", SummaryName, phrase.Counted(*summary.ItemCount, "item"), FilesName, part.items)
+			"%s says %s in all, the files of %s add up to %d", s3export.SummaryName, phrase.Counted(*summary.ItemCount, "item"), s3export.FilesName, part.items)
 	}
-	_, part.table, _ = strings.Cut(summary.TableArn, ":table/")
+	part.table, _ = s3export.TableName(summary.TableArn)
 	type moment struct {
 		name, text string
 		into       *time.Time
 	}
 	times := []moment{{"exportTime", summary.ExportTime, &part.to}}
-	if part.incremental = summary.ExportType == "INCREMENTAL_EXPORT"; part.incremental {
+	if part.incremental = summary.ExportType == s3export.TypeIncremental; part.incremental {
 		times = []moment{{"exportFromTime", summary.ExportFromTime, &part.from}, {"exportToTime", summary.ExportToTime, &part.to}}
 	}
 	for _, m := range times {
@@ -244,31 +216,32 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 	return part, nil
 }
 
-func readSummary(t tree, name string) (*exportSummary, error) {
+func readSummary(t tree, name string) (*s3export.Summary, error) {
 	at := Position{File: t.label(name)}
 	text, err := readManifest(t, name)
 	if err != nil {
 		return nil, err
 	}
-	var s exportSummary
+	var s s3export.Summary
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+		return nil, Damaged(ManifestInvalid, at, JSONCause(err), "the manifest cannot be parsed")
 	}
-	invalid := func(format string, args ...any) (*exportSummary, error) {
+	invalid := func(format string, args ...any) (*s3export.Summary, error) {
 		return nil, Damaged(ManifestInvalid, at, nil, format, args...)
 	}
+	_, named := s3export.TableName(s.TableArn)
 	switch {
-	case s.Version != "2020-06-30" && s.Version != "2023-08-01":
-		return invalid("the manifest is of version %q, only 2020-06-30 and 2023-08-01 are known", s.Version)
-	case s.ExportType != "" && s.ExportType != "FULL_EXPORT" && s.ExportType != "INCREMENTAL_EXPORT":
-		return invalid("exportType is %q, want FULL_EXPORT or INCREMENTAL_EXPORT", s.ExportType)
-	case s.OutputFormat == "ION":
+	case s.Version != s3export.VersionFull && s.Version != s3export.VersionIncremental:
+		return invalid("the manifest is of version %q, only %s and %s are known", s.Version, s3export.VersionFull, s3export.VersionIncremental)
+	case s.ExportType != "" && s.ExportType != s3export.TypeFull && s.ExportType != s3export.TypeIncremental:
+		return invalid("exportType is %q, want %s or %s", s.ExportType, s3export.TypeFull, s3export.TypeIncremental)
+	case s.OutputFormat == s3export.FormatIon:
 		return nil, Damaged(Unsupported, at, nil, "the export is in Ion format, which is not read: export in DYNAMODB_JSON format")
-	case s.OutputFormat != "DYNAMODB_JSON":
-		return invalid("outputFormat is %q, want DYNAMODB_JSON", s.OutputFormat)
+	case s.OutputFormat != s3export.FormatDynamoDBJSON:
+		return invalid("outputFormat is %q, want %s", s.OutputFormat, s3export.FormatDynamoDBJSON)
 	case s.ItemCount == nil || *s.ItemCount < 0:
 		return invalid("the manifest has no itemCount")
-	case !strings.Contains(s.TableArn, ":table/"):
+	case !named:
 		return invalid("tableArn %q names no table", s.TableArn)
 	}
 	return &s, nil
@@ -293,16 +266,13 @@ func readManifest(t tree, name string) ([]byte, error) {
 	if len(text) > maxManifestBytes {
 		return nil, Damaged(ManifestInvalid, at, nil, "the manifest is longer than %d bytes", maxManifestBytes)
 	}
-	sum := md5.Sum(text) //nolint:gosec // see the import
-	return text, checkCompanion(t, name, sum[:])
+	return text, checkCompanion(t, name, s3export.ChecksumOf(text))
 }
 
 // checkCompanion compares the MD5 of a manifest with the file beside it that
-// holds it. The guide calls that file manifest-….checksum, the tools of AWS
-// manifest-….md5; either may be there, or none.
-func checkCompanion(t tree, name string, sum []byte) error {
-	for _, suffix := range []string{".md5", ".checksum"} {
-		companion := strings.TrimSuffix(name, ".json") + suffix
+// holds it, if there is one.
+func checkCompanion(t tree, name, sum string) error {
+	for _, companion := range s3export.ChecksumNames(name) {
 		want, err := fs.ReadFile(t, companion)
 		if isNotExist(err) {
 			continue
@@ -310,17 +280,16 @@ func checkCompanion(t tree, name string, sum []byte) error {
 		if err != nil {
 			return Damaged(ManifestInvalid, Position{File: t.label(companion)}, err, "the checksum file cannot be read")
 		}
-		got := base64.StdEncoding.EncodeToString(sum)
-		if text := string(bytes.TrimSpace(want)); text != got {
-			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", got, path.Base(companion), text)
+		if text := string(bytes.TrimSpace(want)); text != sum {
+			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", sum, path.Base(companion), text)
 		}
 	}
 	return nil
 }
 
 // readFiles reads manifest-files.json, one JSON object a line.
-func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error) {
-	name := path.Join(dir, FilesName)
+func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, error) {
+	name := path.Join(dir, s3export.FilesName)
 	if _, err := fs.Stat(t, name); isNotExist(err) {
 		return nil, Damaged(ManifestMissing, Position{File: t.label(name)}, nil, "the manifest is missing")
 	}
@@ -342,14 +311,14 @@ func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error)
 		}
 		at := Position{in.label, l.line}
 		var f exportFile
-		if err := json.Unmarshal(text, &f); err != nil {
-			return nil, Damaged(ManifestInvalid, at, JsonCause(err), "the manifest cannot be parsed")
+		if err := json.Unmarshal(text, &f.File); err != nil {
+			return nil, Damaged(ManifestInvalid, at, JSONCause(err), "the manifest cannot be parsed")
 		}
 		if f.ItemCount == nil || *f.ItemCount < 0 || f.MD5Checksum == "" || f.DataFileS3Key == "" {
 			return nil, Damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")
 		}
 		f.line = l.line
-		if f.path, err = dataPath(dir, summary, f.DataFileS3Key); err != nil {
+		if f.path, err = summary.DataPath(dir, f.DataFileS3Key); err != nil {
 			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
 		}
 		if other, ok := seen[f.path]; ok {
@@ -364,31 +333,7 @@ func readFiles(t tree, dir string, summary *exportSummary) ([]exportFile, error)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := base64.StdEncoding.DecodeString(sum)
-	if err != nil {
-		return nil, err
-	}
-	return files, checkCompanion(t, name, raw)
-}
-
-// dataPath is the path of a data file from its key, which counts from the root
-// of the bucket: below the folder that manifestFilesS3Key is in or, as the
-// files of incremental exports, below the one above, which exports share.
-func dataPath(dir string, summary *exportSummary, key string) (string, error) {
-	own := path.Dir(summary.ManifestFilesS3Key)
-	if summary.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
-		if before, after, found := strings.Cut(key, ExportFolder+"/"); found {
-			id, _, _ := strings.Cut(after, "/")
-			own = before + ExportFolder + "/" + id
-		}
-	}
-	for _, base := range [][2]string{{own, dir}, {path.Dir(own), path.Dir(dir)}} {
-		rel, ok := strings.CutPrefix(key, base[0]+"/")
-		if ok && fs.ValidPath(rel) && strings.HasPrefix(rel, DataFolder+"/") {
-			return path.Join(base[1], rel), nil
-		}
-	}
-	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
+	return files, checkCompanion(t, name, sum)
 }
 
 func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
@@ -401,11 +346,10 @@ func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		companion := slices.Contains([]string{".md5", ".checksum"}, path.Ext(name))
-		if e.IsDir() || listed[name] || companion || strings.HasPrefix(e.Name(), ".") {
+		if e.IsDir() || listed[name] || s3export.IsChecksum(name) || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		return Damaged(DataFileExtra, Position{File: t.label(name)}, nil, "the data file is not listed in %s", FilesName)
+		return Damaged(DataFileExtra, Position{File: t.label(name)}, nil, "the data file is not listed in %s", s3export.FilesName)
 	}
 	return nil
 }
@@ -428,7 +372,7 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 			return err
 		}
 		if count++; count > *f.ItemCount {
-			return Damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, FilesName)
+			return Damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, s3export.FilesName)
 		}
 		if err := yield(text, Position{in.label, l.line}); err != nil {
 			return err
@@ -440,9 +384,9 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 	}
 	switch {
 	case sum != f.MD5Checksum:
-		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, FilesName, f.MD5Checksum)
+		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, s3export.FilesName, f.MD5Checksum)
 	case count != *f.ItemCount:
-		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, FilesName, *f.ItemCount)
+		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, s3export.FilesName, *f.ItemCount)
 	}
 	return nil
 }

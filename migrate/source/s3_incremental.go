@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
 // maxReplayBytes bounds the changes that are held at once. Where there are more,
@@ -64,21 +65,19 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 	end, before := full.to, full
 	for i, part := range after {
 		at := Position{File: t.label(part.dir)}
-		span := fmt.Sprintf("the incremental export is of %s to %s", Stamp(part.from), Stamp(part.to))
+		span := fmt.Sprintf("the incremental export is of %s to %s", s3export.Stamp(part.from), s3export.Stamp(part.to))
 		switch {
 		case !part.from.Before(part.to):
 			return nil, Damaged(ManifestInvalid, at, nil, "%s, which is no span of time", span)
 		case part.from.After(end):
-			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), Stamp(end))
+			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), s3export.Stamp(end))
 		case i > 0 && part.from.Before(end), part.to.Before(end):
-			return nil, Damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), Stamp(end))
+			return nil, Damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), s3export.Stamp(end))
 		}
 		end, before = part.to, part
 	}
 	return &replayed{t: t, full: full, after: after, maxBytes: maxReplayBytes}, nil
 }
-
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // entries yields the items as they are after all changes: those of the full
 // export first.
@@ -234,7 +233,7 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 			}
 			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
 				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside of the export's %s to %s",
-					attr.AppendItemJSON(nil, c.keys), Stamp(written), Stamp(part.from), Stamp(part.to))
+					attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(part.from), s3export.Stamp(part.to))
 			}
 			c.export = i
 			switch k := keySchema(c.keys); {
@@ -260,7 +259,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if tok, err := d.ReadToken(); err != nil {
-		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	} else if tok.Kind() != '{' {
 		return bad("a JSON %s stands where {\"Metadata\": …, \"Keys\": …} is expected", kindName(tok.Kind()))
 	}
@@ -268,12 +267,12 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	for d.PeekKind() == '"' {
 		tok, err := d.ReadToken()
 		if err != nil {
-			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		name := tok.String()
 		value, err := d.ReadValue()
 		if err != nil {
-			return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+			return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		var into *attr.Item
 		switch name {
@@ -301,7 +300,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		written = true
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return itemChange{}, Damaged(NotJSON, at, JsonCause(err), "not JSON")
+		return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return itemChange{}, Damaged(NotJSON, at, nil, "not JSON: more text follows the change")

@@ -11,10 +11,12 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
@@ -296,4 +298,23 @@ func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
 		tb.Fatal(err)
 	}
 	return r
+}
+
+// What s3export writes of a change is read back the same.
+func TestParseChange_OfWriter(t *testing.T) {
+	t.Parallel()
+	id := attr.Value{Type: attr.S, Str: "a"}
+	for _, c := range []s3export.Change{
+		{WriteMicros: 7, Keys: attr.Item{"id": id}, Old: attr.Item{"id": id}, New: attr.Item{"id": id, "n": {Type: attr.N, Str: "1"}}},
+		{WriteMicros: 8, Keys: attr.Item{"id": id}, New: attr.Item{"id": id}},
+		{WriteMicros: 9, Keys: attr.Item{"id": id}},
+	} {
+		got, err := parseChange(s3export.AppendChange(nil, c), Position{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, s3export.Change{WriteMicros: got.micros, Keys: got.keys, Old: got.old, New: got.new}); diff != "" {
+			t.Errorf("change (-written +read):\n%s", diff)
+		}
+	}
 }

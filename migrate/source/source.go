@@ -73,7 +73,7 @@ type Table struct {
 	entries func(yield func(Entry, error) bool) // goes on after an error ofItem, if yield wants
 	File    string                              // what messages about the table as a whole name
 	Named   bool                                // Name is what the input or its description says
-	Types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
+	types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
 	Lenient bool                                // Entries passes over items that are at fault themselves
 }
 
@@ -87,6 +87,24 @@ func Of(name string, key lens.KeySchema, at time.Time, items []attr.Item) *Table
 			}
 		}
 	}}
+}
+
+// As is the table by the key and the name of its mapping; a name of "" keeps its own.
+func (t *Table) As(name string, key mapping.KeySchema) *Table {
+	keyed := *t
+	keyed.Key = key
+	if name != "" {
+		keyed.Name = name
+	}
+	return &keyed
+}
+
+// SetColumnType says the type of an attribute to inputs that do not tell it, which is
+// CSV alone.
+func (t *Table) SetColumnType(name string, typ attr.Type) {
+	if t.types != nil {
+		t.types[name] = typ
+	}
 }
 
 // Entries streams the items of the table in the order of the input. It checks
@@ -389,6 +407,7 @@ func tableNameOf(name string) string {
 // isNotExist tells a missing file from one that cannot be read.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// KeyText is a key as messages tell it, "PK (S), SK (N)", types where they are known.
 func KeyText(k lens.KeySchema) string {
 	var parts []string
 	for _, a := range []lens.KeyAttr{k.Hash, k.Range} {

@@ -562,7 +562,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	o.Now, o.IndexLag = clock.NewFrozen(testTime).Now, time.Minute
 	s := openStore(t, o)
 	def := newTable(t, s, indexedTable("bounded"))
-	s.marks.dirty = maxLaggingRows
+	s.dirty = maxLaggingRows
 	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
 	if err := put(t.Context(), s, def, item); err != nil {
 		t.Fatal(err)
@@ -571,15 +571,15 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	if err != nil || len(items) != 1 {
 		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
 	}
-	s.marks.dirty = 0
+	s.dirty = 0
 
 	// What a table that is gone waited for is forgotten with it.
 	item["s"] = attr.Int(2)
-	if err := put(t.Context(), s, def, item); err != nil || s.marks.dirty != 1 {
-		t.Errorf("%d rows lag, %v, want 1", s.marks.dirty, err)
+	if err := put(t.Context(), s, def, item); err != nil || s.dirty != 1 {
+		t.Errorf("%d rows lag, %v, want 1", s.dirty, err)
 	}
-	if _, err := s.DeleteTable(t.Context(), def.Name); err != nil || s.marks.dirty != 0 || len(s.marks.byRow) != 0 {
-		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.marks.dirty, len(s.marks.byRow), err)
+	if _, err := s.DeleteTable(t.Context(), def.Name); err != nil || s.dirty != 0 || len(s.byRow) != 0 {
+		t.Errorf("after the deletion %d rows lag, %d are marked, %v", s.dirty, len(s.byRow), err)
 	}
 	for _, row := range dump(t, s, s.o.Catalog) {
 		if strings.HasPrefix(row, `"`+pendingRowPrefix) {

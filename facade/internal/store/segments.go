@@ -53,7 +53,7 @@ var (
 	segmentsCuts    = []byte("cuts")
 )
 
-// ErrOtherSegment: a scan is to go on after a key that is not in its segment.
+// ErrOtherSegment says that a scan is to go on after a key that is not in its segment.
 var ErrOtherSegment = errors.New("the start key belongs to another segment")
 
 // segments keeps the cuts that this process knows, by Bigtable table, and those in

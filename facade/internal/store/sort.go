@@ -70,15 +70,19 @@ func (l *leastItems) add(item layout.Decoded) {
 	}
 }
 
-// Len is part of heap.Interface, as are those that follow.
+// Len is part of heap.Interface.
 func (l *leastItems) Len() int { return len(l.items) }
 
+// Less puts the greatest item first: it is the one that is dropped.
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 
+// Swap is part of heap.Interface.
 func (l *leastItems) Swap(i, j int) { l.items[i], l.items[j] = l.items[j], l.items[i] }
 
+// Push is part of heap.Interface.
 func (l *leastItems) Push(x any) { l.items = append(l.items, x.(layout.Decoded)) }
 
+// Pop is part of heap.Interface.
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

@@ -74,10 +74,11 @@ var (
 // Presence is what a write requires of the item it replaces.
 type Presence uint8
 
+// What a write may require.
 const (
-	AnyPresence Presence = iota // whatever is there
-	MustExist
-	MustNotExist
+	AnyPresence  Presence = iota // nothing
+	MustExist                    // that there is an item
+	MustNotExist                 // that there is none
 )
 
 // Hint lets WriteItem go without reading the item. The zero value reads.
@@ -197,7 +198,7 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 func (s *Store) Close() error {
 	s.end()
 	s.Wait()
-	return s.marks.flushMarks(context.WithoutCancel(s.life), 0)
+	return s.flushMarks(context.WithoutCancel(s.life), 0)
 }
 
 // Wait waits until no work is under way in the background.

@@ -48,7 +48,7 @@ const transactionTimeout = 10 * time.Second
 // removed its record. It may have been committed.
 var errRecordGone = errors.New("the record of the transaction is gone")
 
-// ErrSnapshot: an item changed under every attempt to read it with others.
+// ErrSnapshot says that an item changed under every attempt to read it with others.
 var ErrSnapshot = errors.New("item is being written")
 
 // heldError says that a transaction holds an item. It is an ErrIntent.
@@ -57,10 +57,12 @@ type heldError struct {
 	key attr.Item
 }
 
+// Error names the item and the transaction.
 func (e *heldError) Error() string {
 	return fmt.Sprintf("%v: item %s, transaction %x", ErrIntent, attr.AppendItemJSON(nil, e.key), e.id)
 }
 
+// Unwrap returns ErrIntent.
 func (e *heldError) Unwrap() error { return ErrIntent }
 
 // transactions owns the records of transactions and the intents in items, and

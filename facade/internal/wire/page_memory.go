@@ -15,6 +15,8 @@ const (
 	mostPageMemory  = 2 << 20
 )
 
+// Take returns memory for an answer, empty: what an earlier one was made in, if there
+// is one.
 func (m *PageMemory) Take() []byte {
 	if b, ok := m.pool.Get().(*[]byte); ok {
 		return (*b)[:0]

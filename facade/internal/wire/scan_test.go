@@ -22,7 +22,7 @@ type (
 		Names   map[string]string
 		Values  map[string]Value
 		Given   *Flag
-		element *testElement
+		element *testElement //nolint:unused // no body sets it: it is not exported
 	}
 	testElement struct {
 		Value *Value

@@ -78,7 +78,7 @@ func (f TimeFormat) Parse(text string) (int64, bool) {
 	return millis, ok && back == text
 }
 
-// Names of the time formats of `as:`.
+// TimeFormats are the time formats of `as:`, by name.
 var TimeFormats = map[string]TimeFormat{
 	"iso(s)": {Layout: "2006-01-02T15:04:05"}, "iso(ms)": {Layout: "2006-01-02T15:04:05.000"},
 	"iso(s,Z)": {Layout: "2006-01-02T15:04:05Z"}, "iso(ms,Z)": {Layout: "2006-01-02T15:04:05.000Z"},

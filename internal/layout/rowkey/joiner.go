@@ -12,7 +12,6 @@ import (
 type JoinKind uint8
 
 // The kinds of joiners.
-
 const (
 	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
 	JoinEscaped                 // delimiter; bytes up to '$' of earlier segments as $hh

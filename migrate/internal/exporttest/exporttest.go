@@ -14,20 +14,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
+// Pack returns data as gzip.
 func Pack(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	z.Write(data)
-	z.Close()
+	_, _ = z.Write(data) // a buffer takes all
+	_ = z.Close()
 	return b.Bytes()
 }
 
+// PackZstd returns data as zstd.
 func PackZstd(data []byte) []byte {
 	z, err := zstd.NewWriter(nil)
 	if err != nil {
 		panic(err)
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }() // it holds nothing
 	return z.EncodeAll(data, nil)
 }
 
@@ -43,6 +45,7 @@ func sum64(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
+// Dir is the folder of the full export, below that of its bucket.
 const Dir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
 
 // New builds an export to S3 of the given lines, one slice a data file,
@@ -82,14 +85,15 @@ func edit(fsys fstest.MapFS, name, from, to string) {
 	fsys[p] = &fstest.MapFile{Data: []byte(strings.Replace(string(fsys[p].Data), from, to, 1))}
 }
 
-// repack replaces the text of a data file, with its MD5 in the manifest.
-func repack(fsys fstest.MapFS, name, text string) {
-	p := path.Join(Dir, name)
+// repack replaces the text of the first data file, with its MD5 in the manifest.
+func repack(fsys fstest.MapFS, text string) {
+	p := path.Join(Dir, "data/file0.json.gz")
 	was := sum64(fsys[p].Data)
 	fsys[p] = &fstest.MapFile{Data: Pack([]byte(text))}
 	edit(fsys, "manifest-files.json", was, sum64(fsys[p].Data))
 }
 
+// Lines are two items, as lines of a full export.
 var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
 // Damages are all ways to spoil an export that are told apart. The text is
@@ -174,42 +178,43 @@ var Damages = []struct {
 		f[Dir+"/data/zz.json.gz"] = &fstest.MapFile{Data: Pack(nil)}
 	}, "data-file-extra", "/data/zz.json.gz: the data file is not listed in manifest-files.json"},
 	{
-		"line not JSON", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n{\"Item\":{\"id\"\n") },
+		"line not JSON", func(f fstest.MapFS) { repack(f, Lines[0]+"\n{\"Item\":{\"id\"\n") },
 		"not-json", "/data/file0.json.gz:2: not JSON",
 	},
 	{
-		"line of another shape", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n[1]\n") },
+		"line of another shape", func(f fstest.MapFS) { repack(f, Lines[0]+"\n[1]\n") },
 		"not-an-item", `/data/file0.json.gz:2: a JSON array stands where {"Item": …} is expected`,
 	},
 	{
-		"no key", func(f fstest.MapFS) { repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"n":{"N":"2"}}}`) },
+		"no key", func(f fstest.MapFS) { repack(f, Lines[0]+"\n"+`{"Item":{"n":{"N":"2"}}}`) },
 		"key-missing", `/data/file0.json.gz:2: the item has no attribute "id", which is part of the key of table T`,
 	},
 	{"key of another type", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"BOOL":true},"n":{"N":"2"}}}`)
+		repack(f, Lines[0]+"\n"+`{"Item":{"id":{"BOOL":true},"n":{"N":"2"}}}`)
 	}, "key-type-mismatch", `/data/file0.json.gz:2: key attribute "id" is of type BOOL`},
 	{"unknown type", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"x"},{"Q":"y"}]}}}`)
+		repack(f, Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"x"},{"Q":"y"}]}}}`)
 	}, "type-unknown", "/data/file0.json.gz:2: unknown type: Item.l[1]"},
 	{"no number", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"N":"2O"}}}`)
+		repack(f, Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"N":"2O"}}}`)
 	}, "number-invalid", `/data/file0.json.gz:2: not a DynamoDB number: Item.n: not a number: "2O"`},
 	{"too many digits", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"NS":["1","`+strings.Repeat("9", 39)+`"]}}}`)
+		repack(f, Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"NS":["1","`+strings.Repeat("9", 39)+`"]}}}`)
 	}, "number-invalid", "/data/file0.json.gz:2: not a DynamoDB number: Item.n"},
 	{"empty set", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"SS":[]}}}`)
+		repack(f, Lines[0]+"\n"+`{"Item":{"id":{"S":"b"},"n":{"SS":[]}}}`)
 	}, "value-invalid", "/data/file0.json.gz:2: not a DynamoDB value: Item.n"},
 	{"endless line", func(f fstest.MapFS) {
-		repack(f, "data/file0.json.gz", Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
+		repack(f, Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
 	}, "too-long", "/data/file0.json.gz:2: the text of one item is longer than"},
 }
 
+// Sample is an export of three items in three data files, of which one is empty.
 func Sample() fstest.MapFS {
 	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }
 
-// The time of the export that exported builds.
+// Time is that of the export that New builds.
 var Time = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
 
 // AddIncremental adds an incremental export of the given lines, its data in the
@@ -244,6 +249,8 @@ func Change(written time.Time, keys, old, new string) string {
 	return line + "}"
 }
 
+// Key is the JSON of a key.
 func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
+// Item is the JSON of an item.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }

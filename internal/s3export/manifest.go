@@ -1,0 +1,127 @@
+package s3export
+
+import (
+	"crypto/md5" //nolint:gosec // the checksum that the format uses
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+)
+
+// The names in an export. All exports of a bucket are below Folder, each in a folder
+// named by its id, which has the manifests, and the data files in DataFolder.
+const (
+	Folder      = "AWSDynamoDB"
+	DataFolder  = "data"
+	SummaryName = "manifest-summary.json"
+	FilesName   = "manifest-files.json"
+	StartedName = "_started"
+)
+
+// The versions of manifests, which are those of full and of incremental exports.
+const (
+	VersionFull        = "2020-06-30"
+	VersionIncremental = "2023-08-01"
+)
+
+// The types and the formats of exports.
+const (
+	TypeFull        = "FULL_EXPORT"
+	TypeIncremental = "INCREMENTAL_EXPORT"
+
+	FormatDynamoDBJSON = "DYNAMODB_JSON"
+	FormatIon          = "ION"
+)
+
+// Summary is manifest-summary.json. Its times are those of Stamp; a full export has
+// an ExportTime, an incremental one the other two.
+type Summary struct {
+	Version            string  `json:"version"`
+	ExportArn          string  `json:"exportArn"`
+	StartTime          string  `json:"startTime"`
+	EndTime            string  `json:"endTime"`
+	TableArn           string  `json:"tableArn"`
+	ExportTime         string  `json:"exportTime,omitzero"`
+	ExportFromTime     string  `json:"exportFromTime,omitzero"`
+	ExportToTime       string  `json:"exportToTime,omitzero"`
+	S3Prefix           *string `json:"s3Prefix"`
+	ManifestFilesS3Key string  `json:"manifestFilesS3Key"`
+	BilledSizeBytes    int64   `json:"billedSizeBytes"`
+	ItemCount          *int64  `json:"itemCount"` // nil where a manifest has none
+	OutputFormat       string  `json:"outputFormat"`
+	ExportType         string  `json:"exportType"`
+}
+
+// File is one line of manifest-files.json: a data file, by its key in the bucket.
+type File struct {
+	ItemCount     *int64 `json:"itemCount"` // nil where a manifest has none
+	MD5Checksum   string `json:"md5Checksum"`
+	ETag          string `json:"etag"`
+	DataFileS3Key string `json:"dataFileS3Key"`
+}
+
+// TableName is the name in a table's ARN; ok is false where it names none.
+func TableName(arn string) (name string, ok bool) {
+	_, name, ok = strings.Cut(arn, ":table/")
+	return name, ok
+}
+
+// DataPath is the path of a data file from its key, which counts from the root of the
+// bucket, where dir is the path of the export: below the folder that
+// ManifestFilesS3Key is in or, as the files of incremental exports, below the one
+// above, which exports share. A key that leads elsewhere is an error.
+func (s *Summary) DataPath(dir, key string) (string, error) {
+	own := path.Dir(s.ManifestFilesS3Key)
+	if s.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
+		if before, after, found := strings.Cut(key, Folder+"/"); found {
+			id, _, _ := strings.Cut(after, "/")
+			own = before + Folder + "/" + id
+		}
+	}
+	for _, base := range [][2]string{{own, dir}, {path.Dir(own), path.Dir(dir)}} {
+		rel, ok := strings.CutPrefix(key, base[0]+"/")
+		if ok && fs.ValidPath(rel) && strings.HasPrefix(rel, DataFolder+"/") {
+			return path.Join(base[1], rel), nil
+		}
+	}
+	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
+}
+
+// checksumSuffixes end the names of the files that hold checksums of manifests: the
+// tools of AWS say manifest-….md5, which Writer writes too, the guide
+// manifest-….checksum. Either may be there, or none.
+var checksumSuffixes = []string{".md5", ".checksum"}
+
+// ChecksumNames are the names that the checksum of a manifest may have, as
+// ChecksumOf gives it.
+func ChecksumNames(manifest string) []string {
+	var names []string
+	for _, suffix := range checksumSuffixes {
+		names = append(names, strings.TrimSuffix(manifest, ".json")+suffix)
+	}
+	return names
+}
+
+// IsChecksum reports whether a file is one of a checksum, by its name.
+func IsChecksum(name string) bool {
+	for _, suffix := range checksumSuffixes {
+		if path.Ext(name) == suffix {
+			return true
+		}
+	}
+	return false
+}
+
+// ChecksumOf is the MD5 of a file's bytes, in base64.
+func ChecksumOf(text []byte) string {
+	sum := md5.Sum(text) //nolint:gosec // see the import
+	return Checksum(sum[:])
+}
+
+// Checksum is an MD5 as manifests have it, in base64.
+func Checksum(sum []byte) string { return base64.StdEncoding.EncodeToString(sum) }
+
+// Stamp is a time as manifests have it: UTC, in milliseconds.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

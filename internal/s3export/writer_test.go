@@ -1,0 +1,176 @@
+package s3export
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+var export = Export{
+	ID: NewID(time.UnixMilli(1716790307109), 0x5f9d6aaa), TableArn: "arn:aws:dynamodb:us-east-1:000000000000:table/T", Time: time.UnixMilli(1716790307109),
+}
+
+// bucket is an empty folder.
+func bucket(t *testing.T) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return root
+}
+
+// filesOf are the files of a bucket, data files as their text.
+func filesOf(t *testing.T, root *os.Root) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(root.FS(), name)
+		if err == nil && path.Ext(name) == ".gz" {
+			var z *gzip.Reader
+			if z, err = gzip.NewReader(bytes.NewReader(text)); err == nil {
+				text, err = io.ReadAll(z)
+			}
+		}
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func write(t *testing.T, root *os.Root, e Export, n int) *Writer {
+	t.Helper()
+	w, err := Create(root, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := w.Add(attr.Item{"id": attr.Value{Type: attr.N, Str: fmt.Sprint(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func TestWriter(t *testing.T) {
+	t.Parallel()
+	root := bucket(t)
+	e := export
+	e.FileBytes = 50 // two lines
+	if err := root.MkdirAll("AWSDynamoDB/."+e.ID+"/data/of a run that was killed", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w := write(t, root, e, 3)
+	if _, err := root.Stat(e.Path()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before Finish: error %v, want that the export is not there", err)
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	w.Abandon() // changes nothing
+	if w.Files() != 2 {
+		t.Errorf("%d data files, want 2", w.Files())
+	}
+	got := filesOf(t, root)
+	list := got[e.Path()+"/"+FilesName]
+	want := map[string]string{}
+	for i, line := range strings.Split(strings.TrimSuffix(list, "\n"), "\n") {
+		_, key, _ := strings.Cut(line, `"dataFileS3Key":"`)
+		want[strings.TrimSuffix(key, `"}`)] = [...]string{
+			`{"Item":{"id":{"N":"0"}}}` + "\n" + `{"Item":{"id":{"N":"1"}}}` + "\n", `{"Item":{"id":{"N":"2"}}}` + "\n",
+		}[i]
+	}
+	const arn, id = "arn:aws:dynamodb:us-east-1:000000000000:table/T", "01716790307109-5f9d6aaa"
+	summary := `{"version":"2020-06-30","exportArn":"` + arn + `/export/` + id + `","startTime":"2024-05-27T06:11:47.109Z","endTime":"2024-05-27T06:11:47.109Z","tableArn":"` + arn +
+		`","exportTime":"2024-05-27T06:11:47.109Z","s3Prefix":null,"manifestFilesS3Key":"AWSDynamoDB/` + id + `/manifest-files.json","billedSizeBytes":11,"itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}` + "\n"
+	for name, text := range map[string]string{
+		"_started": "", "manifest-files.json": list, "manifest-files.md5": ChecksumOf([]byte(list)), "manifest-summary.json": summary, "manifest-summary.md5": ChecksumOf([]byte(summary)),
+	} {
+		want["AWSDynamoDB/"+id+"/"+name] = text
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if _, err := Create(root, e); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("again: error %v, want that it is there", err)
+	}
+}
+
+// An export without items has a data file without lines.
+func TestWriter_Empty(t *testing.T) {
+	t.Parallel()
+	root := bucket(t)
+	if err := write(t, root, export, 0).Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if got := filesOf(t, root); len(got) != 6 || !strings.Contains(got[export.Path()+"/"+SummaryName], `"itemCount":0,`) {
+		t.Errorf("files %q", got)
+	}
+}
+
+// What is given up leaves nothing.
+func TestWriter_Abandon(t *testing.T) {
+	t.Parallel()
+	root := bucket(t)
+	write(t, root, export, 2).Abandon()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil || len(entries) > 0 {
+		t.Errorf("%v is left, error %v", entries, err)
+	}
+}
+
+func TestAppendChange(t *testing.T) {
+	t.Parallel()
+	item := func(id string) attr.Item { return attr.Item{"id": attr.Value{Type: attr.S, Str: id}} }
+	for want, c := range map[string]Change{
+		`{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"id":{"S":"k"}},"OldImage":{"id":{"S":"o"}},"NewImage":{"id":{"S":"n"}}}`: {WriteMicros: 7, Keys: item("k"), Old: item("o"), New: item("n")},
+		`{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"id":{"S":"k"}},"NewImage":{"id":{"S":"n"}}}`:                             {WriteMicros: 7, Keys: item("k"), New: item("n")},
+		`{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"id":{"S":"k"}}}`:                                                         {WriteMicros: 7, Keys: item("k")},
+	} {
+		if got := string(AppendChange(nil, c)); got != want+"\n" {
+			t.Errorf("got  %swant %s", got, want)
+		}
+	}
+}
+
+func TestSummary_DataPath(t *testing.T) {
+	t.Parallel()
+	const manifest = "pre/AWSDynamoDB/01/manifest-files.json"
+	for _, c := range []struct{ manifest, key, want string }{
+		{manifest, "pre/AWSDynamoDB/01/data/a.gz", "in/01/data/a.gz"},
+		{manifest, "pre/AWSDynamoDB/data/a.gz", "in/data/a.gz"},
+		{"", "pre/AWSDynamoDB/01/data/a.gz", "in/01/data/a.gz"},
+		{manifest, "pre/AWSDynamoDB/01/data/../../a.gz", ""},
+		{manifest, "pre/AWSDynamoDB/01/other/a.gz", ""},
+		{manifest, "a.gz", ""},
+		{"", "a.gz", ""},
+	} {
+		got, err := (&Summary{ManifestFilesS3Key: c.manifest}).DataPath("in/01", c.key)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s of manifest %q: %q, error %v; want %q", c.key, c.manifest, got, err, c.want)
+		}
+	}
+}
