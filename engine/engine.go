@@ -46,7 +46,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// ServerTimestamp, as the timestamp of a SetCell, asks the engine to assign
+// ServerTimestamp as the timestamp of a SetCell asks the engine to assign
 // its own time, truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 

@@ -103,7 +103,7 @@ func (j *job) writeSchema(ctx context.Context, b *bigtable) (changed int, err er
 	var entries []writeEntry
 	replace := func(key []byte, content []layout.Cell) {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
-		e.Mutations = btclient.AppendSets(e.Mutations, content)
+		e.Mutations = btclient.AppendSets(e.GetMutations(), content)
 		entries = append(entries, writeEntry{MutateRowsRequest_Entry: e})
 	}
 	for _, row := range want {

@@ -11,8 +11,9 @@ type (
 	Span = cells.Span
 )
 
-// A mapping's column families, and what garbage collection removes of them.
 type (
+	// Family is a column family of a mapping.
 	Family = cells.Family
-	GC     = cells.GC
+	// GC is what garbage collection removes of a family.
+	GC = cells.GC
 )
