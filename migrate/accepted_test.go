@@ -33,15 +33,16 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	conn, o := newBigtableServer(t), Options{}
-	_, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	conn := newBigtableServer(t)
+	_, r, err := prepareFixture(t.Context(), conn, files, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+	j := r.jobs[0]
+	if err := j.loadAfresh(t.Context(), r.b); err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, o, jobs)
+	server, err := newServer(t.Context(), conn, r.options, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,8 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(b, server, jobs[0], r)
-	table := jobs[0].indexes[0].TargetTable()
+	d := openDoors(r.b, server, j, r.report)
+	table := j.indexes[0].TargetTable()
 	loaded := tableText(t, conn, table)
 	const long = "0.1234567890123456789012345"
 	put := `"Item":{"id":{"S":"9"},"s":{"S":"x"},"f":{"N":"` + long + `"}}}`
@@ -61,7 +62,7 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 		{{"PutItem", `{"TableName":%q,` + put}, {"UpdateItem", `{"TableName":%q,"Key":{"id":{"S":"9"}},"UpdateExpression":"SET f = :f","ExpressionAttributeValues":{":f":{"N":"7"}}}`}},
 	} {
 		for _, step := range append(steps, [2]string{"DeleteItem", `{"TableName":%q,"Key":{"id":{"S":"9"}}}`}) {
-			if _, err := d.call(t.Context(), step[0], fmt.Appendf(nil, step[1], jobs[0].report.Name)); err != nil {
+			if _, err := d.call(t.Context(), step[0], fmt.Appendf(nil, step[1], j.report.Name)); err != nil {
 				t.Fatalf("%s: %v", step[0], err)
 			}
 			if text := tableText(t, conn, table); strings.Contains(text, "1234567890123456789012345") {

@@ -22,23 +22,23 @@ import (
 // source. It writes nothing, so it also judges the work of another loader.
 func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
 	o.judges = true
-	r, jobs, err := prepare(ctx, src, o)
+	r, err := prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	r.warnOfPatterns(jobs)
-	b := newBigtable(conn, jobs[0].options)
-	if err := r.compare(ctx, b, jobs, false); err != nil {
+	r.warnOfPatterns()
+	r.connect(conn)
+	if err := r.compare(ctx, false); err != nil {
 		return nil, err
 	}
-	r.leaveOpen(jobs)
+	r.leaveOpen()
 	if o.Lint.Run {
-		if err := r.lint(ctx, nil, nil, jobs, b, jobs[0].options); err != nil {
+		if err := lintTables(ctx, r, nil, nil, true, r.options); err != nil {
 			return nil, err
 		}
 	}
-	r.sum(jobs)
-	return r, nil
+	r.sum()
+	return r.report, nil
 }
 
 // VerifySource loads a source and compares the tables with it: Load, then
@@ -47,45 +47,45 @@ func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sou
 // Options.Restart.
 func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
 	o.judges = true
-	r, jobs, err := prepare(ctx, src, o)
+	r, err := prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	r.warnOfPatterns(jobs)
-	b := newBigtable(conn, jobs[0].options)
-	if err := r.loadAll(ctx, b, jobs); err != nil {
+	r.warnOfPatterns()
+	r.connect(conn)
+	if err := r.loadAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.compare(ctx, b, jobs, true); err != nil {
+	if err := r.compare(ctx, true); err != nil {
 		return nil, err
 	}
-	if err := r.throughDynamoDB(ctx, conn, b, jobs, nil, fixtures.Checks{}); err != nil {
+	if err := throughDynamoDB(ctx, r, nil, fixtures.Checks{}); err != nil {
 		return nil, err
 	}
-	if err := r.differential(ctx, conn, b, jobs, false, nil); err != nil {
+	if err := differential(ctx, r, false, nil); err != nil {
 		return nil, err
 	}
-	if err := r.collect(ctx, b, jobs); err != nil {
+	if err := r.collect(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.restart(ctx, b, jobs); err != nil {
+	if err := r.restart(ctx); err != nil {
 		return nil, err
 	}
 	if o.Lint.Run {
-		if err := r.lint(ctx, nil, nil, jobs, nil, jobs[0].options); err != nil {
+		if err := lintTables(ctx, r, nil, nil, false, r.options); err != nil {
 			return nil, err
 		}
 	}
-	r.sum(jobs)
-	return r, nil
+	r.sum()
+	return r.report, nil
 }
 
 // warnOfPatterns says that the access patterns which a mapping names are not run:
 // it is used apart from the folder in which they are.
-func (r *Report) warnOfPatterns(jobs []*job) {
-	for _, j := range jobs {
+func (r *run) warnOfPatterns() {
+	for _, j := range r.jobs {
 		if spec := j.mapping.Spec(); spec != nil && len(spec.Patterns) > 0 {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: the access patterns that its mapping names (patterns: %s) are not run: verify the fixture folder that holds them",
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("table %s: the access patterns that its mapping names (patterns: %s) are not run: verify the fixture folder that holds them",
 				j.source.Name, strings.Join(spec.Patterns, ", ")))
 		}
 	}
@@ -93,18 +93,18 @@ func (r *Report) warnOfPatterns(jobs []*job) {
 
 // compare checks the tables of all jobs. loaded says that this package loaded
 // them, which then noted that in layout.SchemaTable.
-func (r *Report) compare(ctx context.Context, b *bigtable, jobs []*job, loaded bool) error {
-	for _, j := range jobs {
+func (r *run) compare(ctx context.Context, loaded bool) error {
+	for _, j := range r.jobs {
 		j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})
 		families := j.mapping.Families()
 		if !loaded { // a load makes them so, or refuses the table
 			var err error
-			if families, err = r.compareFamilies(ctx, b, j); err != nil {
+			if families, err = r.compareFamilies(ctx, j); err != nil {
 				return err
 			}
 		}
 		k := newRetention(families, j.options.Now)
-		err := r.check("round trip", j.report.Target, func() (string, error) { return j.compareBase(ctx, b, r, k) })
+		err := r.report.check("round trip", j.report.Target, func() (string, error) { return j.compareBase(ctx, r.b, r.report, k) })
 		if err != nil {
 			return err
 		}
@@ -113,12 +113,12 @@ func (r *Report) compare(ctx context.Context, b *bigtable, jobs []*job, loaded b
 		}
 		j.report.IndexRows = 0
 		for i, x := range j.indexes {
-			err := r.check("index "+x.Name(), x.TargetTable(), func() (string, error) { return j.compareIndex(ctx, b, r, i) })
+			err := r.report.check("index "+x.Name(), x.TargetTable(), func() (string, error) { return j.compareIndex(ctx, r.b, r.report, i) })
 			if err != nil {
 				return err
 			}
 		}
-		if err := r.compareSchema(ctx, b, j, loaded); err != nil {
+		if err := r.compareSchema(ctx, j, loaded); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 	}
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
 		r.diffOf = "row"
-		err := r.check("rows", first.Table, func() (string, error) { return r.diffRows(ctx, first, second, o) })
+		err := r.check("rows", first.Table, func() (string, error) { return diffRows(ctx, r, first, second, o) })
 		return r, err
 	}
 	pairs, err := tablePairs(first, second)
@@ -54,7 +54,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 		return nil, err
 	}
 	for _, p := range pairs {
-		err := r.check("items", p[0].name, func() (string, error) { return r.diffSides(ctx, p[0], p[1], o) })
+		err := r.check("items", p[0].name, func() (string, error) { return diffSides(ctx, r, p[0], p[1], o) })
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 }
 
 // diffSides compares the items of two tables.
-func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Options) (string, error) {
+func diffSides(ctx context.Context, r *Report, first, second sideTable, o Options) (string, error) {
 	key := first.key
 	if key.Hash.Name == "" {
 		key = second.key
@@ -175,7 +175,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 		switch {
 		case errA != nil && errB != nil:
 			for i, t := range []sideTable{first, second} {
-				if err := r.duplicated(ctx, t, twice[i], first.name, o); err != nil {
+				if err := duplicated(ctx, r, t, twice[i], first.name, o); err != nil {
 					return "", err
 				}
 			}
@@ -190,7 +190,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 			b, errB = streams[1]()
 		default:
 			if !bytes.Equal(a.item, b.item) {
-				if err := r.diffTexts(f, a.item, b.item); err != nil {
+				if err := diffTexts(r, f, a.item, b.item); err != nil {
 					return "", err
 				}
 			}
@@ -231,7 +231,7 @@ func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() 
 
 // duplicated tells of the duplicates of a side, with their places, for which the
 // side is read again.
-func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, table string, o Options) error {
+func duplicated(ctx context.Context, r *Report, t sideTable, d duplicates, table string, o Options) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -260,7 +260,7 @@ func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, tabl
 }
 
 // diffTexts tells the attributes in which two items differ.
-func (r *Report) diffTexts(at Failure, first, second []byte) error {
+func diffTexts(r *Report, at Failure, first, second []byte) error {
 	a, err := attr.UnmarshalItem(first)
 	if err != nil {
 		return err
@@ -346,7 +346,7 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func (r *Report) diffRows(ctx context.Context, first, second Side, o Options) (string, error) {
+func diffRows(ctx context.Context, r *Report, first, second Side, o Options) (string, error) {
 	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
 	defer stopA()
 	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))

@@ -36,25 +36,25 @@ const differentialTable = "_differential"
 // lens alone, rows that the DynamoDB door writes, and rows that the loader
 // writes must all give back the items that went in. An item that the mapping
 // cannot hold must be refused. What fails is shrunk first.
-func (r *Report) differential(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, jobs []*job, own bool, saved []fixtures.Exchange) error {
-	for _, j := range jobs {
-		before := r.Differences
+func differential(ctx context.Context, r *run, own bool, saved []fixtures.Exchange) error {
+	for _, j := range r.jobs {
+		before := r.report.Differences
 		o := j.options
 		if o.Differential > 0 {
-			if err := r.differentialOf(ctx, conn, b, j, fmt.Sprintf("of seed %d", o.Seed), func(m *layout.Mapping) ([]attr.Item, error) {
+			if err := differentialOf(ctx, r, j, fmt.Sprintf("of seed %d", o.Seed), func(m *layout.Mapping) ([]attr.Item, error) {
 				return m.Generate(rand.New(rand.NewPCG(o.Seed, 0)), o.Differential), nil
 			}); err != nil {
 				return err
 			}
 		}
 		// Of a mapping that does not even hold its items, requests tell nothing new.
-		if (o.Differential > 0 || saved != nil) && r.Differences == before {
-			if err := r.differentialRequests(ctx, conn, b, j, saved); err != nil {
+		if (o.Differential > 0 || saved != nil) && r.report.Differences == before {
+			if err := differentialRequests(ctx, r, j, saved); err != nil {
 				return err
 			}
 		}
 		if own {
-			err := r.differentialOf(ctx, conn, b, j, "of the source", func(*layout.Mapping) (items []attr.Item, err error) {
+			err := differentialOf(ctx, r, j, "of the source", func(*layout.Mapping) (items []attr.Item, err error) {
 				return items, j.each(ctx, "reading", func(p placed) error {
 					items = append(items, p.entry.Item)
 					return nil
@@ -68,17 +68,17 @@ func (r *Report) differential(ctx context.Context, conn grpc.ClientConnInterface
 	return nil
 }
 
-func (r *Report) differentialOf(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, j *job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
+func differentialOf(ctx context.Context, r *run, j *job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
 	const name = "differential"
 	if why := unfit(j.mapping.Spec()); why != "" {
-		r.skip(name, j.report.Target, "%s", why)
+		r.report.skip(name, j.report.Target, "%s", why)
 		return nil
 	}
-	d, err := newTrial(conn, b, j)
+	d, err := newTrial(r.conn, r.b, j)
 	if err != nil {
 		return err
 	}
-	return r.check(name, j.report.Target, func() (string, error) {
+	return r.report.check(name, j.report.Target, func() (string, error) {
 		items, err := draw(d.mapping)
 		if err != nil {
 			return "", err
@@ -108,7 +108,7 @@ func (r *Report) differentialOf(ctx context.Context, conn grpc.ClientConnInterfa
 		}
 		for _, f := range found.Failures {
 			f.Table, f.Detail = j.report.Target, strings.TrimPrefix(f.Detail+"; "+detail, "; ")
-			r.fail(f)
+			r.report.fail(f)
 		}
 		return detail, nil
 	})
@@ -116,7 +116,7 @@ func (r *Report) differentialOf(ctx context.Context, conn grpc.ClientConnInterfa
 
 // differentialRequests runs the requests that a fixture has, and those that are
 // drawn.
-func (r *Report) differentialRequests(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, j *job, saved []fixtures.Exchange) error {
+func differentialRequests(ctx context.Context, r *run, j *job, saved []fixtures.Exchange) error {
 	const name = "differential requests"
 	why := unfit(j.mapping.Spec())
 	if why == "" {
@@ -126,15 +126,15 @@ func (r *Report) differentialRequests(ctx context.Context, conn grpc.ClientConnI
 		why = "time passes in " + fixtures.RequestsFile + ", and no way to run garbage collection was given"
 	}
 	if why != "" {
-		r.skip(name, j.report.Target, "%s", why)
+		r.report.skip(name, j.report.Target, "%s", why)
 		return nil
 	}
-	d, err := newTrial(conn, b, j)
+	d, err := newTrial(r.conn, r.b, j)
 	if err != nil {
 		return err
 	}
 	if saved != nil {
-		err := r.check(name, j.report.Target, func() (string, error) {
+		err := r.report.check(name, j.report.Target, func() (string, error) {
 			var items []attr.Item
 			err := j.each(ctx, "reading", func(p placed) error {
 				items = append(items, p.entry.Item)
@@ -143,7 +143,7 @@ func (r *Report) differentialRequests(ctx context.Context, conn grpc.ClientConnI
 			if err != nil {
 				return "", err
 			}
-			return phrase.Counted(int64(len(saved)), "request") + " of " + fixtures.RequestsFile, d.replay(ctx, r, items, saved)
+			return phrase.Counted(int64(len(saved)), "request") + " of " + fixtures.RequestsFile, d.replay(ctx, r.report, items, saved)
 		})
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func (r *Report) differentialRequests(ctx context.Context, conn grpc.ClientConnI
 	if j.options.Differential == 0 {
 		return nil
 	}
-	return r.check(name, j.report.Target, func() (string, error) { return d.requests(ctx, r, j.options) })
+	return r.report.check(name, j.report.Target, func() (string, error) { return d.requests(ctx, r.report, j.options) })
 }
 
 // unfit says why items alone tell nothing of a mapping; "" if they do.
@@ -254,11 +254,11 @@ func (d *trial) run(ctx context.Context, items []attr.Item) (r *Report, err erro
 func (d *trial) job(ctx context.Context, items []attr.Item) (*job, error) {
 	table := source.Of(differentialTable, d.mapping.Key(), time.UnixMicro(d.micros), items)
 	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{table}}
-	_, jobs, err := prepare(ctx, src, d.options)
+	r, err := prepare(ctx, src, d.options)
 	if err != nil {
 		return nil, err
 	}
-	return jobs[0], nil
+	return r.jobs[0], nil
 }
 
 // apart leaves out items whose row another one has before: a layout that is
@@ -367,7 +367,7 @@ func (d *trial) derived(item attr.Item) bool {
 func (d *trial) withDoors(ctx context.Context, r *Report, j *job, now func() time.Time, do func(*doors, *facade.Server) error) (err error) {
 	o := d.options
 	o.Now = now
-	server, err := newServer(ctx, d.conn, o, []*job{j})
+	server, err := newServer(ctx, d.conn, o, j)
 	if err != nil {
 		return err
 	}

@@ -68,16 +68,15 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
 			o.Differential, o.Seed = 80, 11
-			_, _, jobs, b, err := prepareFixture(t.Context(), conn, s.Files, &o)
+			_, r, err := prepareFixture(t.Context(), conn, s.Files, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &Report{most: 10}
-			if err := r.differentialRequests(t.Context(), conn, b, jobs[0], nil); err != nil {
+			if err := differentialRequests(t.Context(), r, r.jobs[0], nil); err != nil {
 				t.Fatal(err)
 			}
-			if !r.Equal() {
-				t.Error(r.Text())
+			if !r.report.Equal() {
+				t.Error(r.report.Text())
 			}
 		})
 	}

@@ -267,7 +267,7 @@ func unserved(m *layout.Mapping) string {
 }
 
 // newServer is the DynamoDB door over the tables of all jobs.
-func newServer(ctx context.Context, conn grpc.ClientConnInterface, o Options, jobs []*job) (*facade.Server, error) {
+func newServer(ctx context.Context, conn grpc.ClientConnInterface, o Options, jobs ...*job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now, Rand: o.Rand, Logger: o.Logger,
 		NoAuth: true, // no client signs here

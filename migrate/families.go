@@ -22,35 +22,35 @@ const familiesCheck = "families"
 // that of the table of the items or, where nobody can tell it, that of the
 // mapping. Families that the mapping does not declare are told of, and no
 // difference: their cells are.
-func (r *Report) compareFamilies(ctx context.Context, b *bigtable, j *job) ([]layout.Family, error) {
-	judged, err := r.compareFamiliesOf(ctx, b, rowLayout{j: j}, j.report.Target, j.mapping.Families())
+func (r *run) compareFamilies(ctx context.Context, j *job) ([]layout.Family, error) {
+	judged, err := r.compareFamiliesOf(ctx, rowLayout{j: j}, j.report.Target, j.mapping.Families())
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range j.indexes {
-		if _, err := r.compareFamiliesOf(ctx, b, rowLayout{j, x}, x.TargetTable(), x.Families()); err != nil {
+		if _, err := r.compareFamiliesOf(ctx, rowLayout{j, x}, x.TargetTable(), x.Families()); err != nil {
 			return nil, err
 		}
 	}
 	return judged, nil
 }
 
-func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayout, table string, declared []layout.Family) ([]layout.Family, error) {
-	families, err := b.Families(ctx, table)
+func (r *run) compareFamiliesOf(ctx context.Context, tl rowLayout, table string, declared []layout.Family) ([]layout.Family, error) {
+	families, err := r.b.Families(ctx, table)
 	switch code := status.Code(err); {
 	case err == nil:
 	case code == codes.NotFound: // the comparison of its rows tells of it
-		r.skip(familiesCheck, table, "the table is not there")
+		r.report.skip(familiesCheck, table, "the table is not there")
 		return declared, nil
 	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // who may read rows need not be allowed to see families
-		r.skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
+		r.report.skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
 		return nil, err
 	}
 	judged := slices.Clone(declared)
 	var unjudged []string
-	err = r.check(familiesCheck, table, func() (string, error) {
+	err = r.report.check(familiesCheck, table, func() (string, error) {
 		for i, want := range declared {
 			f := tl.owned(Failure{Kind: FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + gcText(want.GC)}, owner{})
 			if tl.index == nil {
@@ -62,7 +62,7 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 			}
 			if !ok {
 				f.Got = "no such family"
-				r.fail(f)
+				r.report.fail(f)
 				continue
 			}
 			got, plain := btclient.GCOf(have)
@@ -74,12 +74,12 @@ func (r *Report) compareFamiliesOf(ctx context.Context, b *bigtable, tl rowLayou
 				unjudged = append(unjudged, want.Name)
 				f.Got = fmt.Sprintf("gc {%v}", have)
 			}
-			r.fail(f)
+			r.report.fail(f)
 		}
 		return familiesText(families, declared), nil
 	})
 	if tl.index == nil && len(unjudged) > 0 {
-		r.skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
+		r.report.skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
 	}
 	return judged, err
 }

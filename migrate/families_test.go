@@ -142,11 +142,11 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 		files := patternFixture()
 		files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},` + item.attributes + `}`)}
 		conn := newBigtableServer(t)
-		_, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+		_, loaded, err := prepareFixture(t.Context(), conn, files, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		if err := loaded.jobs[0].loadAfresh(t.Context(), loaded.b); err != nil {
 			t.Fatal(err)
 		}
 		setRule(t, conn, "letters", layout.FamilyTypes, nil)

@@ -11,11 +11,11 @@ import (
 )
 
 // wants reports whether a check is to run, and else notes that it is not.
-func (r *Report) wants(name string, choice *bool) bool {
+func (r *run) wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true
 	}
-	r.skip(name, "", "%s turns it off (checks)", fixtures.FixtureFile)
+	r.report.skip(name, "", "%s turns it off (checks)", fixtures.FixtureFile)
 	return false
 }
 

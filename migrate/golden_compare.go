@@ -29,18 +29,18 @@ func goldenAt(t fixtures.GoldenTable, key []byte) Failure {
 
 // compareGolden compares tables with a golden file, text by text. The jobs say
 // whose rows these are.
-func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtures.GoldenTable, jobs ...*job) (string, error) {
+func (r *run) compareGolden(ctx context.Context, tables []fixtures.GoldenTable) (string, error) {
 	rows := 0
 	for i, t := range tables {
 		if i == 0 && len(t.Rows) == 0 && len(tables) > 1 {
 			continue // the file begins with a table line
 		}
-		layout := layoutOf(t.ID, jobs...)
-		digester, before := fixtures.NewRowDigester(), r.Differences
-		for row, err := range b.readAll(ctx, t.ID, nil) {
+		layout := layoutOf(t.ID, r.jobs...)
+		digester, before := fixtures.NewRowDigester(), r.report.Differences
+		for row, err := range r.b.readAll(ctx, t.ID, nil) {
 			if status.Code(err) == codes.NotFound { // it has no rows
 				if len(t.Rows) == 0 {
-					r.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
+					r.report.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
 				}
 				break
 			}
@@ -57,10 +57,10 @@ func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtur
 			want := t.Rows[key]
 			f := goldenAt(t, want.Key)
 			f.Kind, f.Want = MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
-			r.fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
+			r.report.fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
 		}
-		if got := digester.Digest(); t.All != nil && *t.All != got && r.Differences == before && len(r.failed.items) == 0 { // else the rows, or the items, say more
-			r.fail(Failure{
+		if got := digester.Digest(); t.All != nil && *t.All != got && r.report.Differences == before && len(r.report.failed.items) == 0 { // else the rows, or the items, say more
+			r.report.fail(Failure{
 				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
 				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",
 			})
@@ -70,7 +70,7 @@ func (r *Report) compareGolden(ctx context.Context, b *bigtable, tables []fixtur
 }
 
 // compareGoldenRow compares a row that is there.
-func (r *Report) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.Row, rowText []byte) {
+func (r *run) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.Row, rowText []byte) {
 	at := goldenAt(t, row.Key)
 	want, found := t.Rows[string(row.Key)]
 	if !found && t.All != nil {
@@ -78,7 +78,7 @@ func (r *Report) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layo
 	}
 	if !found {
 		at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(row.Cells)), "cell")
-		r.fail(tl.owned(at, tl.owners(row).first))
+		r.report.fail(tl.owned(at, tl.owners(row).first))
 		return
 	}
 	// The row as its text says it, so that the text itself is under test.
@@ -90,7 +90,7 @@ func (r *Report) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layo
 		c, err := fixtures.ParseGoldenCell(line)
 		if err != nil {
 			at.Kind, at.Got = GoldenDiffers, line
-			r.fail(tl.owned(at, tl.owners(row).first))
+			r.report.fail(tl.owned(at, tl.owners(row).first))
 			continue
 		}
 		got.Cells = append(got.Cells, c)
@@ -108,7 +108,7 @@ func (r *Report) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layo
 		if c.changed() {
 			f.Decoded = tl.decoded(wanted.want, layout.Row{Key: row.Key, Cells: fixtures.GoldenBytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
 		}
-		r.fail(f)
+		r.report.fail(f)
 	})
 }
 
@@ -181,28 +181,28 @@ func fidelityGolden(jobs []*job) ([]byte, error) {
 
 // compareGoldens compares what is there with the golden files that the fixture
 // has.
-func (r *Report) compareGoldens(ctx context.Context, b *bigtable, fsys fs.FS, f *fixture, jobs []*job) error {
-	if err := r.compareLock(fsys, f, jobs[0]); err != nil {
+func (r *run) compareGoldens(ctx context.Context, fsys fs.FS, f *fixture) error {
+	if err := r.compareLock(fsys, f, r.jobs[0]); err != nil {
 		return err
 	}
 	if f.Golden != nil {
-		tables, err := goldenTablesOf(f, jobs[0])
+		tables, err := goldenTablesOf(f, r.jobs[0])
 		if err != nil {
 			return err
 		}
-		err = r.check("golden rows", jobs[0].report.Target, func() (string, error) { return r.compareGolden(ctx, b, tables, jobs...) })
+		err = r.report.check("golden rows", r.jobs[0].report.Target, func() (string, error) { return r.compareGolden(ctx, tables) })
 		if err != nil {
 			return err
 		}
 	}
-	fidelity, err := fidelityGolden(jobs)
+	fidelity, err := fidelityGolden(r.jobs)
 	if err != nil {
 		return err
 	}
 	for _, g := range []struct {
 		name, file string
 		got        []byte
-	}{{"golden schema", fixtures.SchemaGoldenFile, schemaGolden(jobs)}, {"golden fidelity", fixtures.FidelityGoldenFile, fidelity}} {
+	}{{"golden schema", fixtures.SchemaGoldenFile, schemaGolden(r.jobs)}, {"golden fidelity", fixtures.FidelityGoldenFile, fidelity}} {
 		want, err := readOptionalFile(fsys, g.file)
 		if err != nil {
 			return err
@@ -210,13 +210,13 @@ func (r *Report) compareGoldens(ctx context.Context, b *bigtable, fsys fs.FS, f 
 		if want == nil {
 			continue
 		}
-		err = r.check(g.name, "", func() (string, error) {
+		err = r.report.check(g.name, "", func() (string, error) {
 			removed, added := lineDiff(want, g.got)
 			for _, line := range removed {
-				r.fail(Failure{Kind: GoldenDiffers, Want: line, File: g.file})
+				r.report.fail(Failure{Kind: GoldenDiffers, Want: line, File: g.file})
 			}
 			for _, line := range added {
-				r.fail(Failure{Kind: GoldenDiffers, Got: line, File: g.file})
+				r.report.fail(Failure{Kind: GoldenDiffers, Got: line, File: g.file})
 			}
 			return phrase.Counted(int64(bytes.Count(want, []byte{'\n'})), "line") + " of what the mapping makes", nil
 		})

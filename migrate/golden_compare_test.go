@@ -42,7 +42,7 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Report{most: 10}
-	if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+	if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
@@ -88,18 +88,19 @@ func TestGoldenSample(t *testing.T) {
 		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
 	} {
 		conn := newBigtableServer(t)
-		f, r, jobs, b, err := prepareFixture(t.Context(), conn, os.DirFS(dir), &Options{})
+		f, run, err := prepareFixture(t.Context(), conn, os.DirFS(dir), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		if err := run.jobs[0].loadAfresh(t.Context(), run.b); err != nil {
 			t.Fatal(err)
 		}
 		if c.key != "" {
 			change(t, conn, "letters", c.key, setCell("a", "n", 1262304000000000, "7"))
 		}
+		r := run.report
 		r.Fixture = ""
-		if err := r.compareGoldens(t.Context(), b, os.DirFS(dir), f, jobs); err != nil {
+		if err := run.compareGoldens(t.Context(), os.DirFS(dir), f); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {
@@ -132,7 +133,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &Report{most: 1000}
-		if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+		if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 			t.Fatal(err)
 		}
 		return r.Failures

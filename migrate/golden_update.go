@@ -83,27 +83,27 @@ func (c GoldenChange) String() string {
 // again changes nothing. Each file is replaced at once.
 func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o Options) ([]GoldenChange, error) {
 	fsys := os.DirFS(dir)
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+	f, r, err := prepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		if err := j.loadAfresh(ctx, b); err != nil {
+	for _, j := range r.jobs {
+		if err := j.loadAfresh(ctx, r.b); err != nil {
 			return nil, err
 		}
 	}
 	u := &goldenUpdate{dir: dir, fsys: fsys}
-	if err := u.rows(ctx, b, r, f, jobs); err != nil {
+	if err := u.rows(ctx, r, f); err != nil {
 		return nil, err
 	}
-	fidelity, err := fidelityGolden(jobs)
+	fidelity, err := fidelityGolden(r.jobs)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, schemaGolden(jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
+	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, schemaGolden(r.jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
 		return nil, err
 	}
-	lock, err := lockText(f, jobs[0])
+	lock, err := lockText(f, r.jobs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 			return nil, err
 		}
 	}
-	if err := u.items(ctx, conn, b, r, f, jobs); err != nil {
+	if err := u.items(ctx, r, f); err != nil {
 		return nil, err
 	}
 	if _, err := fs.Stat(fsys, fixtures.LintGoldenFile); err == nil {
-		found, err := Lint(ctx, fsys, o)
+		found, err := Lint(ctx, fsys, r.options)
 		if err != nil {
 			return nil, err
 		}
@@ -160,25 +160,25 @@ func (u *goldenUpdate) write(name string, text []byte) error {
 }
 
 // rows writes the golden rows, unless they agree.
-func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+func (u *goldenUpdate) rows(ctx context.Context, r *run, f *fixture) error {
 	if f.Golden != nil {
-		tables, err := goldenTablesOf(f, jobs[0])
+		tables, err := goldenTablesOf(f, r.jobs[0])
 		if err == nil {
-			before := r.Differences
-			if _, err := r.compareGolden(ctx, b, tables, jobs...); err != nil {
+			before := r.report.Differences
+			if _, err := r.compareGolden(ctx, tables); err != nil {
 				return err
 			}
-			if r.Differences == before {
+			if r.report.Differences == before {
 				return nil
 			}
 		}
 	}
 	rows := int64(0)
-	for _, j := range jobs {
+	for _, j := range r.jobs {
 		rows += j.report.Rows + j.report.IndexRows
 	}
 	if f.GoldenFile == fixtures.GoldenSampleFile || f.Golden == nil && rows > maxGoldenRows {
-		text, err := u.sampled(ctx, b, jobs)
+		text, err := u.sampled(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -186,10 +186,10 @@ func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixt
 	}
 	var text []byte
 	first := true
-	for _, j := range jobs {
+	for _, j := range r.jobs {
 		for _, id := range j.targets() {
 			rows := []byte{}
-			for row, err := range b.readAll(ctx, id, nil) {
+			for row, err := range r.b.readAll(ctx, id, nil) {
 				if err != nil {
 					return err
 				}
@@ -206,16 +206,16 @@ func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixt
 
 // items writes the golden items of access patterns: what the DynamoDB door
 // answers, or the native read of a pattern without that.
-func (u *goldenUpdate) items(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+func (u *goldenUpdate) items(ctx context.Context, r *run, f *fixture) error {
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
 		return nil
 	}
-	server, err := newServer(ctx, conn, jobs[0].options, jobs)
+	server, err := newServer(ctx, r.conn, r.options, r.jobs...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
-	d := openDoors(b, server, jobs[0], r)
+	d := openDoors(r.b, server, r.jobs[0], r.report)
 	for _, p := range f.Patterns {
 		if !p.IsGolden() {
 			continue
@@ -264,12 +264,12 @@ const (
 )
 
 // sampled is the text of goldenSampleFile.
-func (u *goldenUpdate) sampled(ctx context.Context, b *bigtable, jobs []*job) ([]byte, error) {
+func (u *goldenUpdate) sampled(ctx context.Context, r *run) ([]byte, error) {
 	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
-	for _, j := range jobs {
+	for _, j := range r.jobs {
 		for _, id := range j.targets() {
 			all, sample := fixtures.NewRowDigester(), &rowSample{}
-			for row, err := range b.readAll(ctx, id, nil) {
+			for row, err := range r.b.readAll(ctx, id, nil) {
 				if err != nil {
 					return nil, err
 				}

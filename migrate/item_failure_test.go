@@ -133,20 +133,20 @@ func TestVerify_ItemFailures(t *testing.T) {
 	for _, s := range append(shippedSubjects(t), fixtures.Subject{Name: "all types", Files: allTypes}) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{}
 			conn := newBigtableServer(t)
-			_, _, jobs, b, err := prepareFixture(t.Context(), conn, s.Files, &o)
+			_, r, err := prepareFixture(t.Context(), conn, s.Files, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := jobs[0].loadAfresh(t.Context(), b); err != nil { // what another loader made of the good items
+			j := r.jobs[0]
+			if err := j.loadAfresh(t.Context(), r.b); err != nil { // what another loader made of the good items
 				t.Fatal(err)
 			}
 			before, err := VerifyAgainst(t.Context(), conn, s.Files, Options{}) // S6 has findings of the rows besides
 			if err != nil {
 				t.Fatal(err)
 			}
-			bad := badItems(t, jobs[0], s.Name == "all types")
+			bad := badItems(t, j, s.Name == "all types")
 			want := []Kind{LimitExceeded}
 			if slices.Contains(ruled, s.Name) {
 				want = append(want, Unmatched)
@@ -167,12 +167,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						wantItemFailure(t, r, 0, kind, jobs[0])
+						wantItemFailure(t, r, 0, kind, j)
 						r, err = VerifyAgainst(t.Context(), conn, files, Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
-						wantItemFailure(t, r, before.Differences, kind, jobs[0])
+						wantItemFailure(t, r, before.Differences, kind, j)
 						src, m, err := OpenFixture(files, source.Options{})
 						if err != nil {
 							t.Fatal(err)

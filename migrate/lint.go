@@ -58,47 +58,47 @@ func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
 		o.Now = func() time.Time { return f.At }
 	}
 	o = o.normalized()
-	r := newLintReport(f.source, o)
-	r.Fixture, r.Title = f.Name, f.Title
-	var jobs []*job
+	r := newLintRun(f.source, o)
+	r.report.Fixture, r.report.Title = f.Name, f.Title
 	if f.Refused == nil {
 		if f.Mapping != nil {
 			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 		}
-		if jobs, err = lintJobs(ctx, f.source, o); err != nil {
+		if r.jobs, err = lintJobs(ctx, f.source, o); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.lintFixture(ctx, fsys, f, jobs, nil, o); err != nil {
+	if err := lintFixture(ctx, r, fsys, f, false, o); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r.report, nil
 }
 
 // LintSource applies the rules to a source with its mappings. A table without
 // one gets an inferred mapping. Errors are those of [Lint].
 func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, error) {
 	o = o.normalized()
-	r := newLintReport(src, o)
-	jobs, err := lintJobs(ctx, src, o)
+	r := newLintRun(src, o)
+	var err error
+	r.jobs, err = lintJobs(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		r.Warnings = append(r.Warnings, j.warnings...)
+	for _, j := range r.jobs {
+		r.report.Warnings = append(r.report.Warnings, j.warnings...)
 	}
-	if err := r.lint(ctx, nil, nil, jobs, nil, o); err != nil {
+	if err := lintTables(ctx, r, nil, nil, false, o); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r.report, nil
 }
 
-// newLintReport is the report of a run that only lints.
-func newLintReport(src *source.Source, o Options) *Report {
-	return &Report{
+// newLintRun is a run that only lints.
+func newLintRun(src *source.Source, o Options) *run {
+	return &run{options: o, report: &Report{
 		Source: src.Path, Format: src.Format, most: o.MaxDifferences, onlyLint: true,
 		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-	}
+	}}
 }
 
 func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
@@ -115,16 +115,16 @@ func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error
 
 // lintFixture lints a fixture: its configuration, patterns, golden rows and
 // trace too.
-func (r *Report) lintFixture(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+func lintFixture(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool, o Options) error {
 	config, err := lintConfig(fsys, f.Lint)
 	if err != nil {
 		return err
 	}
 	o.Lint.Config = config.Over(o.Lint.Config)
-	if err := r.lint(ctx, fsys, f, jobs, stored, o); err != nil {
+	if err := lintTables(ctx, r, fsys, f, stored, o); err != nil {
 		return err
 	}
-	return r.compareLintGolden(fsys)
+	return compareLintGolden(r, fsys)
 }
 
 // lintConfig reads what a fixture says of lint besides its mapping file: own, which
@@ -145,15 +145,15 @@ func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 	return config.Over(over), nil
 }
 
-// lint applies the rules. f and fsys are nil where there is no fixture; without
-// jobs, the fixture's mapping does not compile. stored holds rows that another
-// loader wrote, which are judged in place of those that the mapping lays out and
-// of golden rows; it is nil where there are none.
-func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+// lintTables applies the rules. f and fsys are nil where there is no fixture; without
+// jobs, the fixture's mapping does not compile. stored says that the
+// rows are there, which another loader wrote: they are judged in place of those that
+// the mapping lays out and of golden rows.
+func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool, o Options) error {
 	pass := lint.New(o.Lint.Config)
-	r.failOn = o.Lint.FailOn
+	r.report.failOn = o.Lint.FailOn
 	rows := int64(0) // stored
-	if len(jobs) == 0 {
+	if len(r.jobs) == 0 {
 		for i, t := range f.source.Tables {
 			table, err := lintTable(t, f.Spec, nil, t.ExportTime, o)
 			if err != nil {
@@ -169,12 +169,12 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 					return err
 				}
 				p.Item(e.Item, nil)
-				r.Items++
+				r.report.Items++
 			}
 		}
 		pass.Stop(f.Refused.Error())
 	}
-	for i, j := range jobs {
+	for i, j := range r.jobs {
 		var spec *layout.Spec
 		if spec = j.mapping.Spec(); spec == nil {
 			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.source.Name)
@@ -190,23 +190,23 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 				table.Patterns = lintPatterns(f.Patterns)
 			}
 		}
-		table.Stored = stored != nil
+		table.Stored = stored
 		p := pass.Table(table)
 		if err := j.lintItems(ctx, p); err != nil {
 			return err
 		}
 		if table.Stored {
-			n, err := j.lintStored(ctx, p, stored)
+			n, err := j.lintStored(ctx, p, r.b)
 			if err != nil {
 				return err
 			}
 			rows += n
 		}
-		if r.onlyLint {
+		if r.report.onlyLint {
 			j.report.Items = j.lintedItems
 			j.describe()
-			r.Items += j.lintedItems
-			r.Tables = append(r.Tables, j.report)
+			r.report.Items += j.lintedItems
+			r.report.Tables = append(r.report.Tables, j.report)
 		}
 		if f == nil {
 			continue
@@ -222,26 +222,26 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 			}
 		}
 	}
-	r.Lint = pass.Finish()
-	for _, a := range r.Lint.Unmet {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
+	r.report.Lint = pass.Finish()
+	for _, a := range r.report.Lint.Unmet {
+		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
 	}
-	if len(jobs) == 0 && r.Lint.Errors == 0 {
+	if len(r.jobs) == 0 && r.report.Lint.Errors == 0 {
 		return ofFixtures(f.Refused) // no rule says what is wrong
 	}
-	noted := r.noted()
-	err := r.check(lintCheck, "", func() (string, error) {
-		for _, found := range r.Lint.Findings {
-			if !r.counts(found) {
+	noted := r.report.noted()
+	err := r.report.check(lintCheck, "", func() (string, error) {
+		for _, found := range r.report.Lint.Findings {
+			if !r.report.counts(found) {
 				continue
 			}
-			r.fail(Failure{
+			r.report.fail(Failure{
 				Kind: LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
 				Want: found.Expected, Got: found.Message, Detail: found.Fix, Mapping: found.Position(),
 			})
 		}
-		detail := lintSummary(r.Lint)
-		if stored != nil {
+		detail := lintSummary(r.report.Lint)
+		if stored {
 			detail += ", over " + phrase.Counted(rows, "stored row")
 		}
 		if noted != "" {
@@ -252,7 +252,7 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 	if err != nil || noted == "" {
 		return err
 	}
-	if c := &r.Checks[len(r.Checks)-1]; c.State == CheckOK {
+	if c := &r.report.Checks[len(r.report.Checks)-1]; c.State == CheckOK {
 		c.State = CheckNoted
 	}
 	return nil
@@ -525,7 +525,7 @@ func WriteLintGolden(w io.Writer, l *lint.Result) error {
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
 // fixture has it.
-func (r *Report) compareLintGolden(fsys fs.FS) error {
+func compareLintGolden(r *run, fsys fs.FS) error {
 	text, err := readOptionalFile(fsys, fixtures.LintGoldenFile)
 	if err != nil || text == nil {
 		return err
@@ -534,18 +534,18 @@ func (r *Report) compareLintGolden(fsys fs.FS) error {
 	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
 	}
-	return r.check("golden findings", "", func() (string, error) {
+	return r.report.check("golden findings", "", func() (string, error) {
 		detail := phrase.Counted(int64(len(want)), "finding")
-		for _, f := range r.Lint.Findings {
+		for _, f := range r.report.Lint.Findings {
 			got := goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
 			if i := slices.Index(want, got); i >= 0 {
 				want = slices.Delete(want, i, i+1)
 				continue
 			}
-			r.fail(Failure{Kind: GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
+			r.report.fail(Failure{Kind: GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
 		}
 		for _, missing := range want {
-			r.fail(Failure{Kind: GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
+			r.report.fail(Failure{Kind: GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
 		}
 		return detail, nil
 	})

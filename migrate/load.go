@@ -63,71 +63,82 @@ func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source
 }
 
 // Prepared is a source that has been read and laid out, and not been written.
-type Prepared struct {
-	report *Report
-	jobs   []*job
-}
+type Prepared struct{ run *run }
 
 // Prepare does all of Load that needs no Bigtable: whatever is wrong with the
 // source, its mappings or the checkpoint is found before a connection, or a store,
 // is opened.
 func Prepare(ctx context.Context, src *source.Source, o Options) (*Prepared, error) {
 	o.warn = true
-	r, jobs, err := prepare(ctx, src, o)
+	r, err := prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := openCheckpoint(jobs); err != nil {
+	if _, err := openCheckpoint(r.jobs); err != nil {
 		return nil, err
 	}
-	return &Prepared{r, jobs}, nil
+	return &Prepared{r}, nil
 }
 
 // Load writes what was prepared, once.
 func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*Report, error) {
-	r, jobs := p.report, p.jobs
-	b := newBigtable(conn, jobs[0].options)
-	for _, j := range jobs { // all, before the first is written
-		warning, err := j.remaps(ctx, b)
+	r := p.run
+	r.connect(conn)
+	for _, j := range r.jobs { // all, before the first is written
+		warning, err := j.remaps(ctx, r.b)
 		if err != nil {
 			return nil, err
 		}
 		if warning != "" {
-			r.Warnings = append(r.Warnings, warning)
+			r.report.Warnings = append(r.report.Warnings, warning)
 		}
 	}
-	if err := r.loadAll(ctx, b, jobs); err != nil {
+	if err := r.loadAll(ctx); err != nil {
 		return nil, err
 	}
-	if o := jobs[0].options; o.Lint.Run {
-		if err := r.lint(ctx, nil, nil, jobs, nil, o); err != nil {
+	if r.options.Lint.Run {
+		if err := lintTables(ctx, r, nil, nil, false, r.options); err != nil {
 			return nil, err
 		}
 	}
-	r.sum(jobs)
-	return r, nil
+	r.sum()
+	return r.report, nil
+}
+
+// run is the work on the tables of a source: who acts, and the report of it.
+type run struct {
+	conn    grpc.ClientConnInterface
+	b       *bigtable // over conn; both nil as long as none is needed
+	jobs    []*job
+	report  *Report
+	options Options
+}
+
+// connect says where the tables are.
+func (r *run) connect(conn grpc.ClientConnInterface) {
+	r.conn, r.b = conn, newBigtable(conn, r.options)
 }
 
 // loadAll loads all jobs, from where a checkpoint says.
-func (r *Report) loadAll(ctx context.Context, b *bigtable, jobs []*job) error {
-	c, err := openCheckpoint(jobs)
+func (r *run) loadAll(ctx context.Context) error {
+	c, err := openCheckpoint(r.jobs)
 	if err != nil {
 		return err
 	}
-	for i, j := range jobs {
-		err := r.check("load", j.report.Target, func() (string, error) {
+	for i, j := range r.jobs {
+		err := r.report.check("load", j.report.Target, func() (string, error) {
 			// First, so that the next load knows of one that was cut off.
-			if _, err := j.writeSchema(ctx, b); err != nil {
+			if _, err := j.writeSchema(ctx, r.b); err != nil {
 				return "", err
 			}
-			err := j.load(ctx, b, c, i)
+			err := j.load(ctx, r.b, c, i)
 			return phrase.Counted(j.report.Items, "item"), err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	r.Warnings = append(r.Warnings, c.lost...)
+	r.report.Warnings = append(r.report.Warnings, c.lost...)
 	return c.remove()
 }
 
@@ -137,10 +148,10 @@ func (j *job) loadAfresh(ctx context.Context, b *bigtable) error {
 }
 
 // prepare finds the mapping of each table and checks all of the source.
-func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*job, error) {
+func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 	o = o.normalized()
 	if len(src.Tables) == 0 {
-		return nil, nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
 	}
 	r := &Report{
 		Fixture: o.fixture, Source: src.Path, Format: src.Format, most: o.MaxDifferences,
@@ -154,7 +165,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*jo
 		t.Lenient = o.DeadLetter != nil
 		j, err := newJob(ctx, src, t, o)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if o.DeadLetter != nil {
 			j.letters = &deadLetters{o.DeadLetter, r}
@@ -165,7 +176,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*jo
 		for _, other := range jobs {
 			for _, target := range other.targets() {
 				if slices.Contains(j.targets(), target) {
-					return nil, nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
+					return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
 						"tables %s and %s would both be written to Bigtable table %s", other.source.Name, t.Name, target)
 				}
 			}
@@ -206,12 +217,12 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*Report, []*jo
 		return detail, nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !o.warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *job) bool { return j.report.Items > 0 || len(j.refused) > 0 }) {
-		return nil, nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
+		return nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
-	return r, jobs, nil
+	return &run{jobs: jobs, report: r, options: o}, nil
 }
 
 func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*job, error) {
@@ -326,13 +337,13 @@ func (j *job) targets() []string {
 }
 
 // sum fills in the totals.
-func (r *Report) sum(jobs []*job) {
-	r.Items, r.Rows, r.Exceptions, r.Tables = 0, 0, 0, r.Tables[:0]
-	for _, j := range jobs {
-		r.Items += j.report.Items
-		r.Rows += j.report.Rows
-		r.Exceptions += j.report.Exceptions
-		r.Tables = append(r.Tables, j.report)
+func (r *run) sum() {
+	r.report.Items, r.report.Rows, r.report.Exceptions, r.report.Tables = 0, 0, 0, r.report.Tables[:0]
+	for _, j := range r.jobs {
+		r.report.Items += j.report.Items
+		r.report.Rows += j.report.Rows
+		r.report.Exceptions += j.report.Exceptions
+		r.report.Tables = append(r.report.Tables, j.report)
 	}
 }
 

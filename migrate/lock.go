@@ -22,7 +22,7 @@ func lockText(f *fixture, j *job) ([]byte, error) {
 
 // compareLock compares the mapping of a fixture with its lock file, if it has
 // one: what was loaded by a mapping of another lock lies in other rows.
-func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
+func (r *run) compareLock(fsys fs.FS, f *fixture, j *job) error {
 	text, err := readOptionalFile(fsys, layout.LockFile)
 	if err != nil || text == nil || f.Mapping == nil {
 		return err
@@ -35,9 +35,9 @@ func (r *Report) compareLock(fsys fs.FS, f *fixture, j *job) error {
 	if err != nil {
 		return fmt.Errorf("locking the mapping of table %s: %w", j.report.Name, err)
 	}
-	return r.check("mapping lock", j.report.Target, func() (string, error) {
+	return r.report.check("mapping lock", j.report.Target, func() (string, error) {
 		for _, change := range was.Changes(now) {
-			r.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
+			r.report.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
 		}
 		return "hash " + now.Hash[:12], nil
 	})

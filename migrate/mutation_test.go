@@ -180,14 +180,14 @@ func TestCompare_Mutations(t *testing.T) {
 func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
-	f, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	f, loaded, err := prepareFixture(t.Context(), conn, files, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	indexes, sidecars := map[string]bool{}, map[string]bool{}
 	rows := map[string][]layout.Row{}
-	for _, j := range jobs {
-		if err := j.loadAfresh(t.Context(), b); err != nil {
+	for _, j := range loaded.jobs {
+		if err := j.loadAfresh(t.Context(), loaded.b); err != nil {
 			t.Fatal(err)
 		}
 		indexes[j.report.Target] = false
@@ -199,7 +199,8 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	compare := func() *Report {
 		t.Helper()
 		r := &Report{Fixture: f.Name, most: 10}
-		if err := r.compare(t.Context(), b, jobs, false); err != nil {
+		loaded.report = r
+		if err := loaded.compare(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		r.Failures = slices.DeleteFunc(r.Failures, func(f Failure) bool { return f.Kind == LossNotAccepted }) // of the cells as they are now
@@ -208,9 +209,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	compareGolden := func() *Report {
 		t.Helper()
 		r := &Report{Fixture: f.Name, most: 10}
-		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, jobs[0].report.Target, f.Golden)
+		loaded.report = r
+		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.jobs[0].report.Target, f.Golden)
 		if err == nil {
-			err = r.check("golden rows", "", func() (string, error) { return r.compareGolden(t.Context(), b, tables, jobs...) })
+			err = r.check("golden rows", "", func() (string, error) { return loaded.compareGolden(t.Context(), tables) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +221,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	}
 	found := map[damage]bool{}
 	for table, index := range indexes {
-		for row, err := range b.readAll(t.Context(), table, nil) {
+		for row, err := range loaded.b.readAll(t.Context(), table, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +233,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 				t.Helper()
 				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
 					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
-				} else if lacks := m.lacking(r.Failures[0], layoutOf(table, jobs...)); lacks != "" {
+				} else if lacks := m.lacking(r.Failures[0], layoutOf(table, loaded.jobs...)); lacks != "" {
 					t.Errorf("table %s: %s: the failure does not say its %s: %+v", table, m.name, lacks, r.Failures[0])
 				}
 			}
@@ -253,10 +255,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		t.Errorf("the rows are not as they were:\n%s", r.Text())
 	}
 	wanted := []damage{dropRow, dropCell, changeValue, moveTimestamp, addRow, addCell}
-	if len(jobs[0].indexes) > 0 {
+	if len(loaded.jobs[0].indexes) > 0 {
 		wanted = append(wanted, dropIndexRow)
 	}
-	if sidecars[jobs[0].report.Target] {
+	if sidecars[loaded.jobs[0].report.Target] {
 		wanted = append(wanted, flipType)
 	}
 	for _, d := range wanted {
@@ -345,17 +347,18 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	files := patternFixture()
-	f, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+	f, run, err := prepareFixture(t.Context(), conn, files, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+	if err := run.jobs[0].loadAfresh(t.Context(), run.b); err != nil {
 		t.Fatal(err)
 	}
 	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))
-	if err := r.throughDynamoDB(t.Context(), conn, b, jobs, f.Patterns, f.Checks); err != nil {
+	if err := throughDynamoDB(t.Context(), run, f.Patterns, f.Checks); err != nil {
 		t.Fatal(err)
 	}
+	r := run.report
 	var out bytes.Buffer
 	if err := WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -38,7 +37,7 @@ const (
 
 // openOracle fills an oracle with the items of a job; why says why there can be
 // none.
-func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, j *job) (o *oracle, why string, err error) {
+func openOracle(ctx context.Context, r *run, j *job) (o *oracle, why string, err error) {
 	switch {
 	case !source.TableName().MatchString(j.report.Name):
 		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.report.Name), nil
@@ -48,7 +47,7 @@ func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, 
 	instance := j.options.Instance + oracleInstance
 	own := j.options
 	own.Instance = instance
-	o = &oracle{b: newBigtable(conn, own)}
+	o = &oracle{b: newBigtable(r.conn, own)}
 	switch tables, err := o.b.Tables(ctx); {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
@@ -56,13 +55,13 @@ func (r *Report) openOracle(ctx context.Context, conn grpc.ClientConnInterface, 
 		return nil, "", fmt.Errorf("instance %s, in which the oracle works, holds tables that are not its own (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
 	}
 	o.server, err = facade.New(ctx, facade.Options{
-		Conn: conn, Project: j.options.Project, Instance: instance, Now: j.options.Now, Rand: j.options.Rand, Logger: j.options.Logger,
+		Conn: r.conn, Project: j.options.Project, Instance: instance, Now: j.options.Now, Rand: j.options.Rand, Logger: j.options.Logger,
 		NoAuth: true, // no client signs here
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the oracle: %w", err)
 	}
-	o.doors = &doors{j: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r}
+	o.doors = &doors{j: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r.report}
 	err = o.fill(ctx)
 	var refused *refusal
 	if errors.As(err, &refused) { // not items of DynamoDB, such as those of a hand-written source

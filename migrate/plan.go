@@ -74,8 +74,8 @@ func MakePlan(ctx context.Context, src *source.Source, o Options) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.report.Warnings}
-	for _, j := range p.jobs {
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.run.report.Warnings}
+	for _, j := range p.run.jobs {
 		t := TablePlan{
 			Name: j.report.Name, Items: j.report.Items, Rows: j.report.Rows, Cells: j.report.Cells, Joiner: j.mapping.Joiner(),
 			Bigtable: createdTables(j.mapping), Views: []ViewPlan{}, Rules: j.report.Rules,

@@ -23,15 +23,15 @@ type persisted struct {
 
 // restart closes the Bigtable, opens it again and checks that the tables hold
 // what they held before.
-func (r *Report) restart(ctx context.Context, b *bigtable, jobs []*job) error {
-	o := jobs[0].options
+func (r *run) restart(ctx context.Context) error {
+	o := r.jobs[0].options
 	var tables []*persisted
-	for _, j := range jobs {
+	for _, j := range r.jobs {
 		switch {
 		case o.Restart == nil:
-			r.skip(restartCheck, j.report.Target, "no way to close the Bigtable and open it again was given")
+			r.report.skip(restartCheck, j.report.Target, "no way to close the Bigtable and open it again was given")
 		case !j.same:
-			r.skip(restartCheck, j.report.Target, "the round trip before it found differences, or did not run")
+			r.report.skip(restartCheck, j.report.Target, "the round trip before it found differences, or did not run")
 		default:
 			tables = append(tables, j.persisted()...)
 		}
@@ -39,10 +39,10 @@ func (r *Report) restart(ctx context.Context, b *bigtable, jobs []*job) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	tables = append(tables, &persisted{layout: rowLayout{j: jobs[0]}, table: layout.SchemaTable})
+	tables = append(tables, &persisted{layout: rowLayout{j: r.jobs[0]}, table: layout.SchemaTable})
 	there := tables[:0]
 	for _, t := range tables {
-		h, err := t.layout.j.scan(ctx, b, t.table, nil, retention{})
+		h, err := t.layout.j.scan(ctx, r.b, t.table, nil, retention{})
 		if status.Code(err) == codes.NotFound {
 			continue // a check before this one has told
 		}
@@ -52,15 +52,15 @@ func (r *Report) restart(ctx context.Context, b *bigtable, jobs []*job) error {
 		t.held = h
 		there = append(there, t)
 	}
-	done := jobs[0].timed("restarting")
+	done := r.jobs[0].timed("restarting")
 	conn, err := o.Restart(ctx)
 	if err != nil {
 		return fmt.Errorf("closing the Bigtable and opening it again: %w", err)
 	}
-	done(jobs[0].report.Items)
-	b = newBigtable(conn, o)
+	done(r.jobs[0].report.Items)
+	r.connect(conn)
 	for _, t := range there {
-		if err := r.check(restartCheck, t.table, func() (string, error) { return t.compare(ctx, b, r) }); err != nil {
+		if err := r.report.check(restartCheck, t.table, func() (string, error) { return t.compare(ctx, r.b, r.report) }); err != nil {
 			return err
 		}
 	}
@@ -69,9 +69,9 @@ func (r *Report) restart(ctx context.Context, b *bigtable, jobs []*job) error {
 
 // leaveOpen notes that rows which somebody else keeps are not put to the test of
 // a restart.
-func (r *Report) leaveOpen(jobs []*job) {
-	for _, j := range jobs {
-		r.skip(restartCheck, j.report.Target, "another loader's Bigtable is only read, and not closed")
+func (r *run) leaveOpen() {
+	for _, j := range r.jobs {
+		r.report.skip(restartCheck, j.report.Target, "another loader's Bigtable is only read, and not closed")
 	}
 }
 

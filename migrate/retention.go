@@ -234,13 +234,13 @@ func (j *job) unmet(kinds ...string) (warnings []string) {
 }
 
 // retained records what the scan of a table found, as a check of its own.
-func (r *Report) retained(j *job, k retention, l *losses) error {
+func (r *run) retained(j *job, k retention, l *losses) error {
 	j.report.Accepted = append(j.report.Accepted, l.accepted...)
-	err := r.check("retention", j.report.Target, func() (string, error) {
+	err := r.report.check("retention", j.report.Target, func() (string, error) {
 		for _, f := range l.failures {
-			r.fail(f)
+			r.report.fail(f)
 		}
-		r.Differences += l.count - int64(len(l.failures))
+		r.report.Differences += l.count - int64(len(l.failures))
 		if len(k.gc) == 0 {
 			return "no family has a rule of garbage collection", nil
 		}
@@ -252,41 +252,41 @@ func (r *Report) retained(j *job, k retention, l *losses) error {
 	})
 	names := k.unjudged()
 	if len(names) == 0 && j.same {
-		r.Warnings = append(r.Warnings, j.unmet(layout.LossRetention)...)
+		r.report.Warnings = append(r.report.Warnings, j.unmet(layout.LossRetention)...)
 	}
 	if err == nil && len(names) > 0 {
-		r.skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
+		r.report.skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
 	}
 	return err
 }
 
 // collect runs garbage collection and checks that the tables then hold what
 // they held before, without the cells that its rules take: no other cell goes.
-func (r *Report) collect(ctx context.Context, b *bigtable, jobs []*job) error {
+func (r *run) collect(ctx context.Context) error {
 	const name = "garbage collection"
-	run := jobs[0].options.RunGC
-	for _, j := range jobs {
+	runGC := r.jobs[0].options.RunGC
+	for _, j := range r.jobs {
 		switch {
-		case run == nil:
-			r.skip(name, j.report.Target, "no way to run it was given")
+		case runGC == nil:
+			r.report.skip(name, j.report.Target, "no way to run it was given")
 		case !j.same:
-			r.skip(name, j.report.Target, "the round trip before it found differences, or did not run")
+			r.report.skip(name, j.report.Target, "the round trip before it found differences, or did not run")
 		}
 	}
-	if run == nil {
+	if runGC == nil {
 		return nil
 	}
-	done := jobs[0].timed("collecting garbage")
-	if err := run(ctx); err != nil {
+	done := r.jobs[0].timed("collecting garbage")
+	if err := runGC(ctx); err != nil {
 		return fmt.Errorf("running garbage collection: %w", err)
 	}
-	done(jobs[0].report.Items)
-	for _, j := range jobs {
+	done(r.jobs[0].report.Items)
+	for _, j := range r.jobs {
 		j.collected = true
 		if !j.same {
 			continue
 		}
-		err := r.check(name, j.report.Target, func() (string, error) { return j.compareCollected(ctx, b, r) })
+		err := r.report.check(name, j.report.Target, func() (string, error) { return j.compareCollected(ctx, r.b, r.report) })
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func testReverse(t *testing.T, src *source.Source, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := p.jobs[0]
+	j := p.run.jobs[0]
 	at := time.UnixMicro(j.micros).UTC()
 	dir := t.TempDir()
 	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.mapping), dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})

@@ -130,19 +130,19 @@ func (j *job) writeSchema(ctx context.Context, b *bigtable) (changed int, err er
 // compareSchema compares the rows of layout.SchemaTable that are of the job's
 // table with those of its mapping. Who loads the items by other means need not
 // write them: without required nothing is compared where there are none.
-func (r *Report) compareSchema(ctx context.Context, b *bigtable, j *job, required bool) error {
+func (r *run) compareSchema(ctx context.Context, j *job, required bool) error {
 	want, err := j.schemaRows()
 	if err != nil || want == nil {
 		return err
 	}
-	got, err := b.schemaOf(ctx, j.report.Target)
+	got, err := r.b.schemaOf(ctx, j.report.Target)
 	if err != nil {
 		return err
 	}
 	if len(got) == 0 && !required {
 		return nil
 	}
-	return r.check("schema table", layout.SchemaTable, func() (string, error) {
+	return r.report.check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
 		for _, row := range got {
 			there[string(row.Key)] = row
@@ -153,15 +153,15 @@ func (r *Report) compareSchema(ctx context.Context, b *bigtable, j *job, require
 			delete(there, string(row.Key))
 			if !ok {
 				at.Kind, at.Want = MissingRow, phrase.Counted(int64(len(row.Cells)), "cell")
-				r.fail(at)
+				r.report.fail(at)
 				continue
 			}
-			diffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d cellDiff) { r.fail(d.in(at)) })
+			diffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d cellDiff) { r.report.fail(d.in(at)) })
 		}
 		for _, key := range slices.Sorted(maps.Keys(there)) {
 			at := inRow(layout.SchemaTable, []byte(key))
 			at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(there[key].Cells)), "cell")
-			r.fail(at)
+			r.report.fail(at)
 		}
 		detail := phrase.Counted(int64(len(got)), "row") + " of table " + j.report.Target
 		if changes := loadedBy(got, j.mapping); len(changes) > 0 {

@@ -133,7 +133,7 @@ func TestSubjects_Pages(t *testing.T) {
 	if _, err := p.Load(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.jobs[0].options, p.jobs)
+	server, err := newServer(t.Context(), conn, p.run.options, p.run.jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(newBigtable(conn, Options{}), server, p.jobs[0], &Report{})
+	d := openDoors(p.run.b, server, p.run.jobs[0], &Report{})
 	var docs []string
 	var sizes []int
 	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{

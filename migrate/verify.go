@@ -39,66 +39,66 @@ import (
 // report.
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
 	o.judges = true
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+	f, r, err := prepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		err := r.check("load", j.report.Target, func() (string, error) {
-			if err := j.loadAfresh(ctx, b); err != nil {
+	for _, j := range r.jobs {
+		err := r.report.check("load", j.report.Target, func() (string, error) {
+			if err := j.loadAfresh(ctx, r.b); err != nil {
 				return "", err
 			}
-			_, err := j.writeSchema(ctx, b)
+			_, err := j.writeSchema(ctx, r.b)
 			return phrase.Counted(j.report.Items, "item"), err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	begun := len(r.Checks)
+	begun := len(r.report.Checks)
 	if r.wants("golden files", f.Checks.Golden) {
-		if err := r.compareGoldens(ctx, b, fsys, f, jobs); err != nil {
+		if err := r.compareGoldens(ctx, fsys, f); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants("round trip", f.Checks.RoundTrip) {
-		if err := r.compare(ctx, b, jobs, true); err != nil {
+		if err := r.compare(ctx, true); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants("second load", f.Checks.SecondLoad) {
-		for _, j := range jobs {
-			if err := r.check("second load", j.report.Target, func() (string, error) { return r.loadAgain(ctx, b, j) }); err != nil {
+		for _, j := range r.jobs {
+			if err := r.report.check("second load", j.report.Target, func() (string, error) { return r.loadAgain(ctx, j) }); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := r.throughDynamoDB(ctx, conn, b, jobs, f.Patterns, f.Checks); err != nil {
+	if err := throughDynamoDB(ctx, r, f.Patterns, f.Checks); err != nil {
 		return nil, err
 	}
-	if err := r.differential(ctx, conn, b, jobs, f.Checks.Differential, f.Requests); err != nil {
+	if err := differential(ctx, r, f.Checks.Differential, f.Requests); err != nil {
 		return nil, err
 	}
 	if r.wants("garbage collection", f.Checks.GarbageCollection) {
-		if err := r.collect(ctx, b, jobs); err != nil {
+		if err := r.collect(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants(restartCheck, f.Checks.Restart) {
-		if err := r.restart(ctx, b, jobs); err != nil {
+		if err := r.restart(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants(lintCheck, f.Checks.Lint) {
-		if err := r.lintFixture(ctx, fsys, f, jobs, nil, o); err != nil {
+		if err := lintFixture(ctx, r, fsys, f, false, r.options); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.compared(begun, o); err != nil {
+	if err := r.compared(begun, r.options); err != nil {
 		return nil, err
 	}
-	r.sum(jobs)
-	return r, nil
+	r.sum()
+	return r.report, nil
 }
 
 // VerifyAgainst checks rows that another loader wrote against a fixture
@@ -108,57 +108,57 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Op
 // of Verify.
 func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
 	o.judges = true
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+	f, r, err := prepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	begun := len(r.Checks)
-	b.extra = f.Tolerances.Extra
-	for _, j := range jobs {
-		j.options.Timestamps, j.options.lenientSets = cmp.Or(o.Timestamps, f.Tolerances.Timestamps), f.Tolerances.LenientSets
+	begun := len(r.report.Checks)
+	r.b.extra = f.Tolerances.Extra
+	for _, j := range r.jobs {
+		j.options.Timestamps, j.options.lenientSets = cmp.Or(r.options.Timestamps, f.Tolerances.Timestamps), f.Tolerances.LenientSets
 	}
 	switch {
 	case !r.wants("golden files", f.Checks.Golden):
-	case jobs[0].options.exact():
-		if err := r.compareGoldens(ctx, b, fsys, f, jobs); err != nil {
+	case r.jobs[0].options.exact():
+		if err := r.compareGoldens(ctx, fsys, f); err != nil {
 			return nil, err
 		}
 	case f.Golden != nil:
-		r.skip("golden rows", jobs[0].report.Target, "they are exact, and the rows are compared with tolerance: %s", jobs[0].options.tolerance())
+		r.report.skip("golden rows", r.jobs[0].report.Target, "they are exact, and the rows are compared with tolerance: %s", r.jobs[0].options.tolerance())
 	}
 	if r.wants("round trip", f.Checks.RoundTrip) {
-		if err := r.compare(ctx, b, jobs, false); err != nil {
+		if err := r.compare(ctx, false); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants("access patterns", f.Checks.Patterns) {
-		if err := r.nativePatterns(ctx, b, jobs[0], f.Patterns); err != nil {
+		if err := nativePatterns(ctx, r, r.jobs[0], f.Patterns); err != nil {
 			return nil, err
 		}
 	}
 	if r.wants(restartCheck, f.Checks.Restart) {
-		r.leaveOpen(jobs)
+		r.leaveOpen()
 	}
 	if r.wants(lintCheck, f.Checks.Lint) {
-		if err := r.lintFixture(ctx, fsys, f, jobs, b, o); err != nil {
+		if err := lintFixture(ctx, r, fsys, f, true, r.options); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.compared(begun, o); err != nil {
+	if err := r.compared(begun, r.options); err != nil {
 		return nil, err
 	}
-	r.sum(jobs)
-	return r, nil
+	r.sum()
+	return r.report, nil
 }
 
 // compared refuses a fixture of which the checks from the one of index begun on
 // compared nothing, so that its report does not pass for a proof.
-func (r *Report) compared(begun int, o Options) error {
-	if len(r.Patterns) > 0 {
+func (r *run) compared(begun int, o Options) error {
+	if len(r.report.Patterns) > 0 {
 		return nil
 	}
 	var skipped []string
-	for _, c := range r.Checks[begun:] {
+	for _, c := range r.report.Checks[begun:] {
 		switch {
 		case c.State == CheckSkipped:
 			skipped = append(skipped, c.Name+" ("+c.Detail+")")
@@ -171,14 +171,14 @@ func (r *Report) compared(begun int, o Options) error {
 
 // nativePatterns runs the native reads of the access patterns that leave the rows
 // as they are.
-func (r *Report) nativePatterns(ctx context.Context, b *bigtable, j *job, patterns []fixtures.Pattern) error {
-	d := &doors{b: b, j: j, report: r}
+func nativePatterns(ctx context.Context, r *run, j *job, patterns []fixtures.Pattern) error {
+	d := &doors{b: r.b, j: j, report: r.report}
 	for _, p := range patterns {
 		switch {
 		case p.Bigtable == nil || p.Writes():
-			r.skip("pattern "+p.ID, j.report.Target, "it has no native read that leaves the rows as they are")
+			r.report.skip("pattern "+p.ID, j.report.Target, "it has no native read that leaves the rows as they are")
 		case !p.Expect.Lists() && p.Expect.Count == nil:
-			r.skip("pattern "+p.ID, j.report.Target, "it expects that both doors agree, and only the native read is asked")
+			r.report.skip("pattern "+p.ID, j.report.Target, "it expects that both doors agree, and only the native read is asked")
 		default:
 			if err := d.run(ctx, p); err != nil {
 				return err
@@ -189,10 +189,10 @@ func (r *Report) nativePatterns(ctx context.Context, b *bigtable, j *job, patter
 }
 
 // prepareFixture opens a fixture and does all that needs no Bigtable.
-func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o *Options) (*fixture, *Report, []*job, *bigtable, error) {
+func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*fixture, *run, error) {
 	f, err := openFixture(fsys)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, err
 	}
 	if !f.At.IsZero() {
 		o.Now = func() time.Time { return f.At }
@@ -201,40 +201,40 @@ func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.
 		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 	}
 	o.fixture = f.Name
-	r, jobs, err := prepare(ctx, f.source, *o)
+	r, err := prepare(ctx, f.source, o)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, err
 	}
 	if len(o.Mappings) == 0 {
-		r.Warnings = append(r.Warnings, "the fixture has no "+fixtures.MappingFile+": its mapping was inferred, and changes with its data")
+		r.report.Warnings = append(r.report.Warnings, "the fixture has no "+fixtures.MappingFile+": its mapping was inferred, and changes with its data")
 	}
-	r.Title = f.Title
-	*o = jobs[0].options
-	return f, r, jobs, newBigtable(conn, *o), nil
+	r.report.Title = f.Title
+	r.connect(conn)
+	return f, r, nil
 }
 
 // throughDynamoDB opens a DynamoDB door on the tables, reads all items through
 // it, and runs the access patterns, which speak of the first table.
-func (r *Report) throughDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, jobs []*job, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
+func throughDynamoDB(ctx context.Context, r *run, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
 	const scan = "scan through the DynamoDB door"
 	scans, asks := r.wants(scan, choice.Scan), r.wants("access patterns", choice.Patterns) && len(patterns) > 0
 	if !scans && !asks {
 		return nil
 	}
-	server, err := newServer(ctx, conn, jobs[0].options, jobs)
+	server, err := newServer(ctx, r.conn, r.options, r.jobs...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
-	for _, j := range jobs {
+	for _, j := range r.jobs {
 		if !scans {
 			break
 		}
 		if why := j.unserved(); why != "" {
-			r.skip(scan, j.report.Target, "%s", why)
+			r.report.skip(scan, j.report.Target, "%s", why)
 			continue
 		}
-		err := r.check(scan, j.report.Target, func() (string, error) { return openDoors(b, server, j, r).compareScan(ctx) })
+		err := r.report.check(scan, j.report.Target, func() (string, error) { return openDoors(r.b, server, j, r.report).compareScan(ctx) })
 		if err != nil {
 			return err
 		}
@@ -242,15 +242,15 @@ func (r *Report) throughDynamoDB(ctx context.Context, conn grpc.ClientConnInterf
 	if !asks {
 		return nil
 	}
-	d := openDoors(b, server, jobs[0], r)
+	d := openDoors(r.b, server, r.jobs[0], r.report)
 	if slices.ContainsFunc(patterns, func(p fixtures.Pattern) bool { return p.DynamoDB != nil }) {
 		const name = "oracle"
-		o, why, failed := r.openOracle(ctx, conn, jobs[0])
+		o, why, failed := openOracle(ctx, r, r.jobs[0])
 		switch {
 		case failed != nil:
 			return failed
 		case o == nil:
-			r.skip(name, jobs[0].report.Target, "access patterns are not asked of the items without their mapping: %s", why)
+			r.report.skip(name, r.jobs[0].report.Target, "access patterns are not asked of the items without their mapping: %s", why)
 		default:
 			d.oracle = o
 			defer func() { err = errors.Join(err, o.close(ctx)) }()
@@ -265,7 +265,7 @@ func (r *Report) throughDynamoDB(ctx context.Context, conn grpc.ClientConnInterf
 }
 
 // loadAgain loads a second time and checks that there was nothing to write.
-func (r *Report) loadAgain(ctx context.Context, b *bigtable, j *job) (string, error) {
+func (r *run) loadAgain(ctx context.Context, j *job) (string, error) {
 	first := j.report
 	j.wrote = func(table string, e writeEntry) {
 		tl := layoutOf(table, j)
@@ -275,20 +275,20 @@ func (r *Report) loadAgain(ctx context.Context, b *bigtable, j *job) (string, er
 			f.Kind, f.Column = NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
 			f.Want = cellText(layout.Cell{Timestamp: s.GetTimestampMicros(), Value: s.GetValue()})
 			f.Detail = "the cell was not there any more, and was written again"
-			r.fail(tl.owned(f, tl.ownerOf(e.entry.Item)))
+			r.report.fail(tl.owned(f, tl.ownerOf(e.entry.Item)))
 		}
 	}
-	err := j.loadAfresh(ctx, b)
+	err := j.loadAfresh(ctx, r.b)
 	j.wrote = nil
 	if err != nil {
 		return "", err
 	}
 	written, unchanged := j.report.CellsWritten, j.report.CellsUnchanged
 	j.report.CellsWritten, j.report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
-	if changed, err := j.writeSchema(ctx, b); err != nil {
+	if changed, err := j.writeSchema(ctx, r.b); err != nil {
 		return "", err
 	} else if changed > 0 {
-		r.fail(Failure{Kind: NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
+		r.report.fail(Failure{Kind: NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
 	}
 	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
 }

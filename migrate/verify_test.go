@@ -680,13 +680,13 @@ func TestCompare_IndexTombstone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.jobs[0].options, p.jobs)
+	server, err := newServer(t.Context(), conn, p.run.options, p.run.jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	b := newBigtable(conn, Options{})
-	d := openDoors(b, server, p.jobs[0], r)
+	b := p.run.b
+	d := openDoors(b, server, p.run.jobs[0], r)
 	for _, one := range [][2]string{{"PutItem", `"Item":{"PK":{"S":"o3"},"SK":{"N":"1"},"State":{"S":"lost"}}`}, {"DeleteItem", `"Key":{"PK":{"S":"o3"},"SK":{"N":"1"}}`}} {
 		if _, err := d.call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
 			t.Fatal(err)
