@@ -204,7 +204,7 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	if j.same = exact && !h.unreadable && h.cells == j.cells && h.items == j.items; j.same {
 		return detail, nil
 	}
-	before := r.Differences + r.untold
+	before := r.found()
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, items: true,
 		of: func(p placed) layout.Placed { return p.base },
@@ -212,7 +212,7 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.Differences+r.untold == before && exact {
+	if r.found() == before && exact {
 		r.fail(j.tableChanged(h))
 	}
 	return detail, nil
@@ -263,7 +263,7 @@ func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (
 	if h.cells == j.index[x.TargetTable()] {
 		return detail, nil // under any policy
 	}
-	stale := &Report{most: r.most, failed: r.failed}
+	stale := r.aside()
 	d := differ{
 		j: j, b: b, window: j.options.window, table: x.TargetTable(), layout: rowLayout{j, x}, report: stale,
 		of: func(p placed) layout.Placed { return p.index[i] },
@@ -273,14 +273,4 @@ func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (
 	}
 	r.failAs(IndexStale, stale)
 	return detail, nil
-}
-
-// failAs records the failures of found, as such of one kind.
-func (r *Report) failAs(kind Kind, found *Report) {
-	r.untold += found.untold
-	for _, f := range found.Failures {
-		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
-		r.fail(f)
-	}
-	r.Differences += found.Differences - int64(len(found.Failures))
 }

@@ -40,12 +40,10 @@ type Side struct {
 // fault.
 func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 	o = o.normalized()
-	r := &Report{
-		Source: first.Name + ", " + second.Name, Format: "diff", diffOf: "item", most: o.MaxDifferences, Compared: true,
-		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-	}
+	r := newReport(o.MaxDifferences)
+	r.Source, r.Format, r.DiffOf, r.Compared = first.Name+", "+second.Name, "diff", "item", true
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
-		r.diffOf = "row"
+		r.DiffOf = "row"
 		err := r.check("rows", first.Table, func() (string, error) { return diffRows(ctx, r, first, second, o) })
 		return r, err
 	}
@@ -159,7 +157,7 @@ func diffSides(ctx context.Context, r *Report, first, second sideTable, o Option
 		if err != nil {
 			return "", err
 		}
-		streams[i] = twice[i].skip(sorted, r.most)
+		streams[i] = twice[i].skip(sorted, o.MaxDifferences)
 	}
 	detail := fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "item"), phrase.Counted(counts[1], "item"))
 	r.Items += counts[0]

@@ -206,7 +206,7 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		}
 		f := d.ofPart(c.in(at), want.partOf(c.want))
 		lenient := d.j.options.lenientSets && len(c.got.Value) == 0 && bytes.Equal(want.cells[c.want].Value, []byte{0})
-		if c.changed() && (lenient || len(d.report.Failures) < d.report.most) {
+		if c.changed() && (lenient || !d.report.full()) {
 			f.Decoded = d.layout.decoded(layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: c.exchange(want.cells, got.Cells)})
 			if lenient && f.Decoded == "" && f.Kind == ValueDiffers {
 				return // a member of a set, which is its qualifier

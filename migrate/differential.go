@@ -216,7 +216,7 @@ func newTrial(conn grpc.ClientConnInterface, b *bigtable, j *job) (*trial, error
 // run tells in what items do not come back: by the lens alone, or else through
 // the door and the loader.
 func (d *trial) run(ctx context.Context, items []attr.Item) (r *Report, err error) {
-	r = &Report{most: d.options.MaxDifferences}
+	r = newReport(d.options.MaxDifferences)
 	d.refused = 0
 	items = slices.DeleteFunc(slices.Clone(items), d.derived)
 	returned := map[string]attr.Item{} // by key, of what the mapping takes

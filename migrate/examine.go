@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -158,25 +157,6 @@ type tally struct {
 	accepted   []AcceptedLoss
 }
 
-// RuleRows is what a rule of the mapping, or one of its indexes, was found to
-// take, with the row key of the first item as an example.
-type RuleRows struct {
-	Rule  string `json:"rule,omitempty"`
-	Index string `json:"index,omitempty"`
-	Items int64  `json:"items"`
-	// Item is the key of the first item, Row that of its row, as text and in hex;
-	// "" where Items is 0.
-	Item   string `json:"item,omitempty"`
-	Row    string `json:"row,omitempty"`
-	RowHex string `json:"rowHex,omitempty"`
-}
-
-func (r *RuleRows) add(j *job, item attr.Item, row []byte) {
-	if r.Items++; r.Items == 1 {
-		r.Item, r.Row, r.RowHex = j.keyJSON(item), phrase.Column(string(row)), hex.EncodeToString(row)
-	}
-}
-
 // examine reads all of the table's source, lays it out, and makes sure that
 // no two items meet. What it finds is what the tables must hold.
 //
@@ -300,10 +280,11 @@ func (t *tally) add(j *job, p placed) {
 		i = len(t.rules)
 		t.rules = append(t.rules, RuleRows{Rule: p.base.Rule})
 	}
-	t.rules[i].add(j, p.entry.Item, p.base.Row)
+	key := func() string { return j.keyJSON(p.entry.Item) }
+	t.rules[i].count(key, p.base.Row)
 	for i, x := range j.indexes {
 		if p.index[i].Row != nil {
-			t.entries[i].add(j, p.entry.Item, p.index[i].Row)
+			t.entries[i].count(key, p.index[i].Row)
 		}
 		sum := t.index[x.TargetTable()]
 		for _, c := range p.index[i].Cells {

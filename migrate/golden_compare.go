@@ -59,7 +59,7 @@ func (r *run) compareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 			f.Kind, f.Want = MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
 			r.report.fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
 		}
-		if got := digester.Digest(); t.All != nil && *t.All != got && r.report.Differences == before && len(r.report.failed.items) == 0 { // else the rows, or the items, say more
+		if got := digester.Digest(); t.All != nil && *t.All != got && r.report.Differences == before && !r.report.itemsFailed() { // else the rows, or the items, say more
 			r.report.fail(Failure{
 				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
 				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",

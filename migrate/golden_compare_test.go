@@ -41,7 +41,7 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Report{most: 10}
+	r := newReport(10)
 	if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &Report{most: 1000}
+		r := newReport(1000)
 		if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -30,14 +29,13 @@ func (j *job) failItem(e source.Entry, err error, f Failure, other string) {
 	f.Kind, f.File = itemKind(err), e.Position.String()
 	j.report.LeftOut++
 	j.failures.fail(f)
-	failed := &j.failures.failed
 	for _, table := range j.targets() {
-		failed.add(table, j.keyJSON(e.Item))
+		j.failures.itemFailed(table, j.keyJSON(e.Item))
 		if other != "" {
-			failed.add(table, other)
+			j.failures.itemFailed(table, other)
 		}
 		if f.Kind == Unmatched {
-			failed.unruled[table] = true
+			j.failures.unruled(table)
 		}
 	}
 }
@@ -72,42 +70,7 @@ func (l rowLayout) unplaced(e source.Entry, err error) Failure {
 	return f
 }
 
-// failedItems are the items that have failed before their rows were compared. The
-// zero value has none.
-type failedItems struct {
-	items   map[extsort.Hash]bool // by Bigtable table and key
-	unruled map[string]bool       // the Bigtable tables of items that no rule takes
-}
-
-// maxFailedItems bounds how many items are remembered; what is said of others is
-// told again.
-const maxFailedItems = 100_000
-
-func (s *failedItems) add(table, key string) {
-	if s.items == nil {
-		s.items, s.unruled = map[extsort.Hash]bool{}, map[string]bool{}
-	}
-	if len(s.items) < maxFailedItems {
-		s.items[extsort.HashOf([]byte(table), []byte(key))] = true
-	}
-}
-
-// explain reports whether a difference is only what follows from an item that has
-// failed: it is of the item, or of a row that no rule reads where there are items
-// that no rule takes.
-func (s *failedItems) explain(f Failure) bool {
-	switch f.Kind { //nolint:exhaustive // these are of items as they come, or of many of which one is the example
-	case Unmatched, KeyCollision, LimitExceeded, NotLoaded, LossNotAccepted, LintError:
-		return false
-	}
-	if f.ItemKey == "" {
-		return f.RowKey != "" && s.unruled[f.Table]
-	}
-	return s.items[extsort.HashOf([]byte(f.Table), []byte(f.ItemKey))]
-}
-
 // failed reports whether an item of the job has failed.
 func (j *job) failed(item attr.Item) bool {
-	return j.failures != nil && len(j.failures.failed.items) > 0 &&
-		j.failures.failed.items[extsort.HashOf([]byte(j.report.Target), []byte(j.keyJSON(item)))]
+	return j.failures != nil && j.failures.itemsFailed() && j.failures.hasFailed(j.report.Target, j.keyJSON(item))
 }

@@ -39,9 +39,6 @@ type LintOptions struct {
 	Run bool
 }
 
-// lintCheck is the name of the check that the rules are in a report.
-const lintCheck = "lint"
-
 // Lint applies the rules to a fixture directory, the root of fsys: to its
 // mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
 // A mapping file that does not compile is judged as far as it can be read.
@@ -95,10 +92,9 @@ func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, er
 
 // newLintRun is a run that only lints.
 func newLintRun(src *source.Source, o Options) *run {
-	return &run{options: o, report: &Report{
-		Source: src.Path, Format: src.Format, most: o.MaxDifferences, onlyLint: true,
-		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-	}}
+	r := newReport(o.MaxDifferences)
+	r.Source, r.Format, r.OnlyLint = src.Path, src.Format, true
+	return &run{options: o, report: r}
 }
 
 func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
@@ -151,7 +147,7 @@ func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 // the mapping lays out and of golden rows.
 func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool, o Options) error {
 	pass := lint.New(o.Lint.Config)
-	r.report.failOn = o.Lint.FailOn
+	r.report.FailOn = o.Lint.FailOn
 	rows := int64(0) // stored
 	if len(r.jobs) == 0 {
 		for i, t := range f.source.Tables {
@@ -202,7 +198,7 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 			}
 			rows += n
 		}
-		if r.report.onlyLint {
+		if r.report.OnlyLint {
 			j.report.Items = j.lintedItems
 			j.describe()
 			r.report.Items += j.lintedItems
@@ -256,15 +252,6 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 		c.State = CheckNoted
 	}
 	return nil
-}
-
-// lintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
-func lintSummary(l *lint.Result) string {
-	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
-	if len(l.Accepted) > 0 {
-		text += ", " + phrase.Counted(int64(len(l.Accepted)), "finding") + " accepted"
-	}
-	return text
 }
 
 // lintItems hands the items of a table with their layout to the rules. What

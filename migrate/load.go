@@ -153,11 +153,8 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 	if len(src.Tables) == 0 {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
 	}
-	r := &Report{
-		Fixture: o.fixture, Source: src.Path, Format: src.Format, most: o.MaxDifferences,
-		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-		Compared: !o.warn,
-	}
+	r := newReport(o.MaxDifferences)
+	r.Fixture, r.Source, r.Format, r.Compared = o.fixture, src.Path, src.Format, !o.warn
 	var jobs []*job
 	budget := o.held
 	for _, t := range src.Tables {
@@ -356,15 +353,4 @@ func (j *job) timed(phase string) (done func(items int64)) {
 	return func(items int64) {
 		j.report.addPhase(phase, items, j.options.Stopwatch()-start)
 	}
-}
-
-// addPhase adds to a phase of that name, or begins one.
-func (t *TableReport) addPhase(name string, items int64, took time.Duration) {
-	i := slices.IndexFunc(t.Phases, func(p Phase) bool { return p.Name == name })
-	if i < 0 {
-		i = len(t.Phases)
-		t.Phases = append(t.Phases, Phase{Name: name})
-	}
-	t.Phases[i].Items += items
-	t.Phases[i].Seconds += took.Seconds()
 }

@@ -198,7 +198,8 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	}
 	compare := func() *Report {
 		t.Helper()
-		r := &Report{Fixture: f.Name, most: 10}
+		r := newReport(10)
+		r.Fixture = f.Name
 		loaded.report = r
 		if err := loaded.compare(t.Context(), false); err != nil {
 			t.Fatal(err)
@@ -208,7 +209,8 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	}
 	compareGolden := func() *Report {
 		t.Helper()
-		r := &Report{Fixture: f.Name, most: 10}
+		r := newReport(10)
+		r.Fixture = f.Name
 		loaded.report = r
 		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.jobs[0].report.Target, f.Golden)
 		if err == nil {

@@ -28,7 +28,7 @@ func (d *doors) run(ctx context.Context, p fixtures.Pattern) error {
 	}
 	r := &patternRun{doors: d, p: p, want: want, known: p.Expect.Lists()}
 	r.done = PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Doors: []string{}}
-	d.report.stage = stage{"pattern " + p.ID, noCheck}
+	d.report.beginPattern(p.ID)
 	before := d.report.Differences
 	if p.DynamoDB != nil && d.client != nil {
 		r.done.Doors = append(r.done.Doors, "dynamodb")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -190,6 +191,32 @@ func (p Phase) String() string {
 	return text
 }
 
+// addPhase adds to a phase of that name, or begins one.
+func (t *TableReport) addPhase(name string, items int64, took time.Duration) {
+	i := slices.IndexFunc(t.Phases, func(p Phase) bool { return p.Name == name })
+	if i < 0 {
+		i = len(t.Phases)
+		t.Phases = append(t.Phases, Phase{Name: name})
+	}
+	t.Phases[i].Items += items
+	t.Phases[i].Seconds += took.Seconds()
+}
+
+// Sample is an item beside what it becomes.
+type Sample struct {
+	Rule string `json:"rule"` // of the mapping
+	Item string `json:"item"` // canonical DynamoDB JSON
+	Row  string `json:"row"`  // canonical text of its cells
+}
+
+// Fidelity is what the mapping does to one attribute under one rule.
+type Fidelity struct {
+	Rule      string `json:"rule"`
+	Attribute string `json:"attribute"`
+	Class     string `json:"class"` // lossless, lossless in domain, lossy
+	Why       string `json:"why,omitempty"`
+}
+
 // SidecarCells are the sidecar cells of one kind.
 type SidecarCells struct {
 	Kind  layout.SidecarKind `json:"kind"`
@@ -198,6 +225,42 @@ type SidecarCells struct {
 	// Item is the key of the first item with such a cell, Column the cell's.
 	Item   string `json:"item"`
 	Column string `json:"column"`
+}
+
+// RuleRows is what a rule of the mapping, or one of its indexes, was found to
+// take, with the row key of the first item as an example.
+type RuleRows struct {
+	Rule  string `json:"rule,omitempty"`
+	Index string `json:"index,omitempty"`
+	Items int64  `json:"items"`
+	// Item is the key of the first item, Row that of its row, as text and in hex;
+	// "" where Items is 0.
+	Item   string `json:"item,omitempty"`
+	Row    string `json:"row,omitempty"`
+	RowHex string `json:"rowHex,omitempty"`
+}
+
+// count counts an item that the rule takes, by its key in canonical JSON and its row.
+func (r *RuleRows) count(key func() string, row []byte) {
+	if r.Items++; r.Items == 1 {
+		r.Item, r.Row, r.RowHex = key(), phrase.Column(string(row)), hex.EncodeToString(row)
+	}
+}
+
+// AcceptedLoss is what a table loses and its mapping accepts.
+type AcceptedLoss struct {
+	Rule string `json:"rule"`
+	What string `json:"what"` // as in accept_loss
+	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
+	// collection.
+	Family string `json:"family,omitempty"`
+	GC     string `json:"gc,omitempty"`
+	Cells  int64  `json:"cells,omitempty"`
+	// Attribute and Values are of a loss by the layout.
+	Attribute string `json:"attribute,omitempty"`
+	Values    int64  `json:"values,omitempty"`
+	Example   string `json:"example"` // the key of an item
+	Why       string `json:"why,omitempty"`
 }
 
 // Check is one thing that was verified.
@@ -265,21 +328,46 @@ type Report struct {
 	// applied.
 	Lint *lint.Result `json:"lint,omitempty"`
 
-	most     int
-	stage    stage
-	failed   failedItems
-	untold   int64      // differences that follow from those
-	onlyLint bool       // nothing else was done
-	diffOf   string     // what Diff compared, "item" or "row"; "" of other reports
-	failOn   lint.Level // of findings that are differences
+	// OnlyLint says that the rules were applied, and nothing else was done.
+	OnlyLint bool `json:"-"`
+	// DiffOf is what two sides were compared by, "item" or "row"; "" of other reports.
+	DiffOf string `json:"-"`
+	// FailOn is the level from which on findings are differences.
+	FailOn lint.Level `json:"-"`
+
+	most   int
+	stage  stage
+	failed failedItems
+	untold int64 // differences that follow from those
 }
+
+// newReport is an empty report that lists at most so many failures.
+func newReport(most int) *Report {
+	return &Report{
+		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+	}
+}
+
+// aside is an empty report like r, for failures that may become others in r (failAs).
+func (r *Report) aside() *Report {
+	found := newReport(r.most)
+	found.failed = r.failed
+	return found
+}
+
+// full reports whether no more failures are listed.
+func (r *Report) full() bool { return len(r.Failures) >= r.most }
+
+// found is the number of differences, also of those that are not told since they
+// follow from items that have failed.
+func (r *Report) found() int64 { return r.Differences + r.untold }
 
 // Equal reports whether nothing differed.
 func (r *Report) Equal() bool { return r.Differences == 0 }
 
 // counts reports whether a finding of lint is a difference.
 func (r *Report) counts(f lint.Finding) bool {
-	return r.failOn != lint.Off && f.Level >= r.failOn
+	return r.FailOn != lint.Off && f.Level >= r.FailOn
 }
 
 // noted says which errors and warnings of lint are no differences, and what would
@@ -335,6 +423,9 @@ type stage struct {
 // noCheck is the check of a stage that is an access pattern.
 const noCheck = -1
 
+// beginPattern makes an access pattern the stage at hand.
+func (r *Report) beginPattern(id string) { r.stage = stage{"pattern " + id, noCheck} }
+
 // fail records a failure of the stage at hand.
 func (r *Report) fail(f Failure) {
 	if r.failed.explain(f) {
@@ -346,6 +437,16 @@ func (r *Report) fail(f Failure) {
 	if len(r.Failures) < r.most {
 		r.Failures = append(r.Failures, f)
 	}
+}
+
+// failAs records the failures of found, as such of one kind.
+func (r *Report) failAs(kind Kind, found *Report) {
+	r.untold += found.untold
+	for _, f := range found.Failures {
+		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
+		r.fail(f)
+	}
+	r.Differences += found.Differences - int64(len(found.Failures))
 }
 
 // check runs one check and records how many differences it found.

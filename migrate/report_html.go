@@ -44,7 +44,6 @@ var htmlReport = sync.OnceValue(func() *template.Template {
 type htmlData struct {
 	*Report
 	Verdict, VerdictClass, Summary string
-	OnlyLint                       bool
 	Tiles                          []htmlTile
 	Hunks                          []diffHunk
 	MoreDifferences                int64
@@ -69,11 +68,11 @@ type htmlTable struct {
 // no file, no network. It can be opened from a disk, printed, and read in the
 // light and in the dark. Whatever comes from data is escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
-	d := htmlData{Report: r, OnlyLint: r.onlyLint, Guides: lint.Guides(), MoreDifferences: r.Differences - int64(len(r.Failures))}
+	d := htmlData{Report: r, Guides: lint.Guides(), MoreDifferences: r.Differences - int64(len(r.Failures))}
 	switch {
 	case r.Differences > 0:
 		d.Verdict, d.VerdictClass = phrase.Counted(r.Differences, "difference"), "bad"
-	case r.onlyLint:
+	case r.OnlyLint:
 		d.Verdict, d.VerdictClass = "Linted", "good"
 	case !r.Compared:
 		d.Verdict, d.VerdictClass = "Loaded, not compared", "warn"
@@ -115,13 +114,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 		return "good"
 	}
-	if r.diffOf != "row" {
+	if r.DiffOf != "row" {
 		tile("items", r.Items, "")
 	}
-	if r.diffOf == "row" {
+	if r.DiffOf == "row" {
 		tile("rows", r.Rows, "")
 	}
-	if !r.onlyLint && r.diffOf == "" {
+	if !r.OnlyLint && r.DiffOf == "" {
 		tile("rows", r.Rows, "")
 		tile("cells", cells, "")
 		tile("exceptions", r.Exceptions, "")

@@ -33,7 +33,7 @@ func (r *Report) Text() string {
 	fmt.Fprintf(&b, "source %s (%s)\n", r.Source, r.Format)
 	for _, t := range r.Tables {
 		fmt.Fprintf(&b, "\ntable %s -> Bigtable table %s: %s read", t.Name, t.Target, phrase.Counted(t.Items, "item"))
-		if !r.onlyLint {
+		if !r.OnlyLint {
 			fmt.Fprintf(&b, ", %s, %s", phrase.Counted(t.Rows, "row"), phrase.Counted(t.Cells, "cell"))
 		}
 		if t.IndexRows > 0 {
@@ -117,7 +117,7 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&b, "warning: %s\n", w)
 	}
 	r.writeLint(&b)
-	if r.onlyLint {
+	if r.OnlyLint {
 		fmt.Fprintf(&b, "\n%s, %s, %s\n", phrase.Counted(r.Items, "item"), lintSummary(r.Lint), phrase.Counted(r.Differences, "difference"))
 		return b.String()
 	}
@@ -130,8 +130,8 @@ func (r *Report) Text() string {
 		b.WriteString("Nothing was compared: where the tables already held newer cells, those are still what reads give first.\n")
 		return b.String()
 	}
-	if r.diffOf != "" {
-		fmt.Fprintf(&b, "\n%s, %s\n", phrase.Counted(max(r.Items, r.Rows), r.diffOf), phrase.Counted(r.Differences, "difference"))
+	if r.DiffOf != "" {
+		fmt.Fprintf(&b, "\n%s, %s\n", phrase.Counted(max(r.Items, r.Rows), r.DiffOf), phrase.Counted(r.Differences, "difference"))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\n%s, %s, %s, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(r.Differences, "difference"), phrase.Counted(r.Exceptions, "exception"))
@@ -170,6 +170,18 @@ func (p PatternReport) Cost() string {
 	}
 	return text
 }
+
+// lintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
+func lintSummary(l *lint.Result) string {
+	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
+	if len(l.Accepted) > 0 {
+		text += ", " + phrase.Counted(int64(len(l.Accepted)), "finding") + " accepted"
+	}
+	return text
+}
+
+// lintCheck is the name of the check that the rules are in a report.
+const lintCheck = "lint"
 
 // writeLint writes the findings, worst first, each with its source and its fix.
 func (r *Report) writeLint(b *strings.Builder) {

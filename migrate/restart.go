@@ -101,7 +101,7 @@ func (t *persisted) compare(ctx context.Context, b *bigtable, r *Report) (string
 	if err != nil || h.cells == t.held.cells {
 		return h.what(), err
 	}
-	found := &Report{most: r.most}
+	found := newReport(j.options.MaxDifferences)
 	if t.of != nil {
 		d := differ{j: j, b: b, window: j.options.window, table: t.table, layout: t.layout, report: found, of: t.of, kept: t.kept}
 		if err := d.run(ctx); err != nil {

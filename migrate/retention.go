@@ -131,22 +131,6 @@ type losses struct {
 	accepted []AcceptedLoss
 }
 
-// AcceptedLoss is what a table loses and its mapping accepts.
-type AcceptedLoss struct {
-	Rule string `json:"rule"`
-	What string `json:"what"` // as in accept_loss
-	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
-	// collection.
-	Family string `json:"family,omitempty"`
-	GC     string `json:"gc,omitempty"`
-	Cells  int64  `json:"cells,omitempty"`
-	// Attribute and Values are of a loss by the layout.
-	Attribute string `json:"attribute,omitempty"`
-	Values    int64  `json:"values,omitempty"`
-	Example   string `json:"example"` // the key of an item
-	Why       string `json:"why,omitempty"`
-}
-
 // add judges one row, or a group of its cells.
 func (l *losses) add(j *job, k retention, row rowGroup, most int) {
 	tl := rowLayout{j: j}
@@ -306,7 +290,7 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 	if h.cells == want {
 		return detail, nil
 	}
-	before := r.Differences + r.untold
+	before := r.found()
 	k := newRetention(j.mapping.Families(), j.options.Now)
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, kept: k.kept,
@@ -315,7 +299,7 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.Differences+r.untold == before {
+	if r.found() == before {
 		r.fail(j.tableChanged(h))
 	}
 	return detail, nil

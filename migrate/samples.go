@@ -16,21 +16,6 @@ const (
 	maxSampleBytes  = 4 << 10 // of an item or of its row, as text
 )
 
-// Sample is an item beside what it becomes.
-type Sample struct {
-	Rule string `json:"rule"` // of the mapping
-	Item string `json:"item"` // canonical DynamoDB JSON
-	Row  string `json:"row"`  // canonical text of its cells
-}
-
-// Fidelity is what the mapping does to one attribute under one rule.
-type Fidelity struct {
-	Rule      string `json:"rule"`
-	Attribute string `json:"attribute"`
-	Class     string `json:"class"` // lossless, lossless in domain, lossy
-	Why       string `json:"why,omitempty"`
-}
-
 // describe fills in what the mapping does: its fidelity, and the first item of
 // each of its rules.
 func (j *job) describe() {
