@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -387,7 +388,7 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Infer(t.Context(), src.Tables[0], Options{})
+	in, err := infer.Table(t.Context(), src.Tables[0], infer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -81,7 +82,7 @@ func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := migrate.Infer(t.Context(), src.Tables[0], migrate.Options{})
+	in, err := infer.Table(t.Context(), src.Tables[0], infer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

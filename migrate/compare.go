@@ -95,7 +95,7 @@ func (r *run) warnOfPatterns() {
 // them, which then noted that in layout.SchemaTable.
 func (r *run) compare(ctx context.Context, loaded bool) error {
 	for _, j := range r.jobs {
-		j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})
+		j.options.Progress(source.Progress{Table: j.source.Name, Phase: "comparing", Total: j.report.Items})
 		families := j.mapping.Families()
 		if !loaded { // a load makes them so, or refuses the table
 			var err error
@@ -169,7 +169,7 @@ func (j *job) scan(ctx context.Context, b *bigtable, table string, items func(la
 		}
 		for _, item := range found {
 			if h.items.AddItem(item); h.items.Count%256 == 0 {
-				j.options.Progress(Progress{Table: j.source.Name, Phase: "comparing", Items: h.items.Count, Total: j.report.Items})
+				j.options.Progress(source.Progress{Table: j.source.Name, Phase: "comparing", Items: h.items.Count, Total: j.report.Items})
 			}
 		}
 	}

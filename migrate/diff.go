@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -118,7 +119,7 @@ func diffSides(ctx context.Context, r *Report, first, second sideTable, o Option
 		key = second.key
 	}
 	if key.Hash.Name == "" {
-		found, err := infer(ctx, first.table, o)
+		found, err := infer.Table(ctx, first.table, o.inference())
 		if err != nil {
 			return "", err
 		}
@@ -294,7 +295,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 		n := int64(0)
 		progress := func() {
 			if n++; n%256 == 0 {
-				o.Progress(Progress{Table: t.name, Phase: "reading", Items: n, Total: -1})
+				o.Progress(source.Progress{Table: t.name, Phase: "reading", Items: n, Total: -1})
 			}
 		}
 		if t.table != nil {

@@ -4,7 +4,7 @@
 // [Load] writes a source as the mapping says; [VerifySource] also reads everything
 // back and compares it cell by cell and item by item; [Verify] does the same for a
 // fixture directory, with golden rows and access patterns that are run through both
-// doors: as a DynamoDB request and as a native Bigtable read. [Infer] finds a
+// doors: as a DynamoDB request and as a native Bigtable read. [infer.Table] finds a
 // mapping where none is given, [Diff] compares two sides, [Reverse] writes rows as
 // an export.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -78,7 +79,7 @@ func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 			return false
 		}
 		if n%256 == 255 {
-			j.options.Progress(Progress{Table: j.source.Name, Phase: phase, Items: n + 1, Total: total})
+			j.options.Progress(source.Progress{Table: j.source.Name, Phase: phase, Items: n + 1, Total: total})
 		}
 		return true
 	})
@@ -87,7 +88,7 @@ func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 		return failed
 	}
 	n++
-	j.options.Progress(Progress{Table: j.source.Name, Phase: phase, Items: n, Total: n})
+	j.options.Progress(source.Progress{Table: j.source.Name, Phase: phase, Items: n, Total: n})
 	done(n)
 	return nil
 }
@@ -188,7 +189,7 @@ func (j *job) examine(ctx context.Context) (warnings []string, err error) {
 	if proof == nil {
 		return warnings, nil
 	}
-	j.report.Choices = append(j.report.Choices, joinerChoice(proof, j.report.Items))
+	j.report.Choices = append(j.report.Choices, infer.JoinerChoice(proof, j.report.Items))
 	j.mapping, err = j.mapping.Proven(proof.Joiner())
 	return warnings, err
 }

@@ -281,10 +281,10 @@ func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
 			return source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
 		if j.lintedItems++; j.lintedItems%256 == 0 {
-			j.options.Progress(Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
+			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
 		}
 	}
-	j.options.Progress(Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.lintedItems})
+	j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.lintedItems})
 	done(j.lintedItems)
 	return nil
 }
@@ -301,7 +301,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 		}
 		p.Row(row)
 		if rows++; rows%256 == 0 {
-			j.options.Progress(Progress{Table: j.source.Name, Phase: "linting stored rows", Items: rows, Total: j.report.Rows})
+			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting stored rows", Items: rows, Total: j.report.Rows})
 		}
 	}
 	return rows, nil

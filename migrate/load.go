@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -223,7 +224,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 }
 
 func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*job, error) {
-	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
+	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.mapping = (*layout.Mapping)(m)
@@ -233,13 +234,13 @@ func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 	case j.mapping == nil && len(o.Mappings) > 0:
 		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
 	case j.mapping == nil:
-		o.Progress(Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
+		o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
 		done := j.timed("inferring")
-		found, err := infer(ctx, t, o)
+		found, err := infer.Table(ctx, t, o.inference())
 		if err != nil {
 			return nil, err
 		}
-		done(found.items)
+		done(found.Items)
 		j.mapping, j.report.Choices, j.warnings = (*layout.Mapping)(found.Mapping), found.Choices, found.Warnings
 	default:
 		if err := j.adopt(src); err != nil {
@@ -309,7 +310,7 @@ func (j *job) timestamp() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
 	j.micros = micros(chosen)
-	j.report.Choices = append(j.report.Choices, Choice{"timestamp", chosen.Format("2006-01-02T15:04:05.000Z07:00"), why})
+	j.report.Choices = append(j.report.Choices, infer.Choice{What: "timestamp", Chosen: chosen.Format("2006-01-02T15:04:05.000Z07:00"), Why: why})
 }
 
 // keyJSON is the canonical JSON of an item's key.

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -51,7 +52,7 @@ type Options struct {
 	Timestamps fixtures.TimestampPolicy
 
 	// Progress is called now and then during long work, if it is set.
-	Progress func(Progress)
+	Progress func(source.Progress)
 
 	// TempDir is where the hashes of large tables go. Default: the system's.
 	TempDir string
@@ -160,14 +161,6 @@ type Wait struct {
 // defaultName is the project and the instance where none are given.
 const defaultName = "tabletop"
 
-// Progress says how far a phase of the work is.
-type Progress struct {
-	Table string
-	Phase string // "inferring", "checking", "loading", "comparing", "linting"
-	Items int64  // dealt with in this phase
-	Total int64  // -1 where it is not known yet
-}
-
 // exact reports whether a comparison tolerates nothing.
 func (o Options) exact() bool { return o.tolerance() == "" }
 
@@ -181,6 +174,12 @@ func (o Options) tolerance() string {
 		parts = append(parts, "lenient sets")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// inference are the options of inference on the way, by a caller that lays all items
+// out, or needs the key alone.
+func (o Options) inference() infer.Options {
+	return infer.Options{Progress: o.Progress, TempDir: o.TempDir, OpenJoiner: true}
 }
 
 func (o Options) normalized() Options {
@@ -204,7 +203,7 @@ func (o Options) normalized() Options {
 		o.MaxDifferences = 100
 	}
 	if o.Progress == nil {
-		o.Progress = func(Progress) {}
+		o.Progress = func(source.Progress) {}
 	}
 	return o
 }

@@ -63,28 +63,6 @@ func TestPrepare_MappingOfAnother(t *testing.T) {
 	}
 }
 
-func TestInfer_KeyRefused(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, text, key, want string
-		damage                source.Damage
-	}{
-		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, at in.json:1 it is of type S`, source.KeyTypeMismatch},
-		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK])", source.KeyUnknown},
-		{
-			"nothing is a key", `{"a":{"S":"1"},"b":{"N":"1"},"c":{"BOOL":true},"d":{"S":"x"}}` + "\n" + `{"a":{"S":"2"},"b":{"S":"1"},"c":{"S":""}}` + "\n" + `{"a":{"S":"2"},"b":{"N":"2"},"d":{"S":"y"}}`, "",
-			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has one value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
-		},
-		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", source.KeyUnknown},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := inferred(t, c.text, source.Options{Key: c.key})
-			WantDamage(t, err, c.damage, c.want)
-		})
-	}
-}
-
 func TestVerifySource_NoItems(t *testing.T) {
 	t.Parallel()
 	src, err := source.OpenFS(exporttest.New(nil), "bucket", source.Options{Key: "id"})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -42,8 +43,8 @@ type TablePlan struct {
 	Rules    []RuleRows `json:"rules"`
 	Fidelity []Fidelity `json:"fidelity"`
 	// Notes are what else changes for who uses the table, one sentence each.
-	Notes   []string `json:"notes"`
-	Choices []Choice `json:"choices"`
+	Notes   []string       `json:"notes"`
+	Choices []infer.Choice `json:"choices"`
 	// Mapping is the text of the mapping.
 	Mapping string `json:"mapping"`
 }

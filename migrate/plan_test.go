@@ -122,3 +122,16 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 		t.Errorf("warnings %q, want %q", plan.Warnings, want)
 	}
 }
+
+// Two items of the same values under PK and SK, which are a key by their names
+// alone, refuse a plan that infers.
+func TestMakePlan_KeyNotUnique(t *testing.T) {
+	t.Parallel()
+	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
+	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(items)}}, "in.json", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = MakePlan(t.Context(), src, Options{})
+	WantDamage(t, err, source.KeyUnknown, "in.json:2: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])")
+}

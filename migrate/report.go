@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -158,8 +159,8 @@ type TableReport struct {
 	// are not in Items.
 	LeftOut int64 `json:"leftOut"`
 	// Phases are what took how long; none without Options.Stopwatch.
-	Phases  []Phase  `json:"phases"`
-	Choices []Choice `json:"choices"`
+	Phases  []Phase        `json:"phases"`
+	Choices []infer.Choice `json:"choices"`
 	// Fidelity is what the mapping does to each attribute, Samples an item of
 	// each of its rules beside what it becomes.
 	Fidelity []Fidelity `json:"fidelity"`

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
@@ -21,7 +22,7 @@ func TestWriteHTML_Hostile(t *testing.T) {
 	r := &Report{
 		Fixture: evil, Title: evil, Source: evil, Format: evil, Differences: 3, Compared: true, Warnings: []string{evil},
 		Tables: []TableReport{{
-			Name: evil, Target: evil, Choices: []Choice{{evil, evil, evil}}, Sidecar: []SidecarCells{{Kind: evil, What: evil, Item: evil, Column: evil}},
+			Name: evil, Target: evil, Choices: []infer.Choice{{What: evil, Chosen: evil, Why: evil}}, Sidecar: []SidecarCells{{Kind: evil, What: evil, Item: evil, Column: evil}},
 			Fidelity: []Fidelity{{evil, evil, evil, evil}}, Samples: []Sample{{evil, evil, evil}, {evil, `{"PK":{"S":"</pre><script>"}}`, evil}},
 			Phases: []Phase{{Name: evil}}, Rules: []RuleRows{{Rule: evil, Item: evil, Row: evil}, {Index: evil}}, Accepted: []AcceptedLoss{{Rule: evil, What: evil, Why: evil, Family: evil, GC: evil}},
 		}},

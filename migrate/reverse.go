@@ -117,11 +117,11 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 				return nil, fmt.Errorf("writing an export: %w", err)
 			}
 			if r.Items++; r.Items%256 == 0 {
-				o.Progress(Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: -1})
+				o.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: -1})
 			}
 		}
 	}
-	o.Progress(Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
+	o.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.finish(); err != nil {
 		return nil, fmt.Errorf("writing an export: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -38,7 +39,7 @@ func TestReverse_ClosedLoop(t *testing.T) {
 		t.Parallel()
 		src := open(t, `{"id":{"S":"a"},"n":{"N":"1E+2"},"z":{"NULL":true},"l":{"L":[{"S":""},{"M":{}}]},"e":{"L":[]}}`+"\n"+
 			`{"id":{"S":"b#"},"n":{"S":"x"},"bs":{"BS":["aGk="]},"m":{"M":{"k":{"NS":["1","2"]}}},"t":{"BOOL":false}}`)
-		in, err := Infer(t.Context(), src.Tables[0], Options{})
+		in, err := infer.Table(t.Context(), src.Tables[0], infer.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -163,7 +164,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Infer(t.Context(), src.Tables[0], Options{})
+	in, err := infer.Table(t.Context(), src.Tables[0], infer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // piecemeal is a connection over which rows come cell by cell, each begun anew once.
@@ -257,7 +258,7 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
 			}
 		}
 		j := &job{mapping: f.Mapping, options: Options{
-			TempDir: t.TempDir(), window: window, Progress: func(Progress) { sample() },
+			TempDir: t.TempDir(), window: window, Progress: func(source.Progress) { sample() },
 		}.normalized(), source: f.source.Tables[0]}
 		b := newBigtable(wideTable{n: n, each: sample}, Options{})
 		h, err := j.scan(t.Context(), b, "friends", f.Mapping.Items, newRetention(f.Mapping.Families(), nil))

@@ -38,7 +38,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		}
 		err = withEngine(inMemory(now), func(store *store) error {
 			o := migrate.Options{Now: time.Now, RunGC: store.runGC, Restart: store.restart}
-			done := p.showProgress(&o)
+			done := p.showProgress(&o.Progress)
 			r, err := migrate.Verify(ctx, store.conn(), s.Files, o)
 			done()
 			if err != nil {

@@ -74,7 +74,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	o := options(nil)
 	o.MaxDifferences = c.MaxDiffs
-	done := p.showProgress(&o)
+	done := p.showProgress(&o.Progress)
 	r, err := migrate.Diff(ctx, sides[0], sides[1], o)
 	done()
 	if err != nil {

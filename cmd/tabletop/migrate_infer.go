@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
 )
 
 type inferCommand struct {
@@ -41,11 +42,11 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
 		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
 	}
-	o := options(nil)
-	all := make([]*migrate.Inferred, len(src.Tables)) // before anything is written
+	var o infer.Options
+	all := make([]*infer.Inferred, len(src.Tables)) // before anything is written
 	for i, t := range src.Tables {
-		done := p.showProgress(&o)
-		all[i], err = migrate.Infer(ctx, t, o)
+		done := p.showProgress(&o.Progress)
+		all[i], err = infer.Table(ctx, t, o)
 		done()
 		if err != nil {
 			return asInputError(err)
@@ -110,7 +111,7 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o := options(mappings)
-	done := p.showProgress(&o)
+	done := p.showProgress(&o.Progress)
 	plan, err := migrate.MakePlan(ctx, src, o)
 	done()
 	if err != nil {

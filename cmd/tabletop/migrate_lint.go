@@ -39,7 +39,7 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o.Lint.FailOn = cmp.Or(o.Lint.FailOn, lint.Error)
-	done := p.showProgress(&o)
+	done := p.showProgress(&o.Progress)
 	r, err := c.judge(ctx, o)
 	done()
 	if err != nil {

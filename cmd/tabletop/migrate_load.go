@@ -118,7 +118,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		}()
 		o.DeadLetter = letters
 	}
-	done := p.showProgress(&o)
+	done := p.showProgress(&o.Progress)
 	o.Waiting = func(w migrate.Wait) {
 		if text := c.waiting(w, time.Now()); text != "" {
 			done()

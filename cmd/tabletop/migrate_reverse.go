@@ -82,7 +82,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 		}
 	}
 	for _, m := range mappings {
-		done := p.showProgress(&o.Options)
+		done := p.showProgress(&o.Progress)
 		r, err := migrate.Reverse(ctx, t.conn, m, c.Output, o)
 		done()
 		if err != nil {

@@ -121,7 +121,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	o.Lint.Run = true
-	done := p.showProgress(&o)
+	done := p.showProgress(&o.Progress)
 	finish := func(r *migrate.Report, err error) error {
 		done()
 		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {

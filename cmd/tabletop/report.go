@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // printReport shows a load or a verification on stdout.
@@ -68,9 +69,9 @@ func (p *program) good(good bool, text string) string {
 	return p.paint(ansiRed, text)
 }
 
-// showProgress lets o report to a bar on stderr while a person watches it.
+// showProgress sets a Progress that reports to a bar on stderr while a person watches it.
 // Call done before anything else is printed.
-func (p *program) showProgress(o *migrate.Options) (done func()) {
+func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	if !p.progress {
 		return func() {}
 	}
@@ -82,7 +83,7 @@ func (p *program) showProgress(o *migrate.Options) (done func()) {
 			bar = nil
 		}
 	}
-	o.Progress = func(at migrate.Progress) {
+	*into = func(at source.Progress) {
 		now := strings.TrimSpace(at.Phase + " " + at.Table)
 		if bar == nil || now != phase {
 			clearBar()

@@ -1,15 +1,8 @@
-package migrate
+package infer
 
 import (
-	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -30,10 +21,21 @@ func inferred(t *testing.T, text string, o source.Options) (*Inferred, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Infer(t.Context(), src.Tables[0], Options{})
+	return Table(t.Context(), src.Tables[0], Options{})
 }
 
-func TestInfer_Key(t *testing.T) {
+func wantDamage(t *testing.T, err error, damage source.Damage, text string) {
+	t.Helper()
+	var input *source.Error
+	if !errors.As(err, &input) {
+		t.Fatalf("error %v, want an Error", err)
+	}
+	if input.Damage != damage || !strings.Contains(err.Error(), text) {
+		t.Errorf("damage %s, message %q; want %s, %q", input.Damage, err, damage, text)
+	}
+}
+
+func TestTable_Key(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, key, want string }{
 		{"declared", `{"a":{"S":"1"},"b":{"N":"1"}}`, "b,a", "b (N), a (S)"},
@@ -74,21 +76,37 @@ func TestInfer_Key(t *testing.T) {
 	}
 }
 
+func TestTable_KeyRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text, key, want string
+		damage                source.Damage
+	}{
+		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, at in.json:1 it is of type S`, source.KeyTypeMismatch},
+		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK])", source.KeyUnknown},
+		{
+			"nothing is a key", `{"a":{"S":"1"},"b":{"N":"1"},"c":{"BOOL":true},"d":{"S":"x"}}` + "\n" + `{"a":{"S":"2"},"b":{"S":"1"},"c":{"S":""}}` + "\n" + `{"a":{"S":"2"},"b":{"N":"2"},"d":{"S":"y"}}`, "",
+			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has one value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
+		},
+		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", source.KeyUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := inferred(t, c.text, source.Options{Key: c.key})
+			wantDamage(t, err, c.damage, c.want)
+		})
+	}
+}
+
 // Names are a guess that the data can refute: two items of the same values under
-// PK and SK are named, by infer as by those who infer on the way.
-func TestInfer_KeyNotUnique(t *testing.T) {
+// PK and SK are named.
+func TestTable_KeyNotUnique(t *testing.T) {
 	t.Parallel()
 	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"b"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" +
 		`{"PK":{"S":"a"},"SK":{"S":"c"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
 	const want = "in.json:4: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])"
 	_, err := inferred(t, items, source.Options{})
-	WantDamage(t, err, source.KeyUnknown, want)
-	src, err := source.OpenFS(fstest.MapFS{"in.json": {Data: []byte(items)}}, "in.json", source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = MakePlan(t.Context(), src, Options{})
-	WantDamage(t, err, source.KeyUnknown, want)
+	wantDamage(t, err, source.KeyUnknown, want)
 
 	in, err := inferred(t, strings.Replace(items, `"SK":{"S":"b"},"n":{"N":"2"}`, `"SK":{"S":"d"},"n":{"N":"2"}`, 1), source.Options{})
 	if err != nil {
@@ -99,7 +117,7 @@ func TestInfer_KeyNotUnique(t *testing.T) {
 	}
 }
 
-func TestInfer_Joiner(t *testing.T) {
+func TestTable_Joiner(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"PK":{"S":"a"},"SK":{"S":"b#c"}}`:  "plain('#')",
@@ -118,8 +136,8 @@ func TestInfer_Joiner(t *testing.T) {
 	}
 }
 
-// TestInfer_KeyNames infers keys whose names are hard to say in a template.
-func TestInfer_KeyNames(t *testing.T) {
+// TestTable_KeyNames infers keys whose names are hard to say in a template.
+func TestTable_KeyNames(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"user id": `{"N":"7"}`, "é-1": `{"B":"AA=="}`, "a:b": `{"N":"7"}`, "{x}": `{"S":"x"}`,
@@ -136,9 +154,9 @@ func TestInfer_KeyNames(t *testing.T) {
 	}
 }
 
-// TestInfer_ManyAttributes infers from items with more attributes than are
+// TestTable_ManyAttributes infers from items with more attributes than are
 // told one by one: the same each time.
-func TestInfer_ManyAttributes(t *testing.T) {
+func TestTable_ManyAttributes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for item := range 2 {
@@ -165,7 +183,7 @@ func TestInfer_ManyAttributes(t *testing.T) {
 	}
 }
 
-func TestInfer_TypesAndFamilies(t *testing.T) {
+func TestTable_TypesAndFamilies(t *testing.T) {
 	t.Parallel()
 	in, err := inferred(t, `{"id":{"S":"1"},"v":{"N":"1"},"m":{"M":{"a":{"S":"x"},"b":{"S":"y"},"n":{"N":"1"}}},"a b":{"SS":["x"]},"l":{"L":[]}}
 {"id":{"S":"2"},"v":{"N":"2"},"m":{"M":{"a":{"S":"x"},"n":{"N":"1"}}}}
@@ -201,7 +219,7 @@ func TestInfer_TypesAndFamilies(t *testing.T) {
 
 // Attributes of several types are told with their shares and places; values that
 // are so few that they may be errors are warned of, and kept.
-func TestInfer_MixedTypes(t *testing.T) {
+func TestTable_MixedTypes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 1001 {
@@ -254,177 +272,5 @@ func TestInfer_MixedTypes(t *testing.T) {
 	}
 	if i := slices.IndexFunc(in.Choices, func(c Choice) bool { return c.Chosen == "10 more" }); i < 0 || in.Choices[i-1].Chosen != "a19: S" {
 		t.Errorf("choices %+v", in.Choices)
-	}
-}
-
-func TestInfer_FamilyBudget(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	b.WriteString(`{"id":{"S":"1"}`)
-	for i := range maxFamilies + 5 {
-		fmt.Fprintf(&b, `,"set%03d":{"NS":["1","2"]}`, i)
-	}
-	b.WriteString("}")
-	src, err := source.OpenFS(fstest.MapFS{"in": {Data: []byte(b.String())}}, "in", source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantEqual(t, r)
-	if len(r.Tables[0].Choices) == 0 || r.Exceptions != 0 || !strings.Contains(r.Text(), "5 more are JSON in one cell") {
-		t.Errorf("report:\n%s", r.Text())
-	}
-}
-
-func TestHashSet_Spills(t *testing.T) {
-	t.Parallel()
-	s := extsort.NewSet(t.TempDir())
-	s.Most = 7
-	defer s.Close()
-	for i := range 100 {
-		if err := s.Add(extsort.HashOf(fmt.Append(nil, i%90))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	distinct, twice, beyond, err := s.Finish(3, 1)
-	if err != nil || distinct != 90 || len(twice) != 3 || beyond != 10 {
-		t.Errorf("%d distinct, %d repeated shown, %d beyond, error %v; want 90, 3, 10", distinct, len(twice), beyond, err)
-	}
-}
-
-// Parts of rows come back sorted, whole, and those of a row in the order of items.
-func TestRowSort_Spills(t *testing.T) {
-	t.Parallel()
-	s := newRowSort(t.TempDir(), 300)
-	defer s.Close()
-	for i := range int64(60) {
-		p := expectedPart{rule: "r", item: []byte("{}"), key: "k", n: i, row: fmt.Appendf(nil, "%02d", i*7%20), cell: []layout.Cell{{Family: "f", Qualifier: []byte{byte(i)}, Timestamp: -i, Value: bytes.Repeat([]byte("v"), int(i)*9)}}}
-		if err := s.Add(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next, err := s.Sorted()
-	if err != nil || len(s.Runs) < 10 {
-		t.Fatalf("%d runs, error %v; want many", len(s.Runs), err)
-	}
-	var got []string
-	for p, err := next(); ; p, err = next() {
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i := p.n; p.rule+p.key+string(p.item) != "rk{}" || len(p.cell) != 1 || p.cell[0].Timestamp != -i || len(p.cell[0].Value) != int(i)*9 || p.cell[0].Qualifier[0] != byte(i) {
-			t.Errorf("part %d came back as %+v", i, p)
-		}
-		got = append(got, fmt.Sprintf("%s %02d", p.row, p.n))
-	}
-	if len(got) != 60 || !slices.IsSorted(got) {
-		t.Errorf("%d parts, in the order %q", len(got), got)
-	}
-}
-
-func TestBag(t *testing.T) {
-	t.Parallel()
-	var a, b, c extsort.Bag
-	for _, s := range []string{"x", "y", "y"} {
-		a.Add(extsort.HashOf([]byte(s)))
-	}
-	for _, s := range []string{"y", "x", "y"} {
-		b.Add(extsort.HashOf([]byte(s)))
-	}
-	for _, s := range []string{"y", "x", "x"} {
-		c.Add(extsort.HashOf([]byte(s)))
-	}
-	if a != b || a == c {
-		t.Errorf("a == b is %v, a == c is %v; want true, false", a == b, a == c)
-	}
-}
-
-// inputPath is a path below testdata/inputs, whose README says what is there.
-func inputPath(name string) string {
-	return filepath.Join("testdata", "inputs", filepath.FromSlash(name))
-}
-
-// inputsDir is the folder of the inputs of TestInfer_Inputs.
-var inputsDir = flag.String("inputs", inputPath(""), "infer and verify the inputs in this `DIR` instead, exports of your own")
-
-// inputsIn are the paths below dir that are inputs.
-func inputsIn(t *testing.T, dir string) []string {
-	t.Helper()
-	var found []string
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.Name() == source.ExportFolder:
-			found = append(found, path.Dir(name))
-			return fs.SkipDir
-		case d.IsDir(), d.Name() == "README.md":
-			return nil
-		}
-		found = append(found, name)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		t.Errorf("there are no inputs in %s", dir)
-	}
-	return found
-}
-
-// What is inferred for each of the inputs loses nothing that the mapping would
-// have to accept, says why it is as it is, and is a mapping file with which the
-// input round-trips.
-func TestInfer_Inputs(t *testing.T) {
-	t.Parallel()
-	for _, name := range inputsIn(t, *inputsDir) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			src, err := source.Open(filepath.Join(*inputsDir, filepath.FromSlash(name)), source.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var o Options
-			for _, table := range src.Tables {
-				in, err := Infer(t.Context(), table, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, f := range in.Mapping.Fidelity() {
-					if f.Class == layout.Lossy {
-						t.Errorf("table %s: %s", table.Name, f)
-					}
-				}
-				if len((*layout.Mapping)(in.Mapping).Spec().AcceptLoss) > 0 {
-					t.Errorf("table %s: the mapping accepts %v", table.Name, (*layout.Mapping)(in.Mapping).Spec().AcceptLoss)
-				}
-				for _, c := range in.Choices {
-					if c.What == "" || c.Chosen == "" || c.Why == "" {
-						t.Errorf("table %s: a choice without a reason: %+v", table.Name, c)
-					}
-				}
-				text, err := in.Mapping.Spec().YAML()
-				if err != nil {
-					t.Fatal(err)
-				}
-				m, err := mapping.Load("inferred.yaml", text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.Mappings = append(o.Mappings, m)
-			}
-			r, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantEqual(t, r)
-		})
 	}
 }

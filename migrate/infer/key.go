@@ -1,0 +1,199 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// key decides on the key.
+func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (layout.KeySchema, error) {
+	key := t.Key
+	if key.Hash.Name != "" {
+		why := t.KeyFrom
+		for _, k := range []*layout.KeyAttr{&key.Hash, &key.Range} {
+			switch {
+			case k.Name == "" || k.Type != attr.Absent:
+			case p.items == 0:
+				k.Type = attr.S
+				why = t.KeyFrom + "; no item tells its type: S stands for it"
+			default:
+				if k.Type = p.keyType(k.Name); k.Type == attr.Absent {
+					return key, mixedKey(t, k.Name)
+				}
+			}
+		}
+		in.chose("key", source.KeyText(key), "%s", why)
+		return key, nil
+	}
+	if p.items == 0 {
+		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
+	}
+	if hash, sort := p.named[0], p.named[1]; p.pairs != nil && p.keyType(hash) != attr.Absent && p.keyType(sort) != attr.Absent {
+		key.Hash, key.Range = layout.KeyAttr{Name: hash, Type: p.keyType(hash)}, layout.KeyAttr{Name: sort, Type: p.keyType(sort)}
+		if len(p.shared) > 0 {
+			return key, sharedPair(t, p)
+		}
+		in.guessed(t, key, bothOf(p.items))
+		return key, nil
+	}
+	for _, name := range p.order {
+		typ := p.keyType(name)
+		if typ == attr.Absent || len(p.attrs[name].repeats) > 0 {
+			continue
+		}
+		key := layout.KeySchema{Hash: layout.KeyAttr{Name: name, Type: typ}}
+		unique := p.attrs[name].seen != nil
+		if !unique {
+			var err error
+			if unique, err = isUnique(ctx, t, name, o); err != nil {
+				return key, err
+			}
+		}
+		if unique {
+			in.guessed(t, key, "this is the first S, N or B attribute that "+eachHas(p.items))
+			return key, nil
+		}
+	}
+	return layout.KeySchema{}, noKey(t, p)
+}
+
+// guessed chooses a key that the input does not declare.
+func (in *Inferred) guessed(t *source.Table, key layout.KeySchema, why string) {
+	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
+	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are",
+		t.Name, source.KeyText(key)))
+}
+
+func eachHas(items int64) string {
+	if items == 1 {
+		return "the one item has"
+	}
+	return fmt.Sprintf("each of the %d items has with a value of its own", items)
+}
+
+func bothOf(items int64) string {
+	if items == 1 {
+		return "the one item has attributes of these names"
+	}
+	return fmt.Sprintf("each of the %d items has attributes of these names, with values of its own", items)
+}
+
+// sharedPair names two items whose attributes, by their names the key, have the
+// same values.
+func sharedPair(t *source.Table, p *profile) error {
+	var first *source.Entry
+	for e, err := range t.Entries() {
+		switch {
+		case err != nil:
+			return err
+		case p.pair(e) != p.shared[0]:
+		case first == nil:
+			first = &e
+		default:
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the input declares no key, and %s and %s, by their names the key, have the same values here as at %s, %s and %s: name the key (--key PK[,SK]), or take one of the items out",
+				p.named[0], p.named[1], first.Position, phrase.Clip(e.Item[p.named[0]].Str), phrase.Clip(e.Item[p.named[1]].Str))
+		}
+	}
+	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, by their names the key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
+}
+
+// mixedKey names the first item whose key attribute is of another type than
+// that of the items before it.
+func mixedKey(t *source.Table, name string) error {
+	var first *source.Entry
+	for e, err := range t.Entries() {
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = &e
+			continue
+		}
+		if v := e.Item[name]; v.Type != first.Item[name].Type {
+			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, at %s it is of type %s: a key has one type",
+				name, v.Type, first.Position, first.Item[name].Type)
+		}
+	}
+	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "key attribute %q has not the same type, S, N or B, in every item", name)
+}
+
+// noKey says of each attribute that could have been the key what speaks against
+// it, with the lines.
+func noKey(t *source.Table, p *profile) error {
+	var at source.Position
+	var reasons []string
+	told := map[string]bool{}
+	seen := map[string]map[extsort.Hash]source.Position{} // of values that come twice, by attribute; zero until the first is met
+	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
+		seen[name] = map[extsort.Hash]source.Position{}
+		for _, h := range p.attrs[name].repeats {
+			seen[name][h] = source.Position{}
+		}
+	}
+	tell := func(e source.Entry, name, format string, args ...any) {
+		if told[name] = true; len(reasons) == 0 {
+			at = e.Position
+		}
+		reasons = append(reasons, fmt.Sprintf("%q ", name)+fmt.Sprintf(format, args...))
+	}
+	for e, err := range t.Entries() {
+		if err != nil {
+			return err
+		}
+		if len(e.Item) == 0 {
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or take the item out")
+		}
+		for _, name := range p.order[:min(len(p.order), maxCandidates)] {
+			v, ok := e.Item[name]
+			a := p.attrs[name]
+			switch {
+			case told[name] || a == nil:
+			case !ok:
+				tell(e, name, "is missing at %s", e.Position)
+			case v.Type > attr.B:
+				tell(e, name, "is of type %s at %s", v.Type, e.Position)
+			case v.Type != attr.N && v.Str == "":
+				tell(e, name, "is empty at %s", e.Position)
+			case p.keyType(name) == attr.Absent && v.Type != a.types.majority().typ:
+				tell(e, name, "is of type %s at %s, and of type %s elsewhere", v.Type, e.Position, a.types.majority().typ)
+			default:
+				h := extsort.HashOf([]byte(v.Str))
+				first, repeated := seen[name][h]
+				switch {
+				case !repeated:
+				case first == (source.Position{}):
+					seen[name][h] = e.Position
+				default:
+					tell(e, name, "has one value at %s and %s", first, e.Position)
+				}
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and no S, N or B attribute has a value of its own in every item: name the key (--key PK[,SK])")
+	}
+	return source.Damaged(source.KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name it (--key PK[,SK])", strings.Join(reasons, "; "))
+}
+
+// isUnique reports whether no two items have the same value of an attribute.
+func isUnique(ctx context.Context, t *source.Table, name string, o Options) (bool, error) {
+	seen := extsort.NewSet(o.TempDir)
+	defer seen.Close()
+	for e, err := range entriesOf(ctx, t, o) {
+		if err != nil {
+			return false, err
+		}
+		if err := seen.Add(extsort.HashOf([]byte(e.Item[name].Str))); err != nil {
+			return false, err
+		}
+	}
+	_, repeated, _, err := seen.Finish(1, 1)
+	return len(repeated) == 0, err
+}
