@@ -20,6 +20,7 @@
 //   - migrate loads DynamoDB data through a mapping, and compares the rows, the
 //     items and the answers of both doors: migrate.Load, migrate.Verify.
 //     migrate/source reads exports and files, migrate/infer finds mappings,
+//     migrate/report is what was found and how it is shown,
 //     migrate/lint judges tables, mappings and access patterns by the design guides.
 //   - fixtures is the format of fixture folders: sources, access patterns and
 //     golden files, and those that ship with the project.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -41,11 +42,11 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	want := []AcceptedLoss{
+	want := []report.AcceptedLoss{
 		{Rule: "item", What: layout.LossNull, Attribute: "m", Values: 1, Example: `{"id":{"S":"3"}}`, Why: "their writer has NULL for what is not there"},
 		{Rule: "item", What: layout.LossNull, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "their writer has NULL for what is not there"},
 	}
-	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
+	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b report.AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}

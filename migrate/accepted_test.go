@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 const lossyMapping = `apiVersion: migration/v1
@@ -90,11 +91,11 @@ func TestVerify_AcceptedLosses(t *testing.T) {
 	}
 	wantEqual(t, r)
 	for _, name := range []string{"round trip", "scan through the DynamoDB door"} {
-		if c := checkNamed(t, r, name); c.State != CheckOK {
+		if c := checkNamed(t, r, name); c.State != report.CheckOK {
 			t.Errorf("check %+v", c)
 		}
 	}
-	want := []AcceptedLoss{
+	want := []report.AcceptedLoss{
 		{Rule: "item", What: layout.LossTypes, Attribute: "doc", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
 		{Rule: "item", What: layout.LossPrecision, Attribute: "f", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "a plot"},
 		{Rule: "item", What: layout.LossEmpty, Attribute: "m", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "nobody looks"},

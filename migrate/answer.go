@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -185,7 +186,7 @@ func (d *doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 func (d *doors) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.j.keyJSON(want) == d.j.keyJSON(got) {
 		var found []*mismatch
-		diffItems(want, got, func(f Failure) {
+		diffItems(want, got, func(f report.Failure) {
 			found = append(found, &mismatch{item: want, column: f.Column, want: f.Want, got: f.Got, detail: place + " has another " + f.Column})
 		})
 		if len(found) == 1 {

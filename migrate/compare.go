@@ -14,13 +14,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Compare checks that the tables hold what Load would write there: nothing
 // less, nothing else, and that the rows give back exactly the items of the
 // source. It writes nothing, so it also judges the work of another loader.
-func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
+func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*report.Report, error) {
 	o.judges = true
 	r, err := prepare(ctx, src, o)
 	if err != nil {
@@ -45,7 +46,7 @@ func Compare(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sou
 // Compare, then a scan of all items through a DynamoDB door on the tables,
 // which must not hold other rows, and what Verify does with Options.RunGC and
 // Options.Restart.
-func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
+func VerifySource(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*report.Report, error) {
 	o.judges = true
 	r, err := prepare(ctx, src, o)
 	if err != nil {
@@ -104,7 +105,7 @@ func (r *run) compare(ctx context.Context, loaded bool) error {
 			}
 		}
 		k := newRetention(families, j.options.Now)
-		err := r.report.check("round trip", j.report.Target, func() (string, error) { return j.compareBase(ctx, r.b, r.report, k) })
+		err := r.report.Check("round trip", j.report.Target, func() (string, error) { return j.compareBase(ctx, r.b, r.report, k) })
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (r *run) compare(ctx context.Context, loaded bool) error {
 		}
 		j.report.IndexRows = 0
 		for i, x := range j.indexes {
-			err := r.report.check("index "+x.Name(), x.TargetTable(), func() (string, error) { return j.compareIndex(ctx, r.b, r.report, i) })
+			err := r.report.Check("index "+x.Name(), x.TargetTable(), func() (string, error) { return j.compareIndex(ctx, r.b, r.report, i) })
 			if err != nil {
 				return err
 			}
@@ -177,7 +178,7 @@ func (j *job) scan(ctx context.Context, b *bigtable, table string, items func(la
 	return h, nil
 }
 
-func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retention) (string, error) {
+func (j *job) compareBase(ctx context.Context, b *bigtable, r *report.Report, k retention) (string, error) {
 	table := j.report.Target
 	exact := j.options.exact()
 	items := j.mapping.Items
@@ -188,7 +189,7 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	if status.Code(err) == codes.NotFound {
 		f, err := j.missingTable(ctx, b)
 		if err == nil {
-			r.fail(f)
+			r.Fail(f)
 		}
 		j.report.Rows, j.report.Cells, j.same = 0, 0, false
 		return "the table is not there", err
@@ -204,7 +205,7 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	if j.same = exact && !h.unreadable && h.cells == j.cells && h.items == j.items; j.same {
 		return detail, nil
 	}
-	before := r.found()
+	before := r.Found()
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, items: true,
 		of: func(p placed) layout.Placed { return p.base },
@@ -212,17 +213,17 @@ func (j *job) compareBase(ctx context.Context, b *bigtable, r *Report, k retenti
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.found() == before && exact {
-		r.fail(j.tableChanged(h))
+	if r.Found() == before && exact {
+		r.Fail(j.tableChanged(h))
 	}
 	return detail, nil
 }
 
 // tableChanged is the failure of a table that was scanned and then, when its rows
 // were looked at one by one, had no difference.
-func (j *job) tableChanged(h held) Failure {
-	return Failure{
-		Kind: TableChanged, Table: j.report.Target, Want: j.what(), Got: h.what(),
+func (j *job) tableChanged(h held) report.Failure {
+	return report.Failure{
+		Kind: report.TableChanged, Table: j.report.Target, Want: j.what(), Got: h.what(),
 		Detail: "another reading of the table found no difference: something writes to it",
 	}
 }
@@ -233,8 +234,8 @@ func (j *job) what() string {
 }
 
 // missingTable is the failure of a table that is not there, with those that are.
-func (j *job) missingTable(ctx context.Context, b *bigtable) (Failure, error) {
-	f := Failure{Kind: MissingTable, Table: j.report.Target, Want: j.what()}
+func (j *job) missingTable(ctx context.Context, b *bigtable) (report.Failure, error) {
+	f := report.Failure{Kind: report.MissingTable, Table: j.report.Target, Want: j.what()}
 	switch tables, err := b.Tables(ctx); {
 	case status.Code(err) == codes.NotFound:
 		return f, err // there is no such instance
@@ -248,11 +249,11 @@ func (j *job) missingTable(ctx context.Context, b *bigtable) (Failure, error) {
 	return f, nil
 }
 
-func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (string, error) {
+func (j *job) compareIndex(ctx context.Context, b *bigtable, r *report.Report, i int) (string, error) {
 	x := j.indexes[i]
 	h, err := j.scan(ctx, b, x.TargetTable(), nil, retention{})
 	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
-		r.fail(rowLayout{j, x}.owned(Failure{Kind: IndexStale, Table: x.TargetTable(), Want: phrase.Counted(j.index[x.TargetTable()].Count, "cell"), Detail: "the table is not there"}, owner{}))
+		r.Fail(rowLayout{j, x}.owned(report.Failure{Kind: report.IndexStale, Table: x.TargetTable(), Want: phrase.Counted(j.index[x.TargetTable()].Count, "cell"), Detail: "the table is not there"}, owner{}))
 		return "the table is not there", nil
 	}
 	if err != nil {
@@ -263,7 +264,7 @@ func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (
 	if h.cells == j.index[x.TargetTable()] {
 		return detail, nil // under any policy
 	}
-	stale := r.aside()
+	stale := r.Aside()
 	d := differ{
 		j: j, b: b, window: j.options.window, table: x.TargetTable(), layout: rowLayout{j, x}, report: stale,
 		of: func(p placed) layout.Placed { return p.index[i] },
@@ -271,6 +272,6 @@ func (j *job) compareIndex(ctx context.Context, b *bigtable, r *Report, i int) (
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	r.failAs(IndexStale, stale)
+	r.FailAs(report.IndexStale, stale)
 	return detail, nil
 }

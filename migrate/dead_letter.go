@@ -8,13 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // deadLetters writes what could not be loaded.
 type deadLetters struct {
 	w io.Writer
-	r *Report
+	r *report.Report
 }
 
 // DeadLetter is one line of what Options.DeadLetter receives: an item that was
@@ -33,14 +34,14 @@ type DeadLetter struct {
 // add writes one letter and counts it as a difference.
 func (l *deadLetters) add(j *job, e source.Entry, err error) error {
 	letter := DeadLetter{File: e.Position.File, Line: e.Position.Line, Table: j.report.Name, Damage: source.DamageOf(err), Error: err.Error()}
-	f := Failure{Kind: NotLoaded, Table: j.report.Target, Damage: letter.Damage, Detail: err.Error()}
+	f := report.Failure{Kind: report.NotLoaded, Table: j.report.Target, Damage: letter.Damage, Detail: err.Error()}
 	if e.Item != nil {
 		letter.Item, f.ItemKey = attr.AppendItemJSON(nil, e.Item), j.keyJSON(e.Item)
 	} else {
 		letter.Text = string(e.Text)
 	}
 	j.report.DeadLetters++
-	l.r.fail(f)
+	l.r.Fail(f)
 	text, err := json.Marshal(letter, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return fmt.Errorf("writing a dead letter: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -39,13 +40,13 @@ type Side struct {
 // of one key on one side, which is a difference too, the first is compared. The
 // differences are in the report; an error is an [source.Error] where a side is at
 // fault.
-func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
+func Diff(ctx context.Context, first, second Side, o Options) (*report.Report, error) {
 	o = o.normalized()
-	r := newReport(o.MaxDifferences)
+	r := report.New(o.MaxDifferences)
 	r.Source, r.Format, r.DiffOf, r.Compared = first.Name+", "+second.Name, "diff", "item", true
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
 		r.DiffOf = "row"
-		err := r.check("rows", first.Table, func() (string, error) { return diffRows(ctx, r, first, second, o) })
+		err := r.Check("rows", first.Table, func() (string, error) { return diffRows(ctx, r, first, second, o) })
 		return r, err
 	}
 	pairs, err := tablePairs(first, second)
@@ -53,7 +54,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 		return nil, err
 	}
 	for _, p := range pairs {
-		err := r.check("items", p[0].name, func() (string, error) { return diffSides(ctx, r, p[0], p[1], o) })
+		err := r.Check("items", p[0].name, func() (string, error) { return diffSides(ctx, r, p[0], p[1], o) })
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +114,7 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 }
 
 // diffSides compares the items of two tables.
-func diffSides(ctx context.Context, r *Report, first, second sideTable, o Options) (string, error) {
+func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o Options) (string, error) {
 	key := first.key
 	if key.Hash.Name == "" {
 		key = second.key
@@ -170,7 +171,7 @@ func diffSides(ctx context.Context, r *Report, first, second sideTable, o Option
 				return "", err
 			}
 		}
-		f := Failure{Table: first.name, ItemKey: a.key}
+		f := report.Failure{Table: first.name, ItemKey: a.key}
 		switch {
 		case errA != nil && errB != nil:
 			for i, t := range []sideTable{first, second} {
@@ -180,12 +181,12 @@ func diffSides(ctx context.Context, r *Report, first, second sideTable, o Option
 			}
 			return detail, nil
 		case errA == nil && (errB != nil || bytes.Compare(a.row, b.row) < 0):
-			f.Kind, f.Want = MissingItem, phrase.Clip(string(a.item))
-			r.fail(f)
+			f.Kind, f.Want = report.MissingItem, phrase.Clip(string(a.item))
+			r.Fail(f)
 			a, errA = streams[0]()
 		case errA != nil || bytes.Compare(a.row, b.row) > 0:
-			f.Kind, f.Got, f.ItemKey = ExtraItem, phrase.Clip(string(b.item)), b.key
-			r.fail(f)
+			f.Kind, f.Got, f.ItemKey = report.ExtraItem, phrase.Clip(string(b.item)), b.key
+			r.Fail(f)
 			b, errB = streams[1]()
 		default:
 			if !bytes.Equal(a.item, b.item) {
@@ -230,7 +231,7 @@ func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() 
 
 // duplicated tells of the duplicates of a side, with their places, for which the
 // side is read again.
-func duplicated(ctx context.Context, r *Report, t sideTable, d duplicates, table string, o Options) error {
+func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o Options) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -249,8 +250,8 @@ func duplicated(ctx context.Context, r *Report, t sideTable, d duplicates, table
 		n++
 	}
 	for _, p := range d.pairs {
-		r.fail(Failure{
-			Kind: DuplicateItem, Table: table, ItemKey: p.key,
+		r.Fail(report.Failure{
+			Kind: report.DuplicateItem, Table: table, ItemKey: p.key,
 			Detail: fmt.Sprintf("%s has items of this key at %s and at %s; the first is compared", t.side.Name, places[p.first], places[p.second]),
 		})
 	}
@@ -259,7 +260,7 @@ func duplicated(ctx context.Context, r *Report, t sideTable, d duplicates, table
 }
 
 // diffTexts tells the attributes in which two items differ.
-func diffTexts(r *Report, at Failure, first, second []byte) error {
+func diffTexts(r *report.Report, at report.Failure, first, second []byte) error {
 	a, err := attr.UnmarshalItem(first)
 	if err != nil {
 		return err
@@ -268,9 +269,9 @@ func diffTexts(r *Report, at Failure, first, second []byte) error {
 	if err != nil {
 		return err
 	}
-	diffItems(a, b, func(f Failure) {
+	diffItems(a, b, func(f report.Failure) {
 		f.Table, f.ItemKey = at.Table, at.ItemKey
-		r.fail(f)
+		r.Fail(f)
 	})
 	return nil
 }
@@ -345,7 +346,7 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func diffRows(ctx context.Context, r *Report, first, second Side, o Options) (string, error) {
+func diffRows(ctx context.Context, r *report.Report, first, second Side, o Options) (string, error) {
 	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
 	defer stopA()
 	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))
@@ -357,27 +358,27 @@ func diffRows(ctx context.Context, r *Report, first, second Side, o Options) (st
 		if err := errors.Join(errA, errB); err != nil {
 			return "", err
 		}
-		var at Failure
+		var at report.Failure
 		order := bytes.Compare(a.Key, b.Key)
 		switch {
 		case !okA && !okB:
 			return fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "row"), phrase.Counted(counts[1], "row")), nil
 		case okA && (!okB || order < 0):
-			at = inRow(first.table(), a.Key)
-			at.Kind, at.Want = MissingRow, phrase.Counted(int64(len(a.Cells)), "cell")
-			r.fail(at)
+			at = report.InRow(first.table(), a.Key)
+			at.Kind, at.Want = report.MissingRow, phrase.Counted(int64(len(a.Cells)), "cell")
+			r.Fail(at)
 			counts[0]++
 			r.Rows++
 			a, errA, okA = nextA()
 		case !okA || order > 0:
-			at = inRow(first.table(), b.Key)
-			at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(b.Cells)), "cell")
-			r.fail(at)
+			at = report.InRow(first.table(), b.Key)
+			at.Kind, at.Got = report.ExtraRow, phrase.Counted(int64(len(b.Cells)), "cell")
+			r.Fail(at)
 			counts[1]++
 			b, errB, okB = nextB()
 		default:
-			at = inRow(first.table(), a.Key)
-			diffCells(a.Cells, b.Cells, func(d cellDiff) { r.fail(d.in(at)) })
+			at = report.InRow(first.table(), a.Key)
+			diffCells(a.Cells, b.Cells, func(d cellDiff) { r.Fail(d.in(at)) })
 			counts[0]++
 			counts[1]++
 			r.Rows++

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // maxWindowBytes bounds what a comparison of tables that differ sorts in
@@ -31,7 +32,7 @@ type differ struct {
 	window int // bytes
 	table  string
 	layout rowLayout // of the table
-	report *Report
+	report *report.Report
 	items  bool // the items that the rows give back are compared too
 	of     func(placed) layout.Placed
 	kept   func([]layout.Cell) []layout.Cell // after garbage collection; nil: all
@@ -128,7 +129,7 @@ func rowBytes(row layout.Row) int {
 }
 
 // ofPart says of which rule and item a failure is.
-func (d *differ) ofPart(f Failure, p expectedPart) Failure {
+func (d *differ) ofPart(f report.Failure, p expectedPart) report.Failure {
 	return d.layout.owned(f, owner{p.rule, p.key})
 }
 
@@ -174,10 +175,10 @@ func (e *expectedRow) what() string {
 
 // row compares one row.
 func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) {
-	at := inRow(d.table, key)
+	at := report.InRow(d.table, key)
 	if want == nil {
-		at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(got.Cells)), "cell")
-		d.report.fail(d.layout.owned(at, d.layout.owners(got).first))
+		at.Kind, at.Got = report.ExtraRow, phrase.Counted(int64(len(got.Cells)), "cell")
+		d.report.Fail(d.layout.owned(at, d.layout.owners(got).first))
 		return
 	}
 	if d.kept != nil {
@@ -186,8 +187,8 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		}
 	}
 	if !found {
-		at.Kind, at.Want = MissingRow, want.what()
-		d.report.fail(d.ofPart(at, want.parts[0]))
+		at.Kind, at.Want = report.MissingRow, want.what()
+		d.report.Fail(d.ofPart(at, want.parts[0]))
 		return
 	}
 	before := d.report.Differences
@@ -201,18 +202,18 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 	diffCellsAs(want.cells, got.Cells, text, element, func(c cellDiff) {
 		if c.want < 0 {
-			d.report.fail(d.layout.owned(c.in(at), d.ownerOfExtra(c.got, want, got)))
+			d.report.Fail(d.layout.owned(c.in(at), d.ownerOfExtra(c.got, want, got)))
 			return
 		}
 		f := d.ofPart(c.in(at), want.partOf(c.want))
 		lenient := d.j.options.lenientSets && len(c.got.Value) == 0 && bytes.Equal(want.cells[c.want].Value, []byte{0})
-		if c.changed() && (lenient || !d.report.full()) {
+		if c.changed() && (lenient || !d.report.Full()) {
 			f.Decoded = d.layout.decoded(layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: c.exchange(want.cells, got.Cells)})
-			if lenient && f.Decoded == "" && f.Kind == ValueDiffers {
+			if lenient && f.Decoded == "" && f.Kind == report.ValueDiffers {
 				return // a member of a set, which is its qualifier
 			}
 		}
-		d.report.fail(f)
+		d.report.Fail(f)
 	})
 	if d.report.Differences == before && d.items {
 		d.rowItems(at, want, got)
@@ -230,11 +231,11 @@ func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) 
 
 // rowItems compares the items that a row of the expected cells gives back: a
 // difference is a fault of the mapping.
-func (d *differ) rowItems(at Failure, want *expectedRow, got layout.Row) {
+func (d *differ) rowItems(at report.Failure, want *expectedRow, got layout.Row) {
 	items, err := d.layout.items(got)
 	if err != nil {
-		at.Kind, at.Want, at.Detail = RowUnreadable, phrase.Counted(int64(len(want.parts)), "item"), err.Error()
-		d.report.fail(d.ofPart(at, want.parts[0]))
+		at.Kind, at.Want, at.Detail = report.RowUnreadable, phrase.Counted(int64(len(want.parts)), "item"), err.Error()
+		d.report.Fail(d.ofPart(at, want.parts[0]))
 		return
 	}
 	back := map[string]attr.Item{}
@@ -245,8 +246,8 @@ func (d *differ) rowItems(at Failure, want *expectedRow, got layout.Row) {
 		f := d.ofPart(at, part)
 		item, ok := back[part.key]
 		if !ok {
-			f.Kind, f.Want = MissingItem, phrase.Clip(string(part.item))
-			d.report.fail(f)
+			f.Kind, f.Want = report.MissingItem, phrase.Clip(string(part.item))
+			d.report.Fail(f)
 			continue
 		}
 		delete(back, part.key)
@@ -255,24 +256,24 @@ func (d *differ) rowItems(at Failure, want *expectedRow, got layout.Row) {
 		}
 		wanted, err := attr.UnmarshalItem(part.item)
 		if err != nil {
-			f.Kind, f.Detail = RowUnreadable, err.Error() // cannot be: it is the source's item
-			d.report.fail(f)
+			f.Kind, f.Detail = report.RowUnreadable, err.Error() // cannot be: it is the source's item
+			d.report.Fail(f)
 			continue
 		}
-		diffItems(wanted, item, func(x Failure) {
+		diffItems(wanted, item, func(x report.Failure) {
 			x.Table, x.RowKey, x.RowHex = f.Table, f.RowKey, f.RowHex
-			d.report.fail(d.ofPart(x, part))
+			d.report.Fail(d.ofPart(x, part))
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		f := d.layout.owned(at, d.layout.ownerOf(back[key]))
-		f.Kind, f.Got = ExtraItem, valueText(attr.MapOf(back[key]))
-		d.report.fail(f)
+		f.Kind, f.Got = report.ExtraItem, valueText(attr.MapOf(back[key]))
+		d.report.Fail(f)
 	}
 }
 
 // diffItems tells the attributes in which an item read back differs.
-func diffItems(want, got attr.Item, fail func(Failure)) {
+func diffItems(want, got attr.Item, fail func(report.Failure)) {
 	names := map[string]bool{}
 	for name := range want {
 		names[name] = true
@@ -285,9 +286,9 @@ func diffItems(want, got attr.Item, fail func(Failure)) {
 		if attr.Equal(w, g) && w.IsAbsent() == g.IsAbsent() {
 			continue
 		}
-		f := Failure{Kind: ValueDiffers, Column: name, Want: valueText(w), Got: valueText(g)}
+		f := report.Failure{Kind: report.ValueDiffers, Column: name, Want: valueText(w), Got: valueText(g)}
 		if w.Type != g.Type && !w.IsAbsent() && !g.IsAbsent() {
-			f.Kind = TypeDiffers
+			f.Kind = report.TypeDiffers
 		}
 		fail(f)
 	}
@@ -303,13 +304,13 @@ func valueText(v attr.Value) string {
 
 // cellDiff is a cell in which two rows differ.
 type cellDiff struct {
-	failure Failure // without its place but for the column
-	want    int     // index of the expected cell; -1 where there is none
+	failure report.Failure // without its place but for the column
+	want    int            // index of the expected cell; -1 where there is none
 	got     layout.Cell
 }
 
 // in is the failure, in the row of another one.
-func (c cellDiff) in(at Failure) Failure {
+func (c cellDiff) in(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
 	return f
@@ -383,12 +384,12 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 				return true
 			})
 		}
-		f := Failure{Column: key.family + ":" + phrase.Column(key.qualifier)}
-		tell := func(kind Kind, want, got string, i int, c layout.Cell) {
+		f := report.Failure{Column: key.family + ":" + phrase.Column(key.qualifier)}
+		tell := func(kind report.Kind, want, got string, i int, c layout.Cell) {
 			f := f
 			f.Kind, f.Want, f.Got = kind, want, got
-			if key.family == layout.FamilyTypes && kind != TimestampDiffers {
-				f.Kind = TypeDiffers
+			if key.family == layout.FamilyTypes && kind != report.TimestampDiffers {
+				f.Kind = report.TypeDiffers
 			}
 			fail(cellDiff{f, i, c})
 		}
@@ -427,7 +428,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 		s.want, s.got = slices.DeleteFunc(s.want, known), slices.DeleteFunc(s.got, known)
 		if slices.EqualFunc(s.want, s.got, sameValue) { // in the same order, whatever the others' times are
 			for i, a := range s.want {
-				tell(TimestampDiffers, cellText(a.Cell), cellText(s.got[i].Cell), a.i, s.got[i].Cell)
+				tell(report.TimestampDiffers, cellText(a.Cell), cellText(s.got[i].Cell), a.i, s.got[i].Cell)
 			}
 			continue
 		}
@@ -444,23 +445,23 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 				}
 			}
 			if times == n && values == n {
-				tell(OrderDiffers, inOrder(s.want), inOrder(s.got), s.want[0].i, s.got[0].Cell)
+				tell(report.OrderDiffers, inOrder(s.want), inOrder(s.got), s.want[0].i, s.got[0].Cell)
 				continue
 			}
 		}
 		pair(sameTime, func(a, b version) {
-			kind := ValueDiffers
+			kind := report.ValueDiffers
 			if onlyTypesDiffer(a.Value, b.Value, element(a.i)) {
-				kind = TypeDiffers
+				kind = report.TypeDiffers
 			}
 			tell(kind, cellText(a.Cell), cellText(b.Cell), a.i, b.Cell)
 		})
-		pair(sameValue, func(a, b version) { tell(TimestampDiffers, cellText(a.Cell), cellText(b.Cell), a.i, b.Cell) })
+		pair(sameValue, func(a, b version) { tell(report.TimestampDiffers, cellText(a.Cell), cellText(b.Cell), a.i, b.Cell) })
 		for _, a := range s.want {
-			tell(MissingCell, cellText(a.Cell), "", a.i, layout.Cell{})
+			tell(report.MissingCell, cellText(a.Cell), "", a.i, layout.Cell{})
 		}
 		for _, b := range s.got {
-			tell(ExtraCell, "", cellText(b.Cell), -1, b.Cell)
+			tell(report.ExtraCell, "", cellText(b.Cell), -1, b.Cell)
 		}
 	}
 }

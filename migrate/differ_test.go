@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // Each damage is found also where the table is sorted in many runs on disk.
@@ -147,15 +148,15 @@ func TestCompare_TextsOfLists(t *testing.T) {
 		name   string
 		values []string
 		later  int64 // milliseconds
-		want   []Failure
+		want   []report.Failure
 	}{
-		{"in order at other times", []string{"Sx", "N1", "Sy"}, 1, []Failure{
-			{Kind: TimestampDiffers, Want: `@1262304000002000 = "Sy"`, Got: `@1262304000003000 = "Sy"`},
-			{Kind: TimestampDiffers, Want: `@1262304000001000 = "N1"`, Got: `@1262304000002000 = "N1"`},
-			{Kind: TimestampDiffers, Want: `@1262304000000000 = "Sx"`, Got: `@1262304000001000 = "Sx"`},
+		{"in order at other times", []string{"Sx", "N1", "Sy"}, 1, []report.Failure{
+			{Kind: report.TimestampDiffers, Want: `@1262304000002000 = "Sy"`, Got: `@1262304000003000 = "Sy"`},
+			{Kind: report.TimestampDiffers, Want: `@1262304000001000 = "N1"`, Got: `@1262304000002000 = "N1"`},
+			{Kind: report.TimestampDiffers, Want: `@1262304000000000 = "Sx"`, Got: `@1262304000001000 = "Sx"`},
 		}},
-		{"in another order", []string{"Sx", "Sy", "N1"}, 0, []Failure{{
-			Kind: OrderDiffers, Want: `@1262304000001000 = "N1", @1262304000002000 = "Sy"`, Got: `@1262304000001000 = "Sy", @1262304000002000 = "N1"`,
+		{"in another order", []string{"Sx", "Sy", "N1"}, 0, []report.Failure{{
+			Kind: report.OrderDiffers, Want: `@1262304000001000 = "N1", @1262304000002000 = "Sy"`, Got: `@1262304000001000 = "Sy", @1262304000002000 = "N1"`,
 			Decoded: `list: want {"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}, got {"L":[{"S":"x"},{"S":"y"},{"N":"1"}]}`,
 		}}},
 	} {
@@ -175,9 +176,9 @@ func TestCompare_TextsOfLists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []Failure
+			var got []report.Failure
 			for _, f := range r.Failures {
-				got = append(got, Failure{Kind: f.Kind, Want: f.Want, Got: f.Got, Decoded: f.Decoded})
+				got = append(got, report.Failure{Kind: f.Kind, Want: f.Want, Got: f.Got, Decoded: f.Decoded})
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("failures %+v, want %+v", got, c.want)
@@ -187,10 +188,10 @@ func TestCompare_TextsOfLists(t *testing.T) {
 }
 
 // kinds lists the kinds of a report's failures, but for those of retention.
-func kinds(r *Report) string {
+func kinds(r *report.Report) string {
 	var out []string
 	for _, f := range r.Failures {
-		if f.Kind != LossNotAccepted {
+		if f.Kind != report.LossNotAccepted {
 			out = append(out, string(f.Kind))
 		}
 	}

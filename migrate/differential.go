@@ -24,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -71,14 +72,14 @@ func differential(ctx context.Context, r *run, own bool, saved []fixtures.Exchan
 func differentialOf(ctx context.Context, r *run, j *job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
 	const name = "differential"
 	if why := unfit(j.mapping.Spec()); why != "" {
-		r.report.skip(name, j.report.Target, "%s", why)
+		r.report.Skip(name, j.report.Target, "%s", why)
 		return nil
 	}
 	d, err := newTrial(r.conn, r.b, j)
 	if err != nil {
 		return err
 	}
-	return r.report.check(name, j.report.Target, func() (string, error) {
+	return r.report.Check(name, j.report.Target, func() (string, error) {
 		items, err := draw(d.mapping)
 		if err != nil {
 			return "", err
@@ -108,7 +109,7 @@ func differentialOf(ctx context.Context, r *run, j *job, from string, draw func(
 		}
 		for _, f := range found.Failures {
 			f.Table, f.Detail = j.report.Target, strings.TrimPrefix(f.Detail+"; "+detail, "; ")
-			r.report.fail(f)
+			r.report.Fail(f)
 		}
 		return detail, nil
 	})
@@ -126,7 +127,7 @@ func differentialRequests(ctx context.Context, r *run, j *job, saved []fixtures.
 		why = "time passes in " + fixtures.RequestsFile + ", and no way to run garbage collection was given"
 	}
 	if why != "" {
-		r.report.skip(name, j.report.Target, "%s", why)
+		r.report.Skip(name, j.report.Target, "%s", why)
 		return nil
 	}
 	d, err := newTrial(r.conn, r.b, j)
@@ -134,7 +135,7 @@ func differentialRequests(ctx context.Context, r *run, j *job, saved []fixtures.
 		return err
 	}
 	if saved != nil {
-		err := r.report.check(name, j.report.Target, func() (string, error) {
+		err := r.report.Check(name, j.report.Target, func() (string, error) {
 			var items []attr.Item
 			err := j.each(ctx, "reading", func(p placed) error {
 				items = append(items, p.entry.Item)
@@ -152,7 +153,7 @@ func differentialRequests(ctx context.Context, r *run, j *job, saved []fixtures.
 	if j.options.Differential == 0 {
 		return nil
 	}
-	return r.report.check(name, j.report.Target, func() (string, error) { return d.requests(ctx, r.report, j.options) })
+	return r.report.Check(name, j.report.Target, func() (string, error) { return d.requests(ctx, r.report, j.options) })
 }
 
 // unfit says why items alone tell nothing of a mapping; "" if they do.
@@ -215,8 +216,8 @@ func newTrial(conn grpc.ClientConnInterface, b *bigtable, j *job) (*trial, error
 
 // run tells in what items do not come back: by the lens alone, or else through
 // the door and the loader.
-func (d *trial) run(ctx context.Context, items []attr.Item) (r *Report, err error) {
-	r = newReport(d.options.MaxDifferences)
+func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, err error) {
+	r = report.New(d.options.MaxDifferences)
 	d.refused = 0
 	items = slices.DeleteFunc(slices.Clone(items), d.derived)
 	returned := map[string]attr.Item{} // by key, of what the mapping takes
@@ -305,18 +306,18 @@ func (d *trial) items(row layout.Row) ([]attr.Item, error) {
 }
 
 // compareItems checks that rows give back exactly the items.
-func (d *trial) compareItems(r *Report, items []attr.Item, rows []layout.Row) {
+func (d *trial) compareItems(r *report.Report, items []attr.Item, rows []layout.Row) {
 	type found struct {
 		item attr.Item
-		at   Failure
+		at   report.Failure
 	}
 	back := map[string]found{}
 	for _, row := range rows {
-		at := Failure{RowKey: strconv.QuoteToGraphic(string(row.Key)), RowHex: fmt.Sprintf("%x", row.Key)}
+		at := report.Failure{RowKey: strconv.QuoteToGraphic(string(row.Key)), RowHex: fmt.Sprintf("%x", row.Key)}
 		got, err := d.items(row)
 		if err != nil {
-			at.Kind, at.Detail = RowUnreadable, err.Error()
-			r.fail(at)
+			at.Kind, at.Detail = report.RowUnreadable, err.Error()
+			r.Fail(at)
 		}
 		for _, item := range got {
 			if !d.derived(item) {
@@ -330,23 +331,23 @@ func (d *trial) compareItems(r *Report, items []attr.Item, rows []layout.Row) {
 		f, ok := back[key]
 		delete(back, key)
 		if !ok {
-			r.fail(d.located(Failure{Kind: MissingItem, ItemKey: key, Want: valueText(attr.MapOf(item))}, item))
+			r.Fail(d.located(report.Failure{Kind: report.MissingItem, ItemKey: key, Want: valueText(attr.MapOf(item))}, item))
 			continue
 		}
-		diffItems(item, f.item, func(x Failure) {
+		diffItems(item, f.item, func(x report.Failure) {
 			x.ItemKey, x.RowKey, x.RowHex = key, f.at.RowKey, f.at.RowHex
-			r.fail(d.located(x, item))
+			r.Fail(d.located(x, item))
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		f := back[key]
-		f.at.Kind, f.at.Got = ExtraItem, valueText(attr.MapOf(f.item))
-		r.fail(f.at)
+		f.at.Kind, f.at.Got = report.ExtraItem, valueText(attr.MapOf(f.item))
+		r.Fail(f.at)
 	}
 }
 
 // located puts the rule and the row of an item into a failure.
-func (d *trial) located(f Failure, item attr.Item) Failure {
+func (d *trial) located(f report.Failure, item attr.Item) report.Failure {
 	at, err := d.mapping.Locate(item)
 	if err != nil {
 		return f
@@ -364,7 +365,7 @@ func (d *trial) derived(item attr.Item) bool {
 
 // withDoors runs do with the DynamoDB door on the trial's table, and deletes
 // the table. now is the door's clock.
-func (d *trial) withDoors(ctx context.Context, r *Report, j *job, now func() time.Time, do func(*doors, *facade.Server) error) (err error) {
+func (d *trial) withDoors(ctx context.Context, r *report.Report, j *job, now func() time.Time, do func(*doors, *facade.Server) error) (err error) {
 	o := d.options
 	o.Now = now
 	server, err := newServer(ctx, d.conn, o, j)
@@ -382,7 +383,7 @@ func (d *trial) withDoors(ctx context.Context, r *Report, j *job, now func() tim
 
 // put puts all items through the door, and reads the rows. returned are the items
 // that the mapping takes, by key, as they come back.
-func (d *trial) put(ctx context.Context, r *Report, j *job, items []attr.Item, returned map[string]attr.Item) error {
+func (d *trial) put(ctx context.Context, r *report.Report, j *job, items []attr.Item, returned map[string]attr.Item) error {
 	return d.withDoors(ctx, r, j, d.options.Now, func(doors *doors, _ *facade.Server) error {
 		var put []attr.Item
 		for _, item := range items {
@@ -390,23 +391,23 @@ func (d *trial) put(ctx context.Context, r *Report, j *job, items []attr.Item, r
 			var refused *refusal
 			key := d.key(item)
 			back, taken := returned[key]
-			f := Failure{Kind: PatternDiffers, Pattern: "PutItem", ItemKey: key}
+			f := report.Failure{Kind: report.PatternDiffers, Pattern: "PutItem", ItemKey: key}
 			switch {
 			case errors.As(err, &refused) && refused.status == http.StatusBadRequest:
 				if taken && !d.mayRefuse(item, refused) {
 					f.Want, f.Got = "the item taken, as the mapping can hold it", refused.Error()
-					r.fail(d.located(f, item))
+					r.Fail(d.located(f, item))
 				}
 				continue
 			case errors.As(err, &refused):
 				f.Want, f.Got = "the item taken or refused", refused.Error()
-				r.fail(d.located(f, item))
+				r.Fail(d.located(f, item))
 				continue
 			case err != nil:
 				return err
 			case !taken:
 				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item taken"
-				r.fail(f)
+				r.Fail(f)
 				back = item
 			}
 			put = append(put, back)
@@ -442,7 +443,7 @@ func (d *trial) mayRefuse(item attr.Item, refused *refusal) bool {
 }
 
 // loadUnserved loads the items and compares the rows with them.
-func (d *trial) loadUnserved(ctx context.Context, r *Report, j *job) (err error) {
+func (d *trial) loadUnserved(ctx context.Context, r *report.Report, j *job) (err error) {
 	if err := j.loadAfresh(ctx, d.b); err != nil {
 		return err
 	}
@@ -455,7 +456,7 @@ func (d *trial) loadUnserved(ctx context.Context, r *Report, j *job) (err error)
 
 // load loads the items, compares the rows with them, and reads them through
 // the door.
-func (d *trial) load(ctx context.Context, r *Report, j *job) error {
+func (d *trial) load(ctx context.Context, r *report.Report, j *job) error {
 	if err := j.loadAfresh(ctx, d.b); err != nil {
 		return err
 	}
@@ -497,16 +498,16 @@ type raw string
 func (t raw) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
 // ask sends a read, which must answer with the items in order of sort key.
-func (d *trial) ask(ctx context.Context, r *Report, doors *doors, want []attr.Item, op string, request map[string]any) error {
+func (d *trial) ask(ctx context.Context, r *report.Report, doors *doors, want []attr.Item, op string, request map[string]any) error {
 	request["ConsistentRead"] = true
 	got, err := doors.dynamoDB(ctx, &fixtures.Request{Op: op, Request: request}, false)
-	fail := func(f Failure, item attr.Item) {
+	fail := func(f report.Failure, item attr.Item) {
 		f.Pattern, f.ItemKey = op, d.key(item)
-		r.fail(d.located(f, item))
+		r.Fail(d.located(f, item))
 	}
 	var refused *refusal
 	if errors.As(err, &refused) {
-		fail(Failure{Kind: PatternDiffers, Want: phrase.Counted(int64(len(want)), "item"), Got: refused.Error()}, want[0])
+		fail(report.Failure{Kind: report.PatternDiffers, Want: phrase.Counted(int64(len(want)), "item"), Got: refused.Error()}, want[0])
 		return nil
 	}
 	if err != nil {
@@ -514,7 +515,7 @@ func (d *trial) ask(ctx context.Context, r *Report, doors *doors, want []attr.It
 	}
 	by := d.mapping.Key().Range.Name
 	if !slices.IsSortedFunc(got, func(a, b attr.Item) int { c, _ := attr.Compare(a[by], b[by]); return c }) {
-		fail(Failure{Kind: OrderDiffers, Want: "ascending " + by}, want[0])
+		fail(report.Failure{Kind: report.OrderDiffers, Want: "ascending " + by}, want[0])
 	}
 	back := map[string]attr.Item{}
 	for _, item := range got {
@@ -524,13 +525,13 @@ func (d *trial) ask(ctx context.Context, r *Report, doors *doors, want []attr.It
 		found, ok := back[d.key(item)]
 		delete(back, d.key(item))
 		if !ok {
-			fail(Failure{Kind: MissingItem, Want: valueText(attr.MapOf(item))}, item)
+			fail(report.Failure{Kind: report.MissingItem, Want: valueText(attr.MapOf(item))}, item)
 			continue
 		}
-		diffItems(item, found, func(f Failure) { fail(f, item) })
+		diffItems(item, found, func(f report.Failure) { fail(f, item) })
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
-		fail(Failure{Kind: ExtraItem, Got: valueText(attr.MapOf(back[key]))}, back[key])
+		fail(report.Failure{Kind: report.ExtraItem, Got: valueText(attr.MapOf(back[key]))}, back[key])
 	}
 	return nil
 }
@@ -540,14 +541,14 @@ const maxShrinkRuns = 500
 
 // shrink makes a failing set smaller as long as it fails in the same way: fewer
 // items, then fewer attributes, then shorter values.
-func (d *trial) shrink(ctx context.Context, items []attr.Item, kind Kind) ([]attr.Item, error) {
+func (d *trial) shrink(ctx context.Context, items []attr.Item, kind report.Kind) ([]attr.Item, error) {
 	runs := 0
 	fails := func(items []attr.Item) (bool, error) {
 		if runs++; runs > maxShrinkRuns {
 			return false, nil
 		}
 		r, err := d.run(ctx, items)
-		return err == nil && slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind == kind }), err
+		return err == nil && slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return f.Kind == kind }), err
 	}
 	for part := len(items) / 2; part > 0; part /= 2 {
 		for at := 0; at < len(items) && len(items) > 1; {

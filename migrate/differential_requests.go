@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -60,7 +61,7 @@ func unfitForRequests(m *layout.Mapping) string {
 // requests runs random requests of items that are drawn from the mapping
 // through the DynamoDB door and through a naive DynamoDB: answers and refusals
 // must be the same, and in the end the rows must give back the items.
-func (d *trial) requests(ctx context.Context, r *Report, o Options) (detail string, err error) {
+func (d *trial) requests(ctx context.Context, r *report.Report, o Options) (detail string, err error) {
 	rnd := rand.New(rand.NewPCG(o.Seed, 1))
 	done, ticks := 0, 0
 	for done < o.Differential {
@@ -95,14 +96,14 @@ func (d *trial) requests(ctx context.Context, r *Report, o Options) (detail stri
 }
 
 // leastRequests shrinks what fails, saves it and tells it.
-func (d *trial) leastRequests(ctx context.Context, r *Report, start []attr.Item, steps []step, kind Kind, o Options) (string, error) {
+func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []attr.Item, steps []step, kind report.Kind, o Options) (string, error) {
 	runs := 0
 	fails := func(start []attr.Item, steps []step) (bool, error) {
 		if runs++; runs > maxShrinkRuns || len(d.fitting(start, len(start))) < len(start) {
 			return false, nil
 		}
 		found, err := d.runSteps(ctx, start, steps)
-		return err == nil && slices.ContainsFunc(found.Failures, func(f Failure) bool { return f.Kind == kind }), err
+		return err == nil && slices.ContainsFunc(found.Failures, func(f report.Failure) bool { return f.Kind == kind }), err
 	}
 	steps, err := fewer(steps, 0, func(steps []step) (bool, error) { return fails(start, steps) })
 	if err != nil {
@@ -131,7 +132,7 @@ func (d *trial) leastRequests(ctx context.Context, r *Report, start []attr.Item,
 		}
 	}
 	exchanges := d.exchanges(start, steps)
-	found := &Report{most: d.options.MaxDifferences}
+	found := report.New(d.options.MaxDifferences)
 	if err := d.replay(ctx, found, start, exchanges); err != nil {
 		return "", err
 	}
@@ -145,7 +146,7 @@ func (d *trial) leastRequests(ctx context.Context, r *Report, start []attr.Item,
 	}
 	for _, f := range found.Failures {
 		f.Detail = strings.TrimPrefix(f.Detail+"; "+detail, "; ")
-		r.fail(f)
+		r.Fail(f)
 	}
 	return detail, nil
 }
@@ -171,8 +172,8 @@ func fewer[T any](list []T, least int, fails func([]T) (bool, error)) ([]T, erro
 }
 
 // runSteps asks the naive DynamoDB, then the door.
-func (d *trial) runSteps(ctx context.Context, start []attr.Item, steps []step) (*Report, error) {
-	r := &Report{most: d.options.MaxDifferences}
+func (d *trial) runSteps(ctx context.Context, start []attr.Item, steps []step) (*report.Report, error) {
+	r := report.New(d.options.MaxDifferences)
 	return r, d.replay(ctx, r, start, d.exchanges(start, steps))
 }
 
@@ -334,7 +335,7 @@ func expect(x *fixtures.Exchange, db *naive, reading ddbmodel.Reading) {
 
 // replay sends requests to the door on a table of the items, and compares its
 // answers and, in the end, the rows. The last request is a Scan of all items.
-func (d *trial) replay(ctx context.Context, r *Report, start []attr.Item, exchanges []fixtures.Exchange) error {
+func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item, exchanges []fixtures.Exchange) error {
 	j, err := d.job(ctx, start)
 	if err != nil {
 		return err
@@ -371,8 +372,8 @@ func (d *trial) replay(ctx context.Context, r *Report, start []attr.Item, exchan
 				return err
 			}
 			if want != got {
-				r.fail(Failure{
-					Kind: PatternDiffers, Pattern: x.Op, Want: phrase.Clip(want), Got: phrase.Clip(got),
+				r.Fail(report.Failure{
+					Kind: report.PatternDiffers, Pattern: x.Op, Want: phrase.Clip(want), Got: phrase.Clip(got),
 					Detail: fmt.Sprintf("request %d of %d: %s", i+1, len(exchanges), phrase.Clip(string(x.Request))),
 				})
 				return nil
@@ -384,7 +385,7 @@ func (d *trial) replay(ctx context.Context, r *Report, start []attr.Item, exchan
 
 // compareRows checks that the rows give back the items of an exchange that has all
 // of them; none of another.
-func (d *trial) compareRows(ctx context.Context, r *Report, all fixtures.Exchange) error {
+func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.Exchange) error {
 	var items []attr.Item
 	if all.Op == "Scan" || isTick(all) {
 		for _, text := range slices.Concat(all.Groups...) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // What the shipped mappings take comes back, from the lens, from rows that the
@@ -31,12 +32,12 @@ func TestDifferential_Subjects(t *testing.T) {
 			}
 			wantEqual(t, r)
 			c := checkNamed(t, r, "differential")
-			if c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+			if c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
 				t.Errorf("nothing was checked: %+v", c)
 			}
-			want := Check{Name: "differential requests", Table: c.Table, State: CheckOK, Detail: "200 requests of seed 1"}
+			want := report.Check{Name: "differential requests", Table: c.Table, State: report.CheckOK, Detail: "200 requests of seed 1"}
 			if s.Name == "s4-versions" {
-				want.State, want.Detail = CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
+				want.State, want.Detail = report.CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
 			}
 			if got := checkNamed(t, r, want.Name); got != want {
 				t.Errorf("check %+v, want %+v", got, want)
@@ -45,9 +46,9 @@ func TestDifferential_Subjects(t *testing.T) {
 	}
 }
 
-func checkNamed(t *testing.T, r *Report, name string) Check {
+func checkNamed(t *testing.T, r *report.Report, name string) report.Check {
 	t.Helper()
-	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
+	i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("no check %s in %+v", name, r.Checks)
 	}
@@ -78,10 +79,10 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || c.Differences != 1 || !strings.Contains(c.Detail, "shrunk to 1 item") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckFailed || c.Differences != 1 || !strings.Contains(c.Detail, "shrunk to 1 item") {
 		t.Errorf("check %+v", c)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey == "" || r.Failures[0].ItemKey == "" || r.Failures[0].Want != `{"S":"\u0000"}` {
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey == "" || r.Failures[0].ItemKey == "" || r.Failures[0].Want != `{"S":"\u0000"}` {
 		t.Fatalf("failures %v", r.Failures)
 	}
 	saved := filepath.Join(dir, "7-200")
@@ -141,7 +142,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 			}
 			wantEqual(t, r)
 			for _, name := range []string{"differential", "differential requests"} {
-				if c := checkNamed(t, r, name); c.State != CheckOK || strings.Contains(c.Detail, "300 refused") {
+				if c := checkNamed(t, r, name); c.State != report.CheckOK || strings.Contains(c.Detail, "300 refused") {
 					t.Errorf("%+v", c)
 				}
 			}
@@ -157,7 +158,7 @@ func TestDifferential_LossyAndBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -176,14 +177,14 @@ target: {table: users, families: {cf1: {}}}
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "round trip"); c.State != CheckOK {
+	if c := checkNamed(t, r, "round trip"); c.State != report.CheckOK {
 		t.Errorf("%+v", c)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
 		t.Errorf("%+v", c)
 	}
 	for _, name := range []string{"scan through the DynamoDB door", "differential requests"} {
-		if c := checkNamed(t, r, name); c.State != CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
+		if c := checkNamed(t, r, name); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -223,10 +224,10 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK {
 		t.Errorf("items alone: %+v", c)
 	}
-	if c := checkNamed(t, r, "differential requests"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item and 1 request") {
+	if c := checkNamed(t, r, "differential requests"); c.State != report.CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item and 1 request") {
 		t.Errorf("requests: %+v", c)
 	}
 	saved := filepath.Join(dir, "7-requests")
@@ -243,7 +244,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := checkNamed(t, r, "differential requests")
-		if r.Equal() != again.equal || (c.State == CheckOK) != again.equal {
+		if r.Equal() != again.equal || (c.State == report.CheckOK) != again.equal {
 			t.Errorf("%s: %+v, failures %v", again.name, c, r.Failures)
 		}
 	}
@@ -259,7 +260,7 @@ func TestDifferential_ExportTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK {
 		t.Errorf("%+v", c)
 	}
 }

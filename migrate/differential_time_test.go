@@ -12,6 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // What time takes.
@@ -53,7 +54,7 @@ func TestDifferential_TimePasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if c := checkNamed(t, r, "differential requests"); c.State != CheckOK || !strings.Contains(c.Detail, " ticks") {
+			if c := checkNamed(t, r, "differential requests"); c.State != report.CheckOK || !strings.Contains(c.Detail, " ticks") {
 				t.Errorf("%+v", c)
 			}
 		})
@@ -122,7 +123,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if check := checkNamed(t, r, "differential requests"); check.State != CheckFailed {
+			if check := checkNamed(t, r, "differential requests"); check.State != report.CheckFailed {
 				t.Fatalf("%+v", check)
 			}
 			saved := filepath.Join(dir, "5-requests")
@@ -136,11 +137,11 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			for _, again := range []struct {
 				name  string
 				o     Options
-				state CheckState
+				state report.CheckState
 			}{
-				{"broken", Options{Now: o.Now, RunGC: broken.RunGC}, CheckFailed},
-				{"repaired, much later", Options{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }, RunGC: o.RunGC}, CheckOK},
-				{"on another's Bigtable", Options{Now: o.Now}, CheckSkipped},
+				{"broken", Options{Now: o.Now, RunGC: broken.RunGC}, report.CheckFailed},
+				{"repaired, much later", Options{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }, RunGC: o.RunGC}, report.CheckOK},
+				{"on another's Bigtable", Options{Now: o.Now}, report.CheckSkipped},
 			} {
 				r, err := Verify(t.Context(), conn, os.DirFS(saved), again.o)
 				if err != nil {

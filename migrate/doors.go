@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -29,12 +30,12 @@ type doors struct {
 	b      *bigtable
 	j      *job
 	client *http.Client
-	report *Report
+	report *report.Report
 	oracle *oracle // nil for none
 }
 
 // openDoors opens both doors on the table of a job.
-func openDoors(b *bigtable, server *facade.Server, j *job, r *Report) *doors {
+func openDoors(b *bigtable, server *facade.Server, j *job, r *report.Report) *doors {
 	return &doors{b: b, j: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
 
@@ -199,14 +200,14 @@ func (d *doors) compareScan(ctx context.Context) (string, error) {
 	})
 	done(got.Count)
 	detail := phrase.Counted(got.Count, "item")
-	fail := func(f Failure) {
-		f.Kind, f.Pattern, f.Table = PatternDiffers, "scan", d.j.report.Target
-		d.report.fail(f)
+	fail := func(f report.Failure) {
+		f.Kind, f.Pattern, f.Table = report.PatternDiffers, "scan", d.j.report.Target
+		d.report.Fail(f)
 	}
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		fail(Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
+		fail(report.Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
 		return detail, nil
 	case err != nil:
 		return "", err
@@ -217,8 +218,8 @@ func (d *doors) compareScan(ctx context.Context) (string, error) {
 	layout := rowLayout{j: d.j}
 	err = d.j.each(ctx, "comparing", func(p placed) error {
 		key := d.j.keyJSON(p.entry.Item)
-		of := func(f Failure) Failure {
-			at := inRow(d.j.report.Target, p.base.Row)
+		of := func(f report.Failure) report.Failure {
+			at := report.InRow(d.j.report.Target, p.base.Row)
 			at.Column, at.Want, at.Got, at.Detail = f.Column, f.Want, f.Got, f.Detail
 			return layout.owned(at, owner{p.base.Rule, key})
 		}
@@ -226,7 +227,7 @@ func (d *doors) compareScan(ctx context.Context) (string, error) {
 		answer, err := d.call(ctx, "GetItem", []byte(text))
 		var refused *refusal
 		if errors.As(err, &refused) {
-			fail(of(Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB door is refused"}))
+			fail(of(report.Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB door is refused"}))
 			return nil
 		}
 		if err != nil {
@@ -237,14 +238,14 @@ func (d *doors) compareScan(ctx context.Context) (string, error) {
 			return err
 		}
 		if len(items) == 0 {
-			fail(of(Failure{Want: phrase.Clip(itemText(p.back))}))
+			fail(of(report.Failure{Want: phrase.Clip(itemText(p.back))}))
 			return nil
 		}
-		diffItems(p.back, items[0], func(f Failure) { fail(of(f)) })
+		diffItems(p.back, items[0], func(f report.Failure) { fail(of(f)) })
 		return nil
 	})
 	if err == nil && d.report.Differences == before {
-		fail(Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
+		fail(report.Failure{Want: phrase.Counted(d.j.items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
 	}
 	return detail, err
 }

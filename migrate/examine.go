@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -96,8 +97,8 @@ func (j *job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 // itemRefused is the error of a pass about the one item at hand.
 type itemRefused struct {
 	err   error
-	at    Failure // its place and values, where it can be a failure
-	other string  // key of the item that it meets, "" for none
+	at    report.Failure // its place and values, where it can be a failure
+	other string         // key of the item that it meets, "" for none
 }
 
 func (e *itemRefused) Error() string { return e.err.Error() }
@@ -152,10 +153,10 @@ type tally struct {
 	index      map[string]extsort.Bag
 	expired    int64 // items that the DynamoDB door deletes by now
 	exceptions int64
-	sidecar    []SidecarCells
-	rules      []RuleRows
-	entries    []RuleRows // of the indexes
-	accepted   []AcceptedLoss
+	sidecar    []report.SidecarCells
+	rules      []report.RuleRows
+	entries    []report.RuleRows // of the indexes
+	accepted   []report.AcceptedLoss
 }
 
 // examine reads all of the table's source, lays it out, and makes sure that
@@ -196,15 +197,15 @@ func (j *job) examine(ctx context.Context) (warnings []string, err error) {
 
 // count makes the tally. again says that items had to be taken out since.
 func (j *job) count(ctx context.Context, proof *layout.JoinerProof) (again bool, err error) {
-	t := tally{index: map[string]extsort.Bag{}, accepted: []AcceptedLoss{}, sidecar: []SidecarCells{}, rules: []RuleRows{}, entries: []RuleRows{}}
+	t := tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}}
 	if spec := j.mapping.Spec(); spec != nil {
 		for _, r := range spec.Rules {
-			t.rules = append(t.rules, RuleRows{Rule: r.Name})
+			t.rules = append(t.rules, report.RuleRows{Rule: r.Name})
 		}
 	}
 	for _, x := range j.indexes {
 		t.index[x.TargetTable()] = extsort.Bag{}
-		t.entries = append(t.entries, RuleRows{Index: x.Name()})
+		t.entries = append(t.entries, report.RuleRows{Index: x.Name()})
 	}
 	rows := extsort.NewSet(j.options.TempDir)
 	defer rows.Close()
@@ -276,16 +277,16 @@ func (t *tally) add(j *job, p placed) {
 	for _, c := range p.base.Cells {
 		t.cells.AddCell(p.base.Row, c)
 	}
-	i := slices.IndexFunc(t.rules, func(r RuleRows) bool { return r.Rule == p.base.Rule })
+	i := slices.IndexFunc(t.rules, func(r report.RuleRows) bool { return r.Rule == p.base.Rule })
 	if i < 0 { // a layout without rules
 		i = len(t.rules)
-		t.rules = append(t.rules, RuleRows{Rule: p.base.Rule})
+		t.rules = append(t.rules, report.RuleRows{Rule: p.base.Rule})
 	}
 	key := func() string { return j.keyJSON(p.entry.Item) }
-	t.rules[i].count(key, p.base.Row)
+	t.rules[i].Count(key, p.base.Row)
 	for i, x := range j.indexes {
 		if p.index[i].Row != nil {
-			t.entries[i].count(key, p.index[i].Row)
+			t.entries[i].Count(key, p.index[i].Row)
 		}
 		sum := t.index[x.TargetTable()]
 		for _, c := range p.index[i].Cells {
@@ -301,12 +302,12 @@ func (t *tally) add(j *job, p placed) {
 
 // accept counts a loss that the mapping accepts.
 func (t *tally) accept(j *job, p placed, l layout.Loss) {
-	i := slices.IndexFunc(t.accepted, func(a AcceptedLoss) bool {
+	i := slices.IndexFunc(t.accepted, func(a report.AcceptedLoss) bool {
 		return a.Rule == p.base.Rule && a.What == l.What && a.Attribute == l.Attribute
 	})
 	if i < 0 {
 		i = len(t.accepted)
-		t.accepted = append(t.accepted, AcceptedLoss{
+		t.accepted = append(t.accepted, report.AcceptedLoss{
 			Rule: p.base.Rule, What: l.What, Attribute: l.Attribute, Example: j.keyJSON(p.entry.Item), Why: j.why(p.base.Rule, l.What),
 		})
 	}
@@ -320,10 +321,10 @@ func (t *tally) addSidecar(j *job, p placed) {
 			continue
 		}
 		kind := layout.SidecarKindOf(c)
-		i := slices.IndexFunc(t.sidecar, func(s SidecarCells) bool { return s.Kind == kind })
+		i := slices.IndexFunc(t.sidecar, func(s report.SidecarCells) bool { return s.Kind == kind })
 		if i < 0 {
 			i = len(t.sidecar)
-			t.sidecar = append(t.sidecar, SidecarCells{
+			t.sidecar = append(t.sidecar, report.SidecarCells{
 				Kind: kind, What: kind.String(), Item: j.keyJSON(p.entry.Item), Column: c.Family + ":" + phrase.Column(string(c.Qualifier)),
 			})
 		}
@@ -371,7 +372,7 @@ func (j *job) meetings(ctx context.Context) (again bool, err error) {
 		}
 		onCell := func(c layout.Cell) met {
 			m := j.meets(p, extsort.CellHash(p.base.Row, c), cellText(c))
-			m.at = rowLayout{j: j}.owned(inRow(j.report.Target, p.base.Row), owner{p.base.Rule, m.key})
+			m.at = rowLayout{j: j}.owned(report.InRow(j.report.Target, p.base.Row), owner{p.base.Rule, m.key})
 			m.at.Column = c.Family + ":" + phrase.Column(string(c.Qualifier))
 			return m
 		}
@@ -432,7 +433,7 @@ func (j *job) entriesOnRow(ctx context.Context, index int) (again bool, err erro
 			return nil
 		}
 		m := j.meets(p, row, "the row of "+phrase.Clip(j.keyJSON(p.entry.Item)))
-		m.at = rowLayout{j, x}.owned(inRow(x.TargetTable(), p.index[index].Row), owner{p.base.Rule, m.key})
+		m.at = rowLayout{j, x}.owned(report.InRow(x.TargetTable(), p.index[index].Row), owner{p.base.Rule, m.key})
 		return first.meet(m, source.CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
 	})
 }
@@ -446,7 +447,7 @@ type met struct {
 	position source.Position // in the source; none where nobody was there yet
 	key      string          // of the item
 	text     string          // of what it has there
-	at       Failure         // its place
+	at       report.Failure  // its place
 }
 
 func newMeeting(places ...[]extsort.Hash) meeting {
@@ -478,7 +479,7 @@ func (m meeting) meet(item met, d source.Damage, format string) error {
 	case !ok:
 		return nil
 	case first.position == source.Position{}:
-		item.at = Failure{} // only who comes later needs it
+		item.at = report.Failure{} // only who comes later needs it
 		m[item.place] = item
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 const familiesCheck = "families"
@@ -40,19 +41,19 @@ func (r *run) compareFamiliesOf(ctx context.Context, tl rowLayout, table string,
 	switch code := status.Code(err); {
 	case err == nil:
 	case code == codes.NotFound: // the comparison of its rows tells of it
-		r.report.skip(familiesCheck, table, "the table is not there")
+		r.report.Skip(familiesCheck, table, "the table is not there")
 		return declared, nil
 	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // who may read rows need not be allowed to see families
-		r.report.skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
+		r.report.Skip(familiesCheck, table, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
 		return nil, err
 	}
 	judged := slices.Clone(declared)
 	var unjudged []string
-	err = r.report.check(familiesCheck, table, func() (string, error) {
+	err = r.report.Check(familiesCheck, table, func() (string, error) {
 		for i, want := range declared {
-			f := tl.owned(Failure{Kind: FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + gcText(want.GC)}, owner{})
+			f := tl.owned(report.Failure{Kind: report.FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + gcText(want.GC)}, owner{})
 			if tl.index == nil {
 				f.Mapping = tl.j.mapping.FamilyPosition(want.Name)
 			}
@@ -62,7 +63,7 @@ func (r *run) compareFamiliesOf(ctx context.Context, tl rowLayout, table string,
 			}
 			if !ok {
 				f.Got = "no such family"
-				r.report.fail(f)
+				r.report.Fail(f)
 				continue
 			}
 			got, plain := btclient.GCOf(have)
@@ -74,12 +75,12 @@ func (r *run) compareFamiliesOf(ctx context.Context, tl rowLayout, table string,
 				unjudged = append(unjudged, want.Name)
 				f.Got = fmt.Sprintf("gc {%v}", have)
 			}
-			r.report.fail(f)
+			r.report.Fail(f)
 		}
 		return familiesText(families, declared), nil
 	})
 	if tl.index == nil && len(unjudged) > 0 {
-		r.report.skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
+		r.report.Skip("retention by intersection", table, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
 	}
 	return judged, err
 }

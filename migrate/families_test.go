@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // setRule makes a rule that of a family which is there; a nil one takes the
@@ -73,9 +74,9 @@ func TestCompare_Families(t *testing.T) {
 			lost := 0
 			for _, f := range r.Failures {
 				switch {
-				case f.Kind == LossNotAccepted:
+				case f.Kind == report.LossNotAccepted:
 					lost++
-				case f.Kind == FamilyDiffers:
+				case f.Kind == report.FamilyDiffers:
 					if f.Table != "comments" || f.Column != "c" || f.Want != "gc versions: 4" || !strings.HasPrefix(f.Got, c.got) || f.Mapping != "m.yaml:4" {
 						t.Errorf("failure %+v", f)
 					}
@@ -116,7 +117,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	}
 	var got []string
 	for _, f := range r.Failures {
-		if f.Kind == FamilyDiffers {
+		if f.Kind == report.FamilyDiffers {
 			got = append(got, f.Table+" "+f.Column+" "+f.Got)
 			if f.Want != "gc versions: 1" || f.Mapping == "" {
 				t.Errorf("failure %+v", f)
@@ -187,7 +188,7 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, familiesCheck); c.State != CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
+	if c := checkNamed(t, r, familiesCheck); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
 		t.Errorf("check %+v", c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -69,7 +70,7 @@ func TestVerify_NothingCompared(t *testing.T) {
 		{off, lint.Error, ""},
 	} {
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {" + c.checks + "}\n")}
-		for _, verify := range []func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error){Verify, VerifyAgainst} {
+		for _, verify := range []func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*report.Report, error){Verify, VerifyAgainst} {
 			_, err := verify(t.Context(), newBigtableServer(t), files, Options{Lint: LintOptions{FailOn: c.failOn}})
 			if c.want != "" {
 				WantDamage(t, err, source.FixtureInvalid, c.want)

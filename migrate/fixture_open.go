@@ -15,7 +15,7 @@ func (r *run) wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true
 	}
-	r.report.skip(name, "", "%s turns it off (checks)", fixtures.FixtureFile)
+	r.report.Skip(name, "", "%s turns it off (checks)", fixtures.FixtureFile)
 	return false
 }
 

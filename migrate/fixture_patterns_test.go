@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -85,8 +86,8 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Equal() || r.Failures[0].Kind != PatternDiffers {
-		t.Errorf("failures %v, want %s", r.Failures, PatternDiffers)
+	if r.Equal() || r.Failures[0].Kind != report.PatternDiffers {
+		t.Errorf("failures %v, want %s", r.Failures, report.PatternDiffers)
 	}
 }
 
@@ -99,11 +100,11 @@ func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	}
 	src, _ := noted(t, notedMapping)
 	conn := newBigtableServer(t)
-	for _, verify := range []func() (*Report, error){
-		func() (*Report, error) {
+	for _, verify := range []func() (*report.Report, error){
+		func() (*report.Report, error) {
 			return VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
 		},
-		func() (*Report, error) {
+		func() (*report.Report, error) {
 			return Compare(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
 		},
 	} {

@@ -17,12 +17,13 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // goldenAt is the place of a failure in a row of a table that a golden file has.
-func goldenAt(t fixtures.GoldenTable, key []byte) Failure {
-	f := inRow(t.ID, key)
+func goldenAt(t fixtures.GoldenTable, key []byte) report.Failure {
+	f := report.InRow(t.ID, key)
 	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
 	return f
 }
@@ -40,7 +41,7 @@ func (r *run) compareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 		for row, err := range r.b.readAll(ctx, t.ID, nil) {
 			if status.Code(err) == codes.NotFound { // it has no rows
 				if len(t.Rows) == 0 {
-					r.report.fail(Failure{Kind: GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
+					r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})
 				}
 				break
 			}
@@ -56,12 +57,12 @@ func (r *run) compareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
 			want := t.Rows[key]
 			f := goldenAt(t, want.Key)
-			f.Kind, f.Want = MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
-			r.report.fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
+			f.Kind, f.Want = report.MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
+			r.report.Fail(layout.owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
 		}
-		if got := digester.Digest(); t.All != nil && *t.All != got && r.report.Differences == before && !r.report.itemsFailed() { // else the rows, or the items, say more
-			r.report.fail(Failure{
-				Kind: GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
+		if got := digester.Digest(); t.All != nil && *t.All != got && r.report.Differences == before && !r.report.ItemsFailed() { // else the rows, or the items, say more
+			r.report.Fail(report.Failure{
+				Kind: report.GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
 				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",
 			})
 		}
@@ -77,8 +78,8 @@ func (r *run) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.
 		return
 	}
 	if !found {
-		at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(row.Cells)), "cell")
-		r.report.fail(tl.owned(at, tl.owners(row).first))
+		at.Kind, at.Got = report.ExtraRow, phrase.Counted(int64(len(row.Cells)), "cell")
+		r.report.Fail(tl.owned(at, tl.owners(row).first))
 		return
 	}
 	// The row as its text says it, so that the text itself is under test.
@@ -89,8 +90,8 @@ func (r *run) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.
 		}
 		c, err := fixtures.ParseGoldenCell(line)
 		if err != nil {
-			at.Kind, at.Got = GoldenDiffers, line
-			r.report.fail(tl.owned(at, tl.owners(row).first))
+			at.Kind, at.Got = report.GoldenDiffers, line
+			r.report.Fail(tl.owned(at, tl.owners(row).first))
 			continue
 		}
 		got.Cells = append(got.Cells, c)
@@ -102,13 +103,13 @@ func (r *run) compareGoldenRow(tl rowLayout, t fixtures.GoldenTable, row layout.
 			wanted = newGoldenOwners(tl, want, row)
 		}
 		f := tl.owned(c.in(at), wanted.of(c))
-		if f.Kind == ValueDiffers && wanted.onlyTypesDiffer(tl, f.Rule, c) {
-			f.Kind = TypeDiffers
+		if f.Kind == report.ValueDiffers && wanted.onlyTypesDiffer(tl, f.Rule, c) {
+			f.Kind = report.TypeDiffers
 		}
 		if c.changed() {
 			f.Decoded = tl.decoded(wanted.want, layout.Row{Key: row.Key, Cells: fixtures.GoldenBytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
 		}
-		r.report.fail(f)
+		r.report.Fail(f)
 	})
 }
 
@@ -168,7 +169,7 @@ func schemaGolden(jobs []*job) []byte {
 
 // fidelityGolden is the text of what becomes of each attribute.
 func fidelityGolden(jobs []*job) ([]byte, error) {
-	all := []Fidelity{}
+	all := []report.Fidelity{}
 	for _, j := range jobs {
 		all = append(all, fidelityOf(j.mapping)...)
 	}
@@ -190,7 +191,7 @@ func (r *run) compareGoldens(ctx context.Context, fsys fs.FS, f *fixture) error 
 		if err != nil {
 			return err
 		}
-		err = r.report.check("golden rows", r.jobs[0].report.Target, func() (string, error) { return r.compareGolden(ctx, tables) })
+		err = r.report.Check("golden rows", r.jobs[0].report.Target, func() (string, error) { return r.compareGolden(ctx, tables) })
 		if err != nil {
 			return err
 		}
@@ -210,13 +211,13 @@ func (r *run) compareGoldens(ctx context.Context, fsys fs.FS, f *fixture) error 
 		if want == nil {
 			continue
 		}
-		err = r.report.check(g.name, "", func() (string, error) {
+		err = r.report.Check(g.name, "", func() (string, error) {
 			removed, added := lineDiff(want, g.got)
 			for _, line := range removed {
-				r.report.fail(Failure{Kind: GoldenDiffers, Want: line, File: g.file})
+				r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Want: line, File: g.file})
 			}
 			for _, line := range added {
-				r.report.fail(Failure{Kind: GoldenDiffers, Got: line, File: g.file})
+				r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Got: line, File: g.file})
 			}
 			return phrase.Counted(int64(bytes.Count(want, []byte{'\n'})), "line") + " of what the mapping makes", nil
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -41,12 +42,12 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReport(10)
+	r := report.New(10)
 	if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
-		t.Errorf("failures %v, want one short %s", r.Failures, ValueDiffers)
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
+		t.Errorf("failures %v, want one short %s", r.Failures, report.ValueDiffers)
 	}
 }
 
@@ -127,12 +128,12 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBigtable(conn, Options{})
-	golden := func(text string) []Failure {
+	golden := func(text string) []report.Failure {
 		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "orders", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := newReport(1000)
+		r := report.New(1000)
 		if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	}
 	rows := golden("table orders__GSI1\n")
 	for _, f := range rows {
-		if f.Kind != ExtraRow || f.Table != "orders__GSI1" {
+		if f.Kind != report.ExtraRow || f.Table != "orders__GSI1" {
 			t.Errorf("%s", f)
 		}
 	}
@@ -154,7 +155,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	if rows := golden("table orders__GSI1\n"); len(rows) > 0 {
 		t.Errorf("an empty table: %v", rows)
 	}
-	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != GoldenDiffers || rows[0].Table != "orders__GSI9" {
+	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != report.GoldenDiffers || rows[0].Table != "orders__GSI9" {
 		t.Errorf("a table that is not there: %v", rows)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -251,7 +252,7 @@ func (d *doors) golden(ctx context.Context, p fixtures.Pattern) (items []attr.It
 	case p.DynamoDB != nil:
 		return d.dynamoDB(ctx, p.DynamoDB, merged)
 	}
-	items, unreadable, err := d.native(ctx, p, &PatternReport{})
+	items, unreadable, err := d.native(ctx, p, &report.PatternReport{})
 	if err == nil && len(unreadable) > 0 {
 		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
 	}

@@ -5,19 +5,20 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // itemKind is the kind of the failure that an item is in a verification, where the
 // mapping cannot lay it out for this reason; "" for what makes a whole input bad.
-func itemKind(err error) Kind {
+func itemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:
-		return Unmatched
+		return report.Unmatched
 	case source.CellCollision:
-		return KeyCollision
+		return report.KeyCollision
 	case source.ItemBeyondLimit:
-		return LimitExceeded
+		return report.LimitExceeded
 	}
 	return ""
 }
@@ -25,30 +26,30 @@ func itemKind(err error) Kind {
 // failItem makes a failure of an item that cannot be laid out, and of which f says
 // the place; other is the key of the item that it meets, if it meets one. What is
 // said of either afterwards is the same fault, and is not told again.
-func (j *job) failItem(e source.Entry, err error, f Failure, other string) {
+func (j *job) failItem(e source.Entry, err error, f report.Failure, other string) {
 	f.Kind, f.File = itemKind(err), e.Position.String()
 	j.report.LeftOut++
-	j.failures.fail(f)
+	j.failures.Fail(f)
 	for _, table := range j.targets() {
-		j.failures.itemFailed(table, j.keyJSON(e.Item))
+		j.failures.ItemFailed(table, j.keyJSON(e.Item))
 		if other != "" {
-			j.failures.itemFailed(table, other)
+			j.failures.ItemFailed(table, other)
 		}
-		if f.Kind == Unmatched {
-			j.failures.unruled(table)
+		if f.Kind == report.Unmatched {
+			j.failures.Unruled(table)
 		}
 	}
 }
 
 // unplaced is the failure of an item that has no place in a table, for what the
 // mapping says of it.
-func (l rowLayout) unplaced(e source.Entry, err error) Failure {
+func (l rowLayout) unplaced(e source.Entry, err error) report.Failure {
 	table := l.j.report.Target
-	f := Failure{Table: table}
+	f := report.Failure{Table: table}
 	if l.index != nil {
 		f.Table = l.index.TargetTable()
 	} else if at, err := l.j.mapping.Locate(e.Item); err == nil {
-		f = inRow(table, at.Row)
+		f = report.InRow(table, at.Row)
 	}
 	of := l.ownerOf(e.Item)
 	var broken *layout.Error
@@ -72,5 +73,5 @@ func (l rowLayout) unplaced(e source.Entry, err error) Failure {
 
 // failed reports whether an item of the job has failed.
 func (j *job) failed(item attr.Item) bool {
-	return j.failures != nil && j.failures.itemsFailed() && j.failures.hasFailed(j.report.Target, j.keyJSON(item))
+	return j.failures != nil && j.failures.ItemsFailed() && j.failures.HasFailed(j.report.Target, j.keyJSON(item))
 }

@@ -17,14 +17,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // badItems are items that a mapping cannot lay out beside those of its source, by
 // the kind of the failure that they are.
-func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
+func badItems(t *testing.T, j *job, inferred bool) map[report.Kind]attr.Item {
 	t.Helper()
-	bad, cells := map[Kind]attr.Item{}, map[extsort.Hash]string{}
+	bad, cells := map[report.Kind]attr.Item{}, map[extsort.Hash]string{}
 	var items []attr.Item
 	for e, err := range j.source.Entries() {
 		if err != nil {
@@ -41,14 +42,14 @@ func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
 	}
 	try := func(item attr.Item) {
 		placed, err := j.mapping.Place(item, j.micros)
-		kind := Kind("")
+		kind := report.Kind("")
 		if err != nil {
 			kind = itemKind(source.Refused(source.Position{}, err, ""))
 		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
 			other, taken := cells[extsort.CellHash(placed.Row, c)]
 			return taken && other != j.keyJSON(item)
 		}) {
-			kind = KeyCollision
+			kind = report.KeyCollision
 		}
 		if _, ok := bad[kind]; kind != "" && !ok {
 			bad[kind] = item
@@ -147,12 +148,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			bad := badItems(t, j, s.Name == "all types")
-			want := []Kind{LimitExceeded}
+			want := []report.Kind{report.LimitExceeded}
 			if slices.Contains(ruled, s.Name) {
-				want = append(want, Unmatched)
+				want = append(want, report.Unmatched)
 			}
 			if strings.HasPrefix(s.Name, "s2") {
-				want = append(want, KeyCollision)
+				want = append(want, report.KeyCollision)
 			}
 			slices.Sort(want)
 			if kinds := slices.Sorted(maps.Keys(bad)); !slices.Equal(kinds, want) {
@@ -213,7 +214,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 		t.Errorf("failure\n%s, want\n%s", got, want)
 	}
 	var junit, html strings.Builder
-	if err := errors.Join(WriteJUnit(&junit, r), r.WriteHTML(&html)); err != nil {
+	if err := errors.Join(report.WriteJUnit(&junit, r), r.WriteHTML(&html)); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{`failures="1"`, `<testcase name="input" classname="check">`, "@@ Unmatched table letters item", "… and 25 differences more"} {
@@ -228,7 +229,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 
 // wantItemFailure checks that a report has one failure of an item, first, and as many
 // others as there are without it.
-func wantItemFailure(t *testing.T, r *Report, others int64, kind Kind, j *job) {
+func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *job) {
 	t.Helper()
 	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.report.Items {
 		t.Errorf("want one %s, and %d items:\n%s", kind, j.report.Items, r.Text())
@@ -247,9 +248,9 @@ func wantItemFailure(t *testing.T, r *Report, others int64, kind Kind, j *job) {
 		{"line of the mapping", j.options.Mappings != nil, f.Mapping != ""},
 		{"what is expected", true, f.Want != ""},
 		{"what is there", true, f.Got != ""},
-		{"rule", kind != Unmatched, f.Rule != ""},
-		{"row", kind == KeyCollision, f.RowKey != "" && f.RowHex != ""},
-		{"column", kind == KeyCollision, f.Column != ""},
+		{"rule", kind != report.Unmatched, f.Rule != ""},
+		{"row", kind == report.KeyCollision, f.RowKey != "" && f.RowHex != ""},
+		{"column", kind == report.KeyCollision, f.Column != ""},
 	} {
 		if part.needed && !part.there {
 			t.Errorf("the failure does not say its %s: %+v", part.name, f)

@@ -24,6 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -46,7 +47,7 @@ type LintOptions struct {
 // An error is an [source.Error] where the fixture is at fault; findings are in
 // Report.Lint. They are differences where Options.Lint.FailOn says so, or where
 // expect/lint.golden.json expects others.
-func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
+func Lint(ctx context.Context, fsys fs.FS, o Options) (*report.Report, error) {
 	f, err := readFixture(fsys, source.Options{})
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
 
 // LintSource applies the rules to a source with its mappings. A table without
 // one gets an inferred mapping. Errors are those of [Lint].
-func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, error) {
+func LintSource(ctx context.Context, src *source.Source, o Options) (*report.Report, error) {
 	o = o.normalized()
 	r := newLintRun(src, o)
 	var err error
@@ -92,7 +93,7 @@ func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, er
 
 // newLintRun is a run that only lints.
 func newLintRun(src *source.Source, o Options) *run {
-	r := newReport(o.MaxDifferences)
+	r := report.New(o.MaxDifferences)
 	r.Source, r.Format, r.OnlyLint = src.Path, src.Format, true
 	return &run{options: o, report: r}
 }
@@ -225,18 +226,18 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 	if len(r.jobs) == 0 && r.report.Lint.Errors == 0 {
 		return ofFixtures(f.Refused) // no rule says what is wrong
 	}
-	noted := r.report.noted()
-	err := r.report.check(lintCheck, "", func() (string, error) {
+	noted := r.report.Noted()
+	err := r.report.Check(report.LintCheck, "", func() (string, error) {
 		for _, found := range r.report.Lint.Findings {
-			if !r.report.counts(found) {
+			if !r.report.Counts(found) {
 				continue
 			}
-			r.report.fail(Failure{
-				Kind: LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
+			r.report.Fail(report.Failure{
+				Kind: report.LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
 				Want: found.Expected, Got: found.Message, Detail: found.Fix, Mapping: found.Position(),
 			})
 		}
-		detail := lintSummary(r.report.Lint)
+		detail := report.LintSummary(r.report.Lint)
 		if stored {
 			detail += ", over " + phrase.Counted(rows, "stored row")
 		}
@@ -248,8 +249,8 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 	if err != nil || noted == "" {
 		return err
 	}
-	if c := &r.report.Checks[len(r.report.Checks)-1]; c.State == CheckOK {
-		c.State = CheckNoted
+	if c := &r.report.Checks[len(r.report.Checks)-1]; c.State == report.CheckOK {
+		c.State = report.CheckNoted
 	}
 	return nil
 }
@@ -521,7 +522,7 @@ func compareLintGolden(r *run, fsys fs.FS) error {
 	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
 	}
-	return r.report.check("golden findings", "", func() (string, error) {
+	return r.report.Check("golden findings", "", func() (string, error) {
 		detail := phrase.Counted(int64(len(want)), "finding")
 		for _, f := range r.report.Lint.Findings {
 			got := goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
@@ -529,10 +530,10 @@ func compareLintGolden(r *run, fsys fs.FS) error {
 				want = slices.Delete(want, i, i+1)
 				continue
 			}
-			r.report.fail(Failure{Kind: GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
+			r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
 		}
 		for _, missing := range want {
-			r.report.fail(Failure{Kind: GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
+			r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
 		}
 		return detail, nil
 	})

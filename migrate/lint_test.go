@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -261,12 +262,12 @@ func TestLint_FailOn(t *testing.T) {
 			t.Errorf("%s: %d differences\n%s", level, r.Differences, r.Text())
 		}
 		for _, f := range r.Failures {
-			if f.Kind != LintError || f.Rule != "L04" || f.Mapping != "mapping.yaml:4:38" || f.Want == "" || f.Got == "" {
+			if f.Kind != report.LintError || f.Rule != "L04" || f.Mapping != "mapping.yaml:4:38" || f.Want == "" || f.Got == "" {
 				t.Errorf("the failure is %+v", f)
 			}
 		}
 		var junit bytes.Buffer
-		if err := WriteJUnit(&junit, r); err != nil {
+		if err := report.WriteJUnit(&junit, r); err != nil {
 			t.Fatal(err)
 		}
 		failed := strings.Contains(junit.String(), `<testsuites tests="1" failures="1">`)
@@ -297,7 +298,7 @@ func TestLint_Notes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, lintCheck); c.State != CheckOK || r.Lint.Infos != 1 || strings.Contains(c.Detail, "not counted") {
+	if c := checkNamed(t, r, report.LintCheck); c.State != report.CheckOK || r.Lint.Infos != 1 || strings.Contains(c.Detail, "not counted") {
 		t.Errorf("the check is %+v", c)
 	}
 }
@@ -310,7 +311,7 @@ func TestLint_Golden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 2 || r.Failures[0].Kind != GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
+	if len(r.Failures) != 2 || r.Failures[0].Kind != report.GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
 		t.Errorf("failures: %+v", r.Failures)
 	}
 	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), Options{}); source.DamageOf(err) != source.FixtureInvalid {

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -22,7 +23,7 @@ type job struct {
 	source  *source.Table
 	mapping *layout.Mapping
 	micros  int64 // timestamp of cells without one of their own
-	report  TableReport
+	report  report.TableReport
 	indexes []*layout.Index
 
 	// What the tables must hold, known after the checking pass.
@@ -33,7 +34,7 @@ type job struct {
 	letters *deadLetters // nil: what cannot be loaded is an error
 	// failures is where items that cannot be laid out are told; nil: they are errors
 	// too.
-	failures *Report
+	failures *report.Report
 	refused  []int64 // the numbers of the items that are left out, ascending
 
 	lintedItems int64
@@ -55,7 +56,7 @@ type job struct {
 // source first: an error that is an [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
 // compared: see [VerifySource] and [Compare].
-func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*Report, error) {
+func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o Options) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Prepared, err
 }
 
 // Load writes what was prepared, once.
-func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*Report, error) {
+func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*report.Report, error) {
 	r := p.run
 	r.connect(conn)
 	for _, j := range r.jobs { // all, before the first is written
@@ -111,7 +112,7 @@ type run struct {
 	conn    grpc.ClientConnInterface
 	b       *bigtable // over conn; both nil as long as none is needed
 	jobs    []*job
-	report  *Report
+	report  *report.Report
 	options Options
 }
 
@@ -127,7 +128,7 @@ func (r *run) loadAll(ctx context.Context) error {
 		return err
 	}
 	for i, j := range r.jobs {
-		err := r.report.check("load", j.report.Target, func() (string, error) {
+		err := r.report.Check("load", j.report.Target, func() (string, error) {
 			// First, so that the next load knows of one that was cut off.
 			if _, err := j.writeSchema(ctx, r.b); err != nil {
 				return "", err
@@ -154,7 +155,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 	if len(src.Tables) == 0 {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
 	}
-	r := newReport(o.MaxDifferences)
+	r := report.New(o.MaxDifferences)
 	r.Fixture, r.Source, r.Format, r.Compared = o.fixture, src.Path, src.Format, !o.warn
 	var jobs []*job
 	budget := o.held
@@ -182,7 +183,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 		r.Warnings = append(r.Warnings, j.warnings...)
 		jobs = append(jobs, j)
 	}
-	err := r.check("input", "", func() (string, error) {
+	err := r.Check("input", "", func() (string, error) {
 		for _, j := range jobs {
 			warnings, err := j.examine(ctx)
 			if err != nil {
@@ -224,7 +225,7 @@ func prepare(ctx context.Context, src *source.Source, o Options) (*run, error) {
 }
 
 func newJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*job, error) {
-	j := &job{source: t, options: o, report: TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []RuleRows{}, Sidecar: []SidecarCells{}, Accepted: []AcceptedLoss{}, Phases: []Phase{}}}
+	j := &job{source: t, options: o, report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.mapping = (*layout.Mapping)(m)
@@ -352,6 +353,6 @@ func (j *job) timed(phase string) (done func(items int64)) {
 	}
 	start := j.options.Stopwatch()
 	return func(items int64) {
-		j.report.addPhase(phase, items, j.options.Stopwatch()-start)
+		j.report.AddPhase(phase, items, j.options.Stopwatch()-start)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -382,20 +383,20 @@ func TestLoad_DeadLetters(t *testing.T) {
 		t.Errorf("%d items, %d dead letters, %d differences; want 3, 5, 5", r.Items, r.Tables[0].DeadLetters, r.Differences)
 	}
 	for i, f := range r.Failures {
-		if f.Kind != NotLoaded || f.Damage != want[i].Damage {
-			t.Errorf("failure %s, want %s by %s", f, NotLoaded, want[i].Damage)
+		if f.Kind != report.NotLoaded || f.Damage != want[i].Damage {
+			t.Errorf("failure %s, want %s by %s", f, report.NotLoaded, want[i].Damage)
 		}
 	}
 	// Each is told by the check that met it, also to a CI system.
-	checks := []Check{
-		{Name: "input", State: CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
-		{Name: "load", Table: "items", State: CheckFailed, Differences: 1, Detail: "3 items"},
+	checks := []report.Check{
+		{Name: "input", State: report.CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
+		{Name: "load", Table: "items", State: report.CheckFailed, Differences: 1, Detail: "3 items"},
 	}
 	if !slices.Equal(r.Checks, checks) {
 		t.Errorf("checks %+v, want %+v", r.Checks, checks)
 	}
 	var junit strings.Builder
-	if err := WriteJUnit(&junit, r); err != nil {
+	if err := report.WriteJUnit(&junit, r); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(junit.String(), `failures="2"`) || !strings.Contains(junit.String(), "NotLoaded table items damage number-invalid") {
@@ -425,7 +426,7 @@ func TestLoad_DeadLettersOfMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return f.Kind != NotLoaded || f.Damage != source.ItemUnmatched })
+	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f report.Failure) bool { return f.Kind != report.NotLoaded || f.Damage != source.ItemUnmatched })
 	if r.Items != 2 || r.Differences != 2 || len(unmatched) != 2 || strings.Count(dead.String(), `"damage":"unmatched"`) != 2 {
 		t.Errorf("%d items, %d differences; want 2, 2\n%s\n%s", r.Items, r.Differences, r.Text(), dead.String())
 	}

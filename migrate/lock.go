@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -35,9 +36,9 @@ func (r *run) compareLock(fsys fs.FS, f *fixture, j *job) error {
 	if err != nil {
 		return fmt.Errorf("locking the mapping of table %s: %w", j.report.Name, err)
 	}
-	return r.report.check("mapping lock", j.report.Target, func() (string, error) {
+	return r.report.Check("mapping lock", j.report.Target, func() (string, error) {
 		for _, change := range was.Changes(now) {
-			r.report.fail(Failure{Kind: GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
+			r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Table: j.report.Target, File: layout.LockFile, Detail: change})
 		}
 		return "hash " + now.Hash[:12], nil
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // mutant is one injected damage to one row, and what must be said of it.
@@ -29,8 +30,8 @@ type mutant struct {
 	table  string
 	row    []byte
 	cells  []layout.Cell // what the row holds then
-	kind   Kind          // of the failure
-	golden Kind          // of that of the golden rows
+	kind   report.Kind   // of the failure
+	golden report.Kind   // of that of the golden rows
 }
 
 // damage is what is done to a row.
@@ -51,27 +52,27 @@ const (
 
 // mutants are all damages to the rows of a table, one each.
 func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
-	kind := func(k Kind) Kind {
+	kind := func(k report.Kind) report.Kind {
 		if index {
-			return IndexStale
+			return report.IndexStale
 		}
 		return k
 	}
 	var out []mutant
 	for _, row := range rows {
-		add := func(d damage, k Kind, cells []layout.Cell, format string, args ...any) {
+		add := func(d damage, k report.Kind, cells []layout.Cell, format string, args ...any) {
 			out = append(out, mutant{d, fmt.Sprintf(format, args...), table, row.Key, cells, kind(k), k})
 		}
 		if index {
-			add(dropIndexRow, MissingRow, nil, "drop index row %q", row.Key)
+			add(dropIndexRow, report.MissingRow, nil, "drop index row %q", row.Key)
 		} else {
-			add(dropRow, MissingRow, nil, "drop row %q", row.Key)
+			add(dropRow, report.MissingRow, nil, "drop row %q", row.Key)
 		}
 		for i, c := range row.Cells {
 			what := fmt.Sprintf("%s:%q @%d of row %q", c.Family, c.Qualifier, c.Timestamp, row.Key)
-			k := func(k Kind) Kind {
+			k := func(k report.Kind) report.Kind {
 				if c.Family == layout.FamilyTypes {
-					return TypeDiffers
+					return report.TypeDiffers
 				}
 				return k
 			}
@@ -81,46 +82,46 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 				return cells
 			}
 			if len(row.Cells) == 1 { // a row without cells is none
-				add(dropCell, MissingRow, nil, "drop the only cell %s", what)
+				add(dropCell, report.MissingRow, nil, "drop the only cell %s", what)
 			} else {
-				add(dropCell, k(MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
+				add(dropCell, k(report.MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
 			}
-			add(changeValue, k(ValueDiffers), changed(func(c *layout.Cell) { c.Value = append(slices.Clone(c.Value), 'x') }), "change the value of %s", what)
+			add(changeValue, k(report.ValueDiffers), changed(func(c *layout.Cell) { c.Value = append(slices.Clone(c.Value), 'x') }), "change the value of %s", what)
 			if later := c.Timestamp + 1000; !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
 				return o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && o.Timestamp == later
 			}) {
-				add(moveTimestamp, TimestampDiffers, changed(func(c *layout.Cell) { c.Timestamp = later }), "move the timestamp of %s", what)
+				add(moveTimestamp, report.TimestampDiffers, changed(func(c *layout.Cell) { c.Timestamp = later }), "move the timestamp of %s", what)
 			}
 			if i > 0 {
 				o := row.Cells[i-1]
 				if o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && string(o.Value) != string(c.Value) {
 					cells := slices.Clone(row.Cells)
 					cells[i].Value, cells[i-1].Value = o.Value, c.Value
-					add(swapElements, OrderDiffers, cells, "swap %s with the version before", what)
+					add(swapElements, report.OrderDiffers, cells, "swap %s with the version before", what)
 				}
 			}
 			if flipped := bytes.Replace(c.Value, []byte(`{"N":`), []byte(`{"S":`), 1); c.Family != layout.FamilyTypes && !bytes.Equal(flipped, c.Value) {
-				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
+				add(flipType, report.TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
 			}
 			// The place of the first element can be the time of all cells.
 			if n := c.Timestamp/1000 - layout.ListEpochMillis; n > 0 && n < 100 && c.Value[0] == 'N' {
-				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
+				add(flipType, report.TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
 			}
 			if c.Family != layout.FamilyTypes && sidecar {
 				mark := layout.Cell{Family: layout.FamilyTypes, Qualifier: fmt.Appendf(nil, "c/%s:%s", c.Family, c.Qualifier), Timestamp: c.Timestamp, Value: []byte("B")}
 				if !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
 					return o.Family == mark.Family && string(o.Qualifier) == string(mark.Qualifier)
 				}) {
-					add(flipType, TypeDiffers, append(slices.Clone(row.Cells), mark), "flip the type of %s", what)
+					add(flipType, report.TypeDiffers, append(slices.Clone(row.Cells), mark), "flip the type of %s", what)
 				}
 			}
 		}
 	}
 	if len(rows) > 0 {
-		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(ExtraRow), ExtraRow})
+		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(report.ExtraRow), report.ExtraRow})
 		own := slices.IndexFunc(rows[0].Cells, func(c layout.Cell) bool { return c.Family != layout.FamilyTypes })
 		cells := append(slices.Clone(rows[0].Cells), layout.Cell{Family: rows[0].Cells[own].Family, Qualifier: []byte("\x7fnew"), Timestamp: 1000, Value: []byte("x")})
-		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(ExtraCell), ExtraCell})
+		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(report.ExtraCell), report.ExtraCell})
 	}
 	return out
 }
@@ -196,25 +197,25 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 			indexes[x.TargetTable()] = true
 		}
 	}
-	compare := func() *Report {
+	compare := func() *report.Report {
 		t.Helper()
-		r := newReport(10)
+		r := report.New(10)
 		r.Fixture = f.Name
 		loaded.report = r
 		if err := loaded.compare(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		r.Failures = slices.DeleteFunc(r.Failures, func(f Failure) bool { return f.Kind == LossNotAccepted }) // of the cells as they are now
+		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the cells as they are now
 		return r
 	}
-	compareGolden := func() *Report {
+	compareGolden := func() *report.Report {
 		t.Helper()
-		r := newReport(10)
+		r := report.New(10)
 		r.Fixture = f.Name
 		loaded.report = r
 		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.jobs[0].report.Target, f.Golden)
 		if err == nil {
-			err = r.check("golden rows", "", func() (string, error) { return loaded.compareGolden(t.Context(), tables) })
+			err = r.Check("golden rows", "", func() (string, error) { return loaded.compareGolden(t.Context(), tables) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -231,7 +232,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		}
 		for _, m := range mutants(table, rows[table], index, sidecars[table]) {
 			putRow(t, conn, table, m.row, m.cells)
-			judge := func(r *Report, kind Kind) {
+			judge := func(r *report.Report, kind report.Kind) {
 				t.Helper()
 				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
 					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
@@ -273,14 +274,14 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 
 // lacking names what a failure of the mutant has to say and does not, "" for
 // nothing.
-func (m mutant) lacking(f Failure, tl rowLayout) string {
+func (m mutant) lacking(f report.Failure, tl rowLayout) string {
 	told := true // the row is of an item
 	if m.damage == addRow {
 		items, err := tl.items(layout.Row{Key: m.row, Cells: m.cells})
 		told = err == nil && len(items) > 0
 	}
-	ofCell := m.golden != MissingRow && m.golden != ExtraRow
-	both := ofCell && m.golden != MissingCell && m.golden != ExtraCell && m.damage != dropCell && m.damage != flipType
+	ofCell := m.golden != report.MissingRow && m.golden != report.ExtraRow
+	both := ofCell && m.golden != report.MissingCell && m.golden != report.ExtraCell && m.damage != dropCell && m.damage != flipType
 	for _, part := range []struct {
 		name   string
 		needed bool
@@ -362,7 +363,7 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	}
 	r := run.report
 	var out bytes.Buffer
-	if err := WriteJUnit(&out, r); err != nil {
+	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	const want = `@@ PatternDiffers pattern scan table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n at mapping.yaml:5 @@

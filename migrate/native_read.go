@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // nativeTable is the table of the native read, and what makes items of its rows.
@@ -28,19 +29,19 @@ func (d *doors) nativeTable(q *fixtures.NativeRead) (table string, items func(la
 }
 
 // shape judges what the native read asks for.
-func (d *doors) shape(p fixtures.Pattern, done *PatternReport) {
+func (d *doors) shape(p fixtures.Pattern, done *report.PatternReport) {
 	table, _ := d.nativeTable(p.Bigtable.Read)
 	keys, spans, _ := p.Bigtable.Read.Spans() // it was checked when the pattern was read
 	done.Ranges = len(keys) + len(spans)
 	switch {
 	case done.Ranges == 0 && !p.Bigtable.FullScan:
-		d.report.fail(Failure{
-			Kind: PatternFullScan, Pattern: p.ID, Table: table, Want: "keys or ranges, or full_scan: true", Got: "the whole table", File: p.File,
+		d.report.Fail(report.Failure{
+			Kind: report.PatternFullScan, Pattern: p.ID, Table: table, Want: "keys or ranges, or full_scan: true", Got: "the whole table", File: p.File,
 			Detail: "the native read has no keys and no range, and full_scan is not declared",
 		})
 	case p.Bigtable.MaxRanges > 0 && done.Ranges > p.Bigtable.MaxRanges:
-		d.report.fail(Failure{
-			Kind: PatternFullScan, Pattern: p.ID, Table: table, Want: fmt.Sprintf("at most %d", p.Bigtable.MaxRanges), Got: phrase.Counted(int64(done.Ranges), "range"), File: p.File,
+		d.report.Fail(report.Failure{
+			Kind: report.PatternFullScan, Pattern: p.ID, Table: table, Want: fmt.Sprintf("at most %d", p.Bigtable.MaxRanges), Got: phrase.Counted(int64(done.Ranges), "range"), File: p.File,
 			Detail: fmt.Sprintf("the native read needs %d ranges, at most %d are declared", done.Ranges, p.Bigtable.MaxRanges),
 		})
 	}
@@ -52,7 +53,7 @@ const maxScanRatio = 10
 
 // warnOfCost tells of a native read that looks at many more rows than it
 // returns.
-func (d *doors) warnOfCost(p fixtures.Pattern, done PatternReport) {
+func (d *doors) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 	if !p.Bigtable.FullScan && done.RowsScanned > maxScanRatio*max(done.RowsReturned, 1) {
 		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: its filter drops what a range should leave out",
 			p.ID, phrase.Counted(done.RowsScanned, "row"), done.RowsReturned))
@@ -61,7 +62,7 @@ func (d *doors) warnOfCost(p fixtures.Pattern, done PatternReport) {
 
 // native runs the native read and turns its rows into items; unreadable are those
 // that the inverse of the mapping refuses.
-func (d *doors) native(ctx context.Context, p fixtures.Pattern, done *PatternReport) (out []attr.Item, unreadable []Failure, err error) {
+func (d *doors) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
 	q := p.Bigtable.Read
 	table, items := d.nativeTable(q)
 	read, err := askOf(q)
@@ -104,9 +105,9 @@ func (d *doors) native(ctx context.Context, p fixtures.Pattern, done *PatternRep
 
 // unreadable is the failure of a row that the inverse of the mapping refuses. The
 // rule that it names, if it does, is the one at which it gave up.
-func (d *doors) unreadable(table string, row layout.Row, err error) Failure {
-	f := inRow(table, row.Key)
-	f.Kind, f.Want, f.Got, f.Detail = RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
+func (d *doors) unreadable(table string, row layout.Row, err error) report.Failure {
+	f := report.InRow(table, row.Key)
+	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
 	var broken *layout.Error
 	if errors.As(err, &broken) {
 		return layoutOf(table, d.j).owned(f, owner{rule: broken.Rule})

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // Every shipped pattern is asked of the items without their mapping, too, and
@@ -23,7 +24,7 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == "oracle" }); i >= 0 {
+			if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "oracle" }); i >= 0 {
 				t.Errorf("%+v", r.Checks[i])
 			}
 			left, err := newBigtable(conn, Options{Instance: defaultName + oracleInstance}).Tables(t.Context())
@@ -102,7 +103,7 @@ func TestVerify_NoOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "oracle"); c.State != CheckSkipped || !strings.Contains(c.Detail, "10003 items are more than 10000") {
+	if c := checkNamed(t, r, "oracle"); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "10003 items are more than 10000") {
 		t.Errorf("check %+v", c)
 	}
 }

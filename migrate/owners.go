@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // rowLayout is how the rows of one Bigtable table tell items: those of the
@@ -76,7 +77,7 @@ func (l rowLayout) ownerOf(item attr.Item) owner {
 
 // owned puts an owner into a failure, with the line of the mapping that made
 // what it owns.
-func (l rowLayout) owned(f Failure, o owner) Failure {
+func (l rowLayout) owned(f report.Failure, o owner) report.Failure {
 	f.Rule, f.ItemKey = o.rule, o.item
 	switch {
 	case l.j == nil:
@@ -176,8 +177,8 @@ func (l rowLayout) decoded(want, got layout.Row) string {
 			changes = append(changes, "the item "+key+" is gone")
 			continue
 		}
-		diffItems(item, found[i], func(f Failure) {
-			changes = append(changes, fmt.Sprintf("%s: want %s, got %s", f.Column, orNothing(f.Want), orNothing(f.Got)))
+		diffItems(item, found[i], func(f report.Failure) {
+			changes = append(changes, fmt.Sprintf("%s: want %s, got %s", f.Column, report.OrNothing(f.Want), report.OrNothing(f.Got)))
 		})
 		found = slices.Delete(found, i, i+1)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // patternRun is one pattern on its way through the doors.
 type patternRun struct {
 	*doors
 	p    fixtures.Pattern
-	done PatternReport
+	done report.PatternReport
 	want []attr.Item
 	// known says that want is what is expected: it is listed, or the first answer.
 	known bool
@@ -27,8 +28,8 @@ func (d *doors) run(ctx context.Context, p fixtures.Pattern) error {
 		return err
 	}
 	r := &patternRun{doors: d, p: p, want: want, known: p.Expect.Lists()}
-	r.done = PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Doors: []string{}}
-	d.report.beginPattern(p.ID)
+	r.done = report.PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Doors: []string{}}
+	d.report.BeginPattern(p.ID)
 	before := d.report.Differences
 	if p.DynamoDB != nil && d.client != nil {
 		r.done.Doors = append(r.done.Doors, "dynamodb")
@@ -44,7 +45,7 @@ func (d *doors) run(ctx context.Context, p fixtures.Pattern) error {
 	}
 	switch {
 	case p.Missing:
-		d.report.fail(Failure{Kind: PatternDiffers, Pattern: p.ID, Table: d.j.report.Target, Want: p.ItemsGolden(), File: p.File, Detail: p.ItemsGolden() + " is missing: update the golden files of the fixture"})
+		d.report.Fail(report.Failure{Kind: report.PatternDiffers, Pattern: p.ID, Table: d.j.report.Target, Want: p.ItemsGolden(), File: p.File, Detail: p.ItemsGolden() + " is missing: update the golden files of the fixture"})
 	case p.Writes():
 		err = r.writes(ctx)
 	default:
@@ -63,17 +64,17 @@ func (d *doors) run(ctx context.Context, p fixtures.Pattern) error {
 
 // fail records what is wrong with the answer of a door about a table.
 func (r *patternRun) fail(door, table string, m *mismatch) {
-	f := Failure{Table: table}
+	f := report.Failure{Table: table}
 	layout := layoutOf(table, r.j)
 	if m.item != nil {
 		if row := layout.place(m.item).Row; row != nil {
-			f = inRow(table, row)
+			f = report.InRow(table, row)
 		}
 		f = layout.owned(f, layout.ownerOf(m.item))
 	}
-	f.Kind, f.Pattern, f.File = PatternDiffers, r.p.ID, r.p.File
+	f.Kind, f.Pattern, f.File = report.PatternDiffers, r.p.ID, r.p.File
 	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, door+": "+m.detail
-	r.report.fail(f)
+	r.report.Fail(f)
 }
 
 // reads runs the reads of both doors and compares their answers; after says what
@@ -94,7 +95,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 		return nil
 	}
 	table, _ := r.nativeTable(r.p.Bigtable.Read)
-	var unreadable []Failure // of the last answer
+	var unreadable []report.Failure // of the last answer
 	wrong, err := r.eventually(ctx, r.p, func() (m *mismatch, err error) {
 		var items []attr.Item
 		items, unreadable, err = r.native(ctx, r.p, &r.done)
@@ -109,7 +110,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 		if i >= 0 { // it is of an item that is expected
 			f = layout.owned(f, layout.ownerOf(r.want[i]))
 		}
-		r.report.fail(f)
+		r.report.Fail(f)
 	}
 	if wrong != nil {
 		r.fail("native read"+after, table, wrong)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -83,7 +84,7 @@ consistency: eventual(500ms)`, ""},
 			}
 			if c.want == "" {
 				wantEqual(t, r)
-			} else if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return strings.Contains(f.String(), c.want) }) {
+			} else if !slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return strings.Contains(f.String(), c.want) }) {
 				t.Errorf("failures %v, want %q", r.Failures, c.want)
 			}
 		})
@@ -299,13 +300,13 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[Kind]int{}
+	found := map[report.Kind]int{}
 	for _, f := range r.Failures {
 		if f.Table == "orders__GSI2" || f.Pattern == "P5" { // which is over the shards
 			found[f.Kind]++
 		}
 	}
-	if want := map[Kind]int{MissingRow: 6, IndexStale: 1, PatternDiffers: 1}; !maps.Equal(found, want) || r.Differences != 8 {
+	if want := map[report.Kind]int{report.MissingRow: 6, report.IndexStale: 1, report.PatternDiffers: 1}; !maps.Equal(found, want) || r.Differences != 8 {
 		t.Errorf("%d differences, %v; want 8, %v\n%s", r.Differences, found, want, r.Text())
 	}
 }
@@ -324,14 +325,14 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := map[Kind]int{}
+		found := map[report.Kind]int{}
 		for _, f := range r.Failures {
 			found[f.Kind]++
-			if f.Kind == MissingTable && (f.Detail != want || f.Table != "products" || f.Want != "5 items, 15 cells") {
+			if f.Kind == report.MissingTable && (f.Detail != want || f.Table != "products" || f.Want != "5 items, 15 cells") {
 				t.Errorf("%s, want %q", f, want)
 			}
 		}
-		if want := map[Kind]int{MissingTable: 1, MissingRow: 5, PatternDiffers: 5}; !maps.Equal(found, want) {
+		if want := map[report.Kind]int{report.MissingTable: 1, report.MissingRow: 5, report.PatternDiffers: 5}; !maps.Equal(found, want) {
 			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
 		}
 		if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), "other", nil); err != nil {
@@ -390,7 +391,7 @@ func TestVerify_Checks(t *testing.T) {
 	files["expect/rows.golden"] = &fstest.MapFile{Data: []byte("# none\n")} // differs
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false, lint: false}\n")}
 	conn := newBigtableServer(t)
-	run := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error)) *Report {
+	run := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*report.Report, error)) *report.Report {
 		t.Helper()
 		r, err := verify(t.Context(), conn, files, Options{})
 		if err != nil {
@@ -399,7 +400,7 @@ func TestVerify_Checks(t *testing.T) {
 		wantEqual(t, r)
 		off := []string{"golden files", "second load", "scan through the DynamoDB door", "access patterns", "garbage collection", "restart", "lint"}
 		for _, c := range r.Checks {
-			if turned := c.State == CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
+			if turned := c.State == report.CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
 				t.Errorf("check %+v", c)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -40,8 +41,8 @@ type TablePlan struct {
 	Views []ViewPlan `json:"views"`
 	// Rules are the rules of the mapping, then its indexes, with how many items
 	// each takes and the row key of one.
-	Rules    []RuleRows `json:"rules"`
-	Fidelity []Fidelity `json:"fidelity"`
+	Rules    []report.RuleRows `json:"rules"`
+	Fidelity []report.Fidelity `json:"fidelity"`
 	// Notes are what else changes for who uses the table, one sentence each.
 	Notes   []string       `json:"notes"`
 	Choices []infer.Choice `json:"choices"`
@@ -134,10 +135,10 @@ func gcText(gc layout.GC) string {
 }
 
 // fidelityOf is the fidelity table of a mapping.
-func fidelityOf(m *layout.Mapping) []Fidelity {
-	all := []Fidelity{}
+func fidelityOf(m *layout.Mapping) []report.Fidelity {
+	all := []report.Fidelity{}
 	for _, f := range m.Fidelity() {
-		all = append(all, Fidelity{f.Rule, f.Attribute, f.Class.String(), f.Why})
+		all = append(all, report.Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: f.Class.String(), Why: f.Why})
 	}
 	return all
 }
@@ -198,8 +199,8 @@ func (p *Plan) Text() string {
 }
 
 // rowKeyTable shows the row key of an item of each rule and index.
-func rowKeyTable(all []RuleRows) string {
-	name := func(r RuleRows) string {
+func rowKeyTable(all []report.RuleRows) string {
+	name := func(r report.RuleRows) string {
 		if r.Index != "" {
 			return "index " + r.Index
 		}
@@ -222,11 +223,11 @@ func rowKeyTable(all []RuleRows) string {
 }
 
 // fidelityTable lines the classes up, those that lose most first.
-func fidelityTable(all []Fidelity) string {
+func fidelityTable(all []report.Fidelity) string {
 	rank := []string{layout.Lossy.String(), layout.LosslessInDomain.String(), layout.Lossless.String()}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
-	name := func(f Fidelity) string { return f.Rule + " " + f.Attribute }
+	slices.SortStableFunc(all, func(a, b report.Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
+	name := func(f report.Fidelity) string { return f.Rule + " " + f.Attribute }
 	width, count := 0, map[string]int64{}
 	for _, f := range all {
 		width = max(width, len(name(f)))

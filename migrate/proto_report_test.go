@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 )
@@ -54,7 +55,7 @@ rules: [{name: person, row: ["{id}"], put: [{attr: "*", cell: "p:", codec: "prot
 	if r, err = VerifyAgainst(t.Context(), conn, files, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers ||
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers ||
 		r.Failures[0].Want != `@1704067200000000 = acme.Person {"age":36,"name":"Ada"} [0a034164611024]` || r.Failures[0].Got != `@1704067200000000 = acme.Person {"age":36,"name":"Eve"} [0a034576651024]` {
 		t.Errorf("failures %+v, want one that shows fields and bytes", r.Failures)
 	}

@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -41,7 +42,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
-			load := func(text string, remap bool) (*Report, error) {
+			load := func(text string, remap bool) (*report.Report, error) {
 				t.Helper()
 				m, err := mapping.Load("mapping.yaml", []byte(text))
 				if err != nil {
@@ -81,7 +82,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 func TestLoad_OtherMappingDeleted(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	load := func(text string) *Report {
+	load := func(text string) *report.Report {
 		t.Helper()
 		m, err := mapping.Load("mapping.yaml", []byte(text))
 		if err != nil {
@@ -107,7 +108,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 func TestLoad_OtherIndex(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	load := func(hash string, remap bool) (*Report, error) {
+	load := func(hash string, remap bool) (*report.Report, error) {
 		t.Helper()
 		index := fmt.Sprintf("gsis: [{name: G, hash: {name: %s, type: N}, projection: ALL, as: table}], schema:", hash)
 		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 const restartCheck = "restart"
@@ -29,9 +30,9 @@ func (r *run) restart(ctx context.Context) error {
 	for _, j := range r.jobs {
 		switch {
 		case o.Restart == nil:
-			r.report.skip(restartCheck, j.report.Target, "no way to close the Bigtable and open it again was given")
+			r.report.Skip(restartCheck, j.report.Target, "no way to close the Bigtable and open it again was given")
 		case !j.same:
-			r.report.skip(restartCheck, j.report.Target, "the round trip before it found differences, or did not run")
+			r.report.Skip(restartCheck, j.report.Target, "the round trip before it found differences, or did not run")
 		default:
 			tables = append(tables, j.persisted()...)
 		}
@@ -60,7 +61,7 @@ func (r *run) restart(ctx context.Context) error {
 	done(r.jobs[0].report.Items)
 	r.connect(conn)
 	for _, t := range there {
-		if err := r.report.check(restartCheck, t.table, func() (string, error) { return t.compare(ctx, r.b, r.report) }); err != nil {
+		if err := r.report.Check(restartCheck, t.table, func() (string, error) { return t.compare(ctx, r.b, r.report) }); err != nil {
 			return err
 		}
 	}
@@ -71,7 +72,7 @@ func (r *run) restart(ctx context.Context) error {
 // a restart.
 func (r *run) leaveOpen() {
 	for _, j := range r.jobs {
-		r.report.skip(restartCheck, j.report.Target, "another loader's Bigtable is only read, and not closed")
+		r.report.Skip(restartCheck, j.report.Target, "another loader's Bigtable is only read, and not closed")
 	}
 }
 
@@ -89,29 +90,29 @@ func (j *job) persisted() []*persisted {
 }
 
 // compare checks what a table holds after the restart.
-func (t *persisted) compare(ctx context.Context, b *bigtable, r *Report) (string, error) {
+func (t *persisted) compare(ctx context.Context, b *bigtable, r *report.Report) (string, error) {
 	j := t.layout.j
-	f := Failure{Kind: NotPersistent, Table: t.table, Want: t.held.what()}
+	f := report.Failure{Kind: report.NotPersistent, Table: t.table, Want: t.held.what()}
 	h, err := j.scan(ctx, b, t.table, nil, retention{})
 	if status.Code(err) == codes.NotFound {
 		f.Detail = "the table is not there any more"
-		r.fail(f)
+		r.Fail(f)
 		return "the table is not there", nil
 	}
 	if err != nil || h.cells == t.held.cells {
 		return h.what(), err
 	}
-	found := newReport(j.options.MaxDifferences)
+	found := report.New(j.options.MaxDifferences)
 	if t.of != nil {
 		d := differ{j: j, b: b, window: j.options.window, table: t.table, layout: t.layout, report: found, of: t.of, kept: t.kept}
 		if err := d.run(ctx); err != nil {
 			return "", err
 		}
 	}
-	r.failAs(NotPersistent, found)
+	r.FailAs(report.NotPersistent, found)
 	if found.Differences == 0 {
 		f.Got, f.Detail = h.what(), "the table held something else before"
-		r.fail(f)
+		r.Fail(f)
 	}
 	return h.what(), nil
 }

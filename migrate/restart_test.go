@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // newRestarted is a Bigtable that can be closed and opened again over its files.
@@ -139,13 +140,13 @@ func TestVerify_RestartSkipped(t *testing.T) {
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
 	conn := newBigtableServer(t)
 	for _, c := range []struct {
-		verify func(context.Context, grpc.ClientConnInterface, fstest.MapFS) (*Report, error)
+		verify func(context.Context, grpc.ClientConnInterface, fstest.MapFS) (*report.Report, error)
 		want   string
 	}{
-		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*Report, error) {
+		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
 			return Verify(ctx, conn, files, Options{})
 		}, "no way to close the Bigtable and open it again was given"},
-		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*Report, error) {
+		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
 			return VerifyAgainst(ctx, conn, files, Options{})
 		}, "another loader's Bigtable is only read, and not closed"},
 	} {
@@ -153,7 +154,7 @@ func TestVerify_RestartSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := checkNamed(t, r, restartCheck); got.State != CheckSkipped || got.Detail != c.want {
+		if got := checkNamed(t, r, restartCheck); got.State != report.CheckSkipped || got.Detail != c.want {
 			t.Errorf("check %+v, want it skipped: %s", got, c.want)
 		}
 	}

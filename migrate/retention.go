@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // retention is what the garbage-collection rules of a table's families take
@@ -125,10 +126,10 @@ func (k retention) kept(cells []layout.Cell) []layout.Cell {
 // losses are what a scan found that garbage collection would take.
 type losses struct {
 	cells    int64
-	gone     extsort.Bag // of the cells
-	count    int64       // of failures
-	failures []Failure   // the first of them
-	accepted []AcceptedLoss
+	gone     extsort.Bag      // of the cells
+	count    int64            // of failures
+	failures []report.Failure // the first of them
+	accepted []report.AcceptedLoss
 }
 
 // add judges one row, or a group of its cells.
@@ -155,19 +156,19 @@ func (l *losses) add(j *job, k retention, row rowGroup, most int) {
 	})
 	for _, g := range order {
 		if j.mapping.AcceptsLoss(g.rule, layout.LossRetention) {
-			l.accept(AcceptedLoss{Rule: g.rule, What: layout.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.item, Why: j.why(g.rule, layout.LossRetention)})
+			l.accept(report.AcceptedLoss{Rule: g.rule, What: layout.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.item, Why: j.why(g.rule, layout.LossRetention)})
 			continue
 		}
 		if l.count++; len(l.failures) < most {
-			f := inRow(j.report.Target, row.Key)
-			f.Kind, f.Column, f.Want = LossNotAccepted, g.column, phrase.Counted(cells[g], "cell")
+			f := report.InRow(j.report.Target, row.Key)
+			f.Kind, f.Column, f.Want = report.LossNotAccepted, g.column, phrase.Counted(cells[g], "cell")
 			f.Detail = fmt.Sprintf("garbage collection by %s of family %s would remove %s; accept_loss does not name it (what: retention)", g.gc, g.family, f.Want)
 			l.failures = append(l.failures, tl.owned(f, g.owner))
 		}
 	}
 }
 
-func (l *losses) accept(a AcceptedLoss) {
+func (l *losses) accept(a report.AcceptedLoss) {
 	for i := range l.accepted {
 		if o := &l.accepted[i]; o.Rule == a.Rule && o.Family == a.Family && o.GC == a.GC {
 			o.Cells += a.Cells
@@ -196,7 +197,7 @@ func (j *job) unmet(kinds ...string) (warnings []string) {
 		return nil
 	}
 	for i, l := range spec.AcceptLoss {
-		if !slices.Contains(kinds, l.What) || slices.ContainsFunc(j.report.Accepted, func(a AcceptedLoss) bool { return a.What == l.What && (l.Rule == "" || l.Rule == a.Rule) }) {
+		if !slices.Contains(kinds, l.What) || slices.ContainsFunc(j.report.Accepted, func(a report.AcceptedLoss) bool { return a.What == l.What && (l.Rule == "" || l.Rule == a.Rule) }) {
 			continue
 		}
 		without := *spec
@@ -220,9 +221,9 @@ func (j *job) unmet(kinds ...string) (warnings []string) {
 // retained records what the scan of a table found, as a check of its own.
 func (r *run) retained(j *job, k retention, l *losses) error {
 	j.report.Accepted = append(j.report.Accepted, l.accepted...)
-	err := r.report.check("retention", j.report.Target, func() (string, error) {
+	err := r.report.Check("retention", j.report.Target, func() (string, error) {
 		for _, f := range l.failures {
-			r.report.fail(f)
+			r.report.Fail(f)
 		}
 		r.report.Differences += l.count - int64(len(l.failures))
 		if len(k.gc) == 0 {
@@ -239,7 +240,7 @@ func (r *run) retained(j *job, k retention, l *losses) error {
 		r.report.Warnings = append(r.report.Warnings, j.unmet(layout.LossRetention)...)
 	}
 	if err == nil && len(names) > 0 {
-		r.report.skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
+		r.report.Skip("retention by age", j.report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
 	}
 	return err
 }
@@ -252,9 +253,9 @@ func (r *run) collect(ctx context.Context) error {
 	for _, j := range r.jobs {
 		switch {
 		case runGC == nil:
-			r.report.skip(name, j.report.Target, "no way to run it was given")
+			r.report.Skip(name, j.report.Target, "no way to run it was given")
 		case !j.same:
-			r.report.skip(name, j.report.Target, "the round trip before it found differences, or did not run")
+			r.report.Skip(name, j.report.Target, "the round trip before it found differences, or did not run")
 		}
 	}
 	if runGC == nil {
@@ -270,7 +271,7 @@ func (r *run) collect(ctx context.Context) error {
 		if !j.same {
 			continue
 		}
-		err := r.report.check(name, j.report.Target, func() (string, error) { return j.compareCollected(ctx, r.b, r.report) })
+		err := r.report.Check(name, j.report.Target, func() (string, error) { return j.compareCollected(ctx, r.b, r.report) })
 		if err != nil {
 			return err
 		}
@@ -278,7 +279,7 @@ func (r *run) collect(ctx context.Context) error {
 	return nil
 }
 
-func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (string, error) {
+func (j *job) compareCollected(ctx context.Context, b *bigtable, r *report.Report) (string, error) {
 	table := j.report.Target
 	h, err := j.scan(ctx, b, table, nil, retention{})
 	if err != nil {
@@ -290,7 +291,7 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 	if h.cells == want {
 		return detail, nil
 	}
-	before := r.found()
+	before := r.Found()
 	k := newRetention(j.mapping.Families(), j.options.Now)
 	d := differ{
 		j: j, b: b, window: j.options.window, table: table, layout: rowLayout{j: j}, report: r, kept: k.kept,
@@ -299,8 +300,8 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.found() == before {
-		r.fail(j.tableChanged(h))
+	if r.Found() == before {
+		r.Fail(j.tableChanged(h))
 	}
 	return detail, nil
 }
@@ -309,16 +310,16 @@ func (j *job) compareCollected(ctx context.Context, b *bigtable, r *Report) (str
 // how many of them garbage collection would take.
 type surplus struct {
 	k        retention
-	families map[string]bool         // in which a column can have several cells
-	columns  map[string]*extsort.Set // of such families
-	expired  map[string]int64        // cells, by family
-	example  map[string]Failure      // of expired, by family
+	families map[string]bool           // in which a column can have several cells
+	columns  map[string]*extsort.Set   // of such families
+	expired  map[string]int64          // cells, by family
+	example  map[string]report.Failure // of expired, by family
 }
 
 func (j *job) newSurplus() *surplus {
 	s := &surplus{
 		k: newRetention(j.mapping.Families(), j.options.Now), families: map[string]bool{},
-		columns: map[string]*extsort.Set{}, expired: map[string]int64{}, example: map[string]Failure{},
+		columns: map[string]*extsort.Set{}, expired: map[string]int64{}, example: map[string]report.Failure{},
 	}
 	spec := j.mapping.Spec()
 	if spec == nil {
@@ -367,7 +368,7 @@ func (s *surplus) add(j *job, p placed) error {
 	for _, c := range p.base.Cells {
 		if s.k.expired(c) && !j.mapping.AcceptsLoss(p.base.Rule, layout.LossRetention) {
 			if s.expired[c.Family]++; s.expired[c.Family] == 1 {
-				s.example[c.Family] = Failure{ItemKey: j.keyJSON(p.entry.Item), Rule: p.base.Rule}
+				s.example[c.Family] = report.Failure{ItemKey: j.keyJSON(p.entry.Item), Rule: p.base.Rule}
 			}
 		}
 		n := s.k.gc[c.Family].Versions

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -109,7 +110,7 @@ func TestVerifySource_Retention(t *testing.T) {
 			var got []string
 			for _, f := range r.Failures {
 				got = append(got, f.ItemKey)
-				if f.Kind != LossNotAccepted || f.Rule != "comment" || f.Column != "c:all" || f.RowKey == "" || !strings.Contains(f.Detail, c.rule+" of family c would remove 1 cell") && c.rule != "" {
+				if f.Kind != report.LossNotAccepted || f.Rule != "comment" || f.Column != "c:all" || f.RowKey == "" || !strings.Contains(f.Detail, c.rule+" of family c would remove 1 cell") && c.rule != "" {
 					t.Errorf("failure %s", f)
 				}
 			}
@@ -119,11 +120,11 @@ func TestVerifySource_Retention(t *testing.T) {
 			if text := r.Text(); strings.Contains(text, "accepted   retention: 2 cells that garbage collection by versions: 2 of family c takes from rule comment") != (c.accept == accept) {
 				t.Errorf("text:\n%s", text)
 			}
-			states := map[string]CheckState{}
+			states := map[string]report.CheckState{}
 			for _, check := range r.Checks {
 				states[check.Name] = check.State
 			}
-			if states["garbage collection"] != CheckOK { // exactly what was foretold went
+			if states["garbage collection"] != report.CheckOK { // exactly what was foretold went
 				t.Errorf("states %v\n%s", states, r.Text())
 			}
 			loaded, err := Load(t.Context(), conn, src, o)
@@ -152,7 +153,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Differences != 1 || r.Failures[0].Kind != MissingRow || r.Failures[0].RowKey != `"v2"` {
+	if r.Differences != 1 || r.Failures[0].Kind != report.MissingRow || r.Failures[0].RowKey != `"v2"` {
 		t.Errorf("%s", r.Text())
 	}
 }

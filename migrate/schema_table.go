@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -142,26 +143,26 @@ func (r *run) compareSchema(ctx context.Context, j *job, required bool) error {
 	if len(got) == 0 && !required {
 		return nil
 	}
-	return r.report.check("schema table", layout.SchemaTable, func() (string, error) {
+	return r.report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
 		for _, row := range got {
 			there[string(row.Key)] = row
 		}
 		for _, row := range want {
-			at := inRow(layout.SchemaTable, row.Key)
+			at := report.InRow(layout.SchemaTable, row.Key)
 			is, ok := there[string(row.Key)]
 			delete(there, string(row.Key))
 			if !ok {
-				at.Kind, at.Want = MissingRow, phrase.Counted(int64(len(row.Cells)), "cell")
-				r.report.fail(at)
+				at.Kind, at.Want = report.MissingRow, phrase.Counted(int64(len(row.Cells)), "cell")
+				r.report.Fail(at)
 				continue
 			}
-			diffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d cellDiff) { r.report.fail(d.in(at)) })
+			diffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d cellDiff) { r.report.Fail(d.in(at)) })
 		}
 		for _, key := range slices.Sorted(maps.Keys(there)) {
-			at := inRow(layout.SchemaTable, []byte(key))
-			at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(there[key].Cells)), "cell")
-			r.report.fail(at)
+			at := report.InRow(layout.SchemaTable, []byte(key))
+			at.Kind, at.Got = report.ExtraRow, phrase.Counted(int64(len(there[key].Cells)), "cell")
+			r.report.Fail(at)
 		}
 		detail := phrase.Counted(int64(len(got)), "row") + " of table " + j.report.Target
 		if changes := loadedBy(got, j.mapping); len(changes) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -142,7 +143,7 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(p.run.b, server, p.run.jobs[0], &Report{})
+	d := openDoors(p.run.b, server, p.run.jobs[0], &report.Report{})
 	var docs []string
 	var sizes []int
 	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
@@ -206,20 +207,20 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, subject, file, from, to string
-		kind                          Kind
+		kind                          report.Kind
 		text                          string
 	}{
-		{"ranges not merged", "s8-hot-keys", "1-stream", "order: merged", "order: by-key", PatternDiffers, "native read: item 1 of 16 is"},
-		{"one range less", "s8-hot-keys", "1-stream", `    - {prefix: "6#clicks#"}`, "", PatternDiffers, "native read: item 7 of 14 is"},
-		{"a request not descending", "s8-hot-keys", "2-stretch", "    ScanIndexForward: false\n", "", PatternDiffers, "DynamoDB door: item 1 of 5 is"},
-		{"a range not descending", "s8-hot-keys", "2-stretch", "    reversed: true\n", "", PatternDiffers, "native read: item 1 of 5 is"},
-		{"too many ranges", "s5-order-entry", "p04-orders-of-customer", "max_ranges: 2", "max_ranges: 1", PatternFullScan, "the native read needs 2 ranges, at most 1 are declared"},
-		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", PatternDiffers, "DynamoDB door: 1 item, want 2"},
-		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", PatternDiffers, "DynamoDB door: item 3 of 3 is"},
-		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", PatternDiffers, "DynamoDB door: item 1 of 4 is"},
-		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", PatternDiffers, "native read: 2 items, want 1"},
-		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, PatternDiffers, "native read after the native write: item 1 of 3 is"},
-		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", PatternDiffers, "expect/2-friend.items.golden is missing"},
+		{"ranges not merged", "s8-hot-keys", "1-stream", "order: merged", "order: by-key", report.PatternDiffers, "native read: item 1 of 16 is"},
+		{"one range less", "s8-hot-keys", "1-stream", `    - {prefix: "6#clicks#"}`, "", report.PatternDiffers, "native read: item 7 of 14 is"},
+		{"a request not descending", "s8-hot-keys", "2-stretch", "    ScanIndexForward: false\n", "", report.PatternDiffers, "DynamoDB door: item 1 of 5 is"},
+		{"a range not descending", "s8-hot-keys", "2-stretch", "    reversed: true\n", "", report.PatternDiffers, "native read: item 1 of 5 is"},
+		{"too many ranges", "s5-order-entry", "p04-orders-of-customer", "max_ranges: 2", "max_ranges: 1", report.PatternFullScan, "the native read needs 2 ranges, at most 1 are declared"},
+		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", report.PatternDiffers, "DynamoDB door: 1 item, want 2"},
+		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", report.PatternDiffers, "DynamoDB door: item 3 of 3 is"},
+		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", report.PatternDiffers, "DynamoDB door: item 1 of 4 is"},
+		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
+		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, report.PatternDiffers, "native read after the native write: item 1 of 3 is"},
+		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", report.PatternDiffers, "expect/2-friend.items.golden is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +228,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind == c.kind && strings.Contains(f.String(), c.text) }) {
+			if !slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return f.Kind == c.kind && strings.Contains(f.String(), c.text) }) {
 				t.Errorf("failures %v, want %s with %q", r.Failures, c.kind, c.text)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -37,14 +38,14 @@ import (
 // left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is an [source.Error] where the fixture
 // is at fault, which one that compares nothing is too; differences are in the
 // report.
-func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
+func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*report.Report, error) {
 	o.judges = true
 	f, r, err := prepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range r.jobs {
-		err := r.report.check("load", j.report.Target, func() (string, error) {
+		err := r.report.Check("load", j.report.Target, func() (string, error) {
 			if err := j.loadAfresh(ctx, r.b); err != nil {
 				return "", err
 			}
@@ -68,7 +69,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Op
 	}
 	if r.wants("second load", f.Checks.SecondLoad) {
 		for _, j := range r.jobs {
-			if err := r.report.check("second load", j.report.Target, func() (string, error) { return r.loadAgain(ctx, j) }); err != nil {
+			if err := r.report.Check("second load", j.report.Target, func() (string, error) { return r.loadAgain(ctx, j) }); err != nil {
 				return nil, err
 			}
 		}
@@ -89,7 +90,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Op
 			return nil, err
 		}
 	}
-	if r.wants(lintCheck, f.Checks.Lint) {
+	if r.wants(report.LintCheck, f.Checks.Lint) {
 		if err := lintFixture(ctx, r, fsys, f, false, r.options); err != nil {
 			return nil, err
 		}
@@ -106,7 +107,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Op
 // source, and the access patterns as native reads. It writes nothing and opens
 // no DynamoDB door, which would keep its books in the tables. Errors are those
 // of Verify.
-func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
+func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*report.Report, error) {
 	o.judges = true
 	f, r, err := prepareFixture(ctx, conn, fsys, o)
 	if err != nil {
@@ -124,7 +125,7 @@ func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.F
 			return nil, err
 		}
 	case f.Golden != nil:
-		r.report.skip("golden rows", r.jobs[0].report.Target, "they are exact, and the rows are compared with tolerance: %s", r.jobs[0].options.tolerance())
+		r.report.Skip("golden rows", r.jobs[0].report.Target, "they are exact, and the rows are compared with tolerance: %s", r.jobs[0].options.tolerance())
 	}
 	if r.wants("round trip", f.Checks.RoundTrip) {
 		if err := r.compare(ctx, false); err != nil {
@@ -139,7 +140,7 @@ func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.F
 	if r.wants(restartCheck, f.Checks.Restart) {
 		r.leaveOpen()
 	}
-	if r.wants(lintCheck, f.Checks.Lint) {
+	if r.wants(report.LintCheck, f.Checks.Lint) {
 		if err := lintFixture(ctx, r, fsys, f, true, r.options); err != nil {
 			return nil, err
 		}
@@ -160,9 +161,9 @@ func (r *run) compared(begun int, o Options) error {
 	var skipped []string
 	for _, c := range r.report.Checks[begun:] {
 		switch {
-		case c.State == CheckSkipped:
+		case c.State == report.CheckSkipped:
 			skipped = append(skipped, c.Name+" ("+c.Detail+")")
-		case c.Name != lintCheck || o.Lint.FailOn != lint.Off: // else no finding is a difference
+		case c.Name != report.LintCheck || o.Lint.FailOn != lint.Off: // else no finding is a difference
 			return nil
 		}
 	}
@@ -176,9 +177,9 @@ func nativePatterns(ctx context.Context, r *run, j *job, patterns []fixtures.Pat
 	for _, p := range patterns {
 		switch {
 		case p.Bigtable == nil || p.Writes():
-			r.report.skip("pattern "+p.ID, j.report.Target, "it has no native read that leaves the rows as they are")
+			r.report.Skip("pattern "+p.ID, j.report.Target, "it has no native read that leaves the rows as they are")
 		case !p.Expect.Lists() && p.Expect.Count == nil:
-			r.report.skip("pattern "+p.ID, j.report.Target, "it expects that both doors agree, and only the native read is asked")
+			r.report.Skip("pattern "+p.ID, j.report.Target, "it expects that both doors agree, and only the native read is asked")
 		default:
 			if err := d.run(ctx, p); err != nil {
 				return err
@@ -231,10 +232,10 @@ func throughDynamoDB(ctx context.Context, r *run, patterns []fixtures.Pattern, c
 			break
 		}
 		if why := j.unserved(); why != "" {
-			r.report.skip(scan, j.report.Target, "%s", why)
+			r.report.Skip(scan, j.report.Target, "%s", why)
 			continue
 		}
-		err := r.report.check(scan, j.report.Target, func() (string, error) { return openDoors(r.b, server, j, r.report).compareScan(ctx) })
+		err := r.report.Check(scan, j.report.Target, func() (string, error) { return openDoors(r.b, server, j, r.report).compareScan(ctx) })
 		if err != nil {
 			return err
 		}
@@ -250,7 +251,7 @@ func throughDynamoDB(ctx context.Context, r *run, patterns []fixtures.Pattern, c
 		case failed != nil:
 			return failed
 		case o == nil:
-			r.report.skip(name, r.jobs[0].report.Target, "access patterns are not asked of the items without their mapping: %s", why)
+			r.report.Skip(name, r.jobs[0].report.Target, "access patterns are not asked of the items without their mapping: %s", why)
 		default:
 			d.oracle = o
 			defer func() { err = errors.Join(err, o.close(ctx)) }()
@@ -271,11 +272,11 @@ func (r *run) loadAgain(ctx context.Context, j *job) (string, error) {
 		tl := layoutOf(table, j)
 		for _, m := range e.GetMutations() {
 			s := m.GetSetCell()
-			f := inRow(table, e.GetRowKey())
-			f.Kind, f.Column = NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
+			f := report.InRow(table, e.GetRowKey())
+			f.Kind, f.Column = report.NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
 			f.Want = cellText(layout.Cell{Timestamp: s.GetTimestampMicros(), Value: s.GetValue()})
 			f.Detail = "the cell was not there any more, and was written again"
-			r.report.fail(tl.owned(f, tl.ownerOf(e.entry.Item)))
+			r.report.Fail(tl.owned(f, tl.ownerOf(e.entry.Item)))
 		}
 	}
 	err := j.loadAfresh(ctx, r.b)
@@ -288,7 +289,7 @@ func (r *run) loadAgain(ctx context.Context, j *job) (string, error) {
 	if changed, err := j.writeSchema(ctx, r.b); err != nil {
 		return "", err
 	} else if changed > 0 {
-		r.report.fail(Failure{Kind: NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
+		r.report.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
 	}
 	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
 }

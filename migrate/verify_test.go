@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -67,7 +68,7 @@ func tableIDs(t *testing.T, conn grpc.ClientConnInterface) []string {
 	return ids
 }
 
-func wantEqual(t *testing.T, r *Report) {
+func wantEqual(t *testing.T, r *report.Report) {
 	t.Helper()
 	if !r.Equal() {
 		t.Errorf("differences:\n%s", r.Text())
@@ -264,31 +265,31 @@ func TestCompare_InjectedDamage(t *testing.T) {
 	for _, c := range []struct {
 		name, row string
 		mutations []*btpb.Mutation
-		kind      Kind
+		kind      report.Kind
 		text      string
 	}{
 		{
 			"drop a cell", "0123",
 			[]*btpb.Mutation{deleteCell("a", "Likes", exp)},
-			MissingCell,
+			report.MissingCell,
 			`MissingCell table videos rule likes item {"PK":{"S":"0123"},"SK":{"S":"VideoStatsLikes"}} row "0123" hex 30313233 column a:Likes: want @1715685260608000 = 0000000000000003, got nothing`,
 		},
-		{"drop a version", "0123", []*btpb.Mutation{deleteCell("c", "UserComments", 1694363442000000)}, MissingCell, "column c:UserComments"},
-		{"add a cell", "0123", []*btpb.Mutation{setCell("a", "Other", exp, "x")}, ExtraCell, `rule video item {"PK":{"S":"0123"},"SK":{"S":"Video"}} row "0123" hex 30313233 column a:Other: want nothing, got @1715685260608000 = "x"`},
+		{"drop a version", "0123", []*btpb.Mutation{deleteCell("c", "UserComments", 1694363442000000)}, report.MissingCell, "column c:UserComments"},
+		{"add a cell", "0123", []*btpb.Mutation{setCell("a", "Other", exp, "x")}, report.ExtraCell, `rule video item {"PK":{"S":"0123"},"SK":{"S":"Video"}} row "0123" hex 30313233 column a:Other: want nothing, got @1715685260608000 = "x"`},
 		{
 			"change a timestamp", "0123",
 			[]*btpb.Mutation{deleteCell("a", "Likes", exp), setCell("a", "Likes", exp+1000, "\x00\x00\x00\x00\x00\x00\x00\x03")},
-			TimestampDiffers,
+			report.TimestampDiffers,
 			"want @1715685260608000 = 0000000000000003, got @1715685260609000 = 0000000000000003",
 		},
-		{"change a value", "0123", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x04")}, ValueDiffers, `column a:Likes: want @1715685260608000 = 0000000000000003, got @1715685260608000 = 0000000000000004; of items: Count: want {"N":"3"}, got {"N":"4"} (mapping.yaml:`},
+		{"change a value", "0123", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x04")}, report.ValueDiffers, `column a:Likes: want @1715685260608000 = 0000000000000003, got @1715685260608000 = 0000000000000004; of items: Count: want {"N":"3"}, got {"N":"4"} (mapping.yaml:`},
 		{"swap versions", "0123", []*btpb.Mutation{
 			setCell("c", "UserComments", 1694372475000000, "There seems to be an audio glitch at 1:05."),
 			setCell("c", "UserComments", 1694363442000000, "I like this a lot. The special effects are incredible."),
-		}, OrderDiffers, "column c:UserComments"},
-		{"flip a type", "0123", []*btpb.Mutation{setCell("_t", "c/a:Formats", exp, "B")}, TypeDiffers, "column _t:c/a:Formats"},
-		{"drop a row", "0124", []*btpb.Mutation{deleteRow()}, MissingRow, `row "0124" hex 30313234`},
-		{"add a row", "0125", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x01")}, ExtraRow, `rule likes item {"PK":{"S":"0125"},"SK":{"S":"VideoStatsLikes"}} row "0125" hex 30313235`},
+		}, report.OrderDiffers, "column c:UserComments"},
+		{"flip a type", "0123", []*btpb.Mutation{setCell("_t", "c/a:Formats", exp, "B")}, report.TypeDiffers, "column _t:c/a:Formats"},
+		{"drop a row", "0124", []*btpb.Mutation{deleteRow()}, report.MissingRow, `row "0124" hex 30313234`},
+		{"add a row", "0125", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x01")}, report.ExtraRow, `rule likes item {"PK":{"S":"0125"},"SK":{"S":"VideoStatsLikes"}} row "0125" hex 30313235`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -326,16 +327,16 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, file, from, to string
-		kind                 Kind
+		kind                 report.Kind
 		text                 string
 	}{
-		{"golden value", "expect/rows.golden", `= "30"`, `= "31"`, ValueDiffers, `column SKU:Price: want @1715685260608000 = "31", got @1715685260608000 = "30"`},
-		{"golden time", "expect/rows.golden", `@1715685260608000 = "30"`, `@1715685260609000 = "30"`, TimestampDiffers, "SKU:Price"},
-		{"golden row too many", "expect/rows.golden", "hats#fedoras#brandA [68617473236665646f726173236272616e6441]", "a [61]\n  SKU:x @1000 = 00\nhats#fedoras#brandA [68617473236665646f726173236272616e6441]", MissingRow, "hex 61"},
-		{"pattern order", "access/3-subcategory.yaml", `keys: [[hats, "fedoras#brandA"], [hats, "fedoras#brandB"]]`, `keys: [[hats, "fedoras#brandB"], [hats, "fedoras#brandA"]]`, PatternDiffers, "S1-subcategory"},
-		{"pattern native", "access/3-subcategory.yaml", `prefix: "hats#fedoras"`, `prefix: "hats#"`, PatternDiffers, "native read: 3 items, want 2; item 3 should not be there"},
-		{"pattern scan", "access/3-subcategory.yaml", `{prefix: "hats#fedoras"}`, `{}`, PatternFullScan, "S1-subcategory"},
-		{"pattern request", "access/3-subcategory.yaml", "begins_with(SK, :s)", "begins_with(SK, :t)", PatternDiffers, "got HTTP 400"},
+		{"golden value", "expect/rows.golden", `= "30"`, `= "31"`, report.ValueDiffers, `column SKU:Price: want @1715685260608000 = "31", got @1715685260608000 = "30"`},
+		{"golden time", "expect/rows.golden", `@1715685260608000 = "30"`, `@1715685260609000 = "30"`, report.TimestampDiffers, "SKU:Price"},
+		{"golden row too many", "expect/rows.golden", "hats#fedoras#brandA [68617473236665646f726173236272616e6441]", "a [61]\n  SKU:x @1000 = 00\nhats#fedoras#brandA [68617473236665646f726173236272616e6441]", report.MissingRow, "hex 61"},
+		{"pattern order", "access/3-subcategory.yaml", `keys: [[hats, "fedoras#brandA"], [hats, "fedoras#brandB"]]`, `keys: [[hats, "fedoras#brandB"], [hats, "fedoras#brandA"]]`, report.PatternDiffers, "S1-subcategory"},
+		{"pattern native", "access/3-subcategory.yaml", `prefix: "hats#fedoras"`, `prefix: "hats#"`, report.PatternDiffers, "native read: 3 items, want 2; item 3 should not be there"},
+		{"pattern scan", "access/3-subcategory.yaml", `{prefix: "hats#fedoras"}`, `{}`, report.PatternFullScan, "S1-subcategory"},
+		{"pattern request", "access/3-subcategory.yaml", "begins_with(SK, :s)", "begins_with(SK, :t)", report.PatternDiffers, "got HTTP 400"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -365,7 +366,7 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Equal() || !slices.ContainsFunc(r.Failures, func(f Failure) bool {
+			if r.Equal() || !slices.ContainsFunc(r.Failures, func(f report.Failure) bool {
 				return f.Kind == c.kind && strings.Contains(f.String(), c.text) && f.Fixture == first.Name
 			}) {
 				t.Errorf("failures %v, want %s with %q", r.Failures, c.kind, c.text)
@@ -549,10 +550,10 @@ func TestReport_Writers(t *testing.T) {
 		t.Errorf("text:\n%s", text)
 	}
 	out.Reset()
-	if err := WriteJUnit(&out, r); err != nil {
+	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	var suites junitSuites
+	var suites report.JunitSuites
 	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil {
 		t.Fatal(err)
 	}
@@ -660,8 +661,8 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Differences != 1 || r.Failures[0].Kind != IndexStale || r.Failures[0].Detail != string(MissingRow) {
-		t.Errorf("failures %v, want one %s of a missing row", r.Failures, IndexStale)
+	if r.Differences != 1 || r.Failures[0].Kind != report.IndexStale || r.Failures[0].Detail != string(report.MissingRow) {
+		t.Errorf("failures %v, want one %s of a missing row", r.Failures, report.IndexStale)
 	}
 }
 

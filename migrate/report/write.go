@@ -1,4 +1,4 @@
-package migrate
+package report
 
 import (
 	"encoding/xml"
@@ -118,7 +118,7 @@ func (r *Report) Text() string {
 	}
 	r.writeLint(&b)
 	if r.OnlyLint {
-		fmt.Fprintf(&b, "\n%s, %s, %s\n", phrase.Counted(r.Items, "item"), lintSummary(r.Lint), phrase.Counted(r.Differences, "difference"))
+		fmt.Fprintf(&b, "\n%s, %s, %s\n", phrase.Counted(r.Items, "item"), LintSummary(r.Lint), phrase.Counted(r.Differences, "difference"))
 		return b.String()
 	}
 	if !r.Compared {
@@ -171,8 +171,8 @@ func (p PatternReport) Cost() string {
 	return text
 }
 
-// lintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
-func lintSummary(l *lint.Result) string {
+// LintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
+func LintSummary(l *lint.Result) string {
 	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
 	if len(l.Accepted) > 0 {
 		text += ", " + phrase.Counted(int64(len(l.Accepted)), "finding") + " accepted"
@@ -180,8 +180,8 @@ func lintSummary(l *lint.Result) string {
 	return text
 }
 
-// lintCheck is the name of the check that the rules are in a report.
-const lintCheck = "lint"
+// LintCheck is the name of the check that the rules are in a report.
+const LintCheck = "lint"
 
 // writeLint writes the findings, worst first, each with its source and its fix.
 func (r *Report) writeLint(b *strings.Builder) {
@@ -226,7 +226,7 @@ func verdict(differences int64) string {
 	return "ok"
 }
 
-type junitSuites struct {
+type JunitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
 	Failures int          `xml:"failures,attr"`
@@ -265,7 +265,7 @@ type junitOutput struct {
 // WriteJUnit writes reports as JUnit XML: a suite a report, a case a check and
 // an access pattern.
 func WriteJUnit(w io.Writer, reports ...*Report) error {
-	var doc junitSuites
+	var doc JunitSuites
 	for _, r := range reports {
 		s := junitSuite{Name: r.Fixture}
 		if s.Name == "" {
@@ -285,7 +285,7 @@ func WriteJUnit(w io.Writer, reports ...*Report) error {
 			s.Cases = append(s.Cases, c)
 		}
 		for i, c := range r.Checks {
-			if c.Name == lintCheck && len(r.Lint.Findings) > 0 {
+			if c.Name == LintCheck && len(r.Lint.Findings) > 0 {
 				continue // each rule that found something has a case of its own
 			}
 			add("check", validXML(strings.TrimSpace(c.Name+" "+c.Table)), c.Differences, r.FailuresOf(i))
@@ -332,7 +332,7 @@ func (s *junitSuite) addLint(r *Report) {
 		}
 		text := validXML(fmt.Sprintf("%s\nfix: %s\n", f, f.Fix))
 		c := &s.Cases[i]
-		if !r.counts(f) {
+		if !r.Counts(f) {
 			if c.Output == nil {
 				c.Output = &junitOutput{}
 			}

@@ -1,4 +1,4 @@
-package migrate
+package report
 
 import (
 	_ "embed" // for report.html.tmpl
@@ -79,7 +79,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	default:
 		d.Verdict, d.VerdictClass = "Equal", "good"
 	}
-	if noted := r.noted(); noted != "" && d.VerdictClass == "good" {
+	if noted := r.Noted(); noted != "" && d.VerdictClass == "good" {
 		d.Verdict, d.VerdictClass = d.Verdict+", lint: "+noted, "warn"
 	}
 	cells := int64(0)
@@ -137,7 +137,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		if n := len(d.Findings); n > maxHTMLFindings {
 			d.Findings, d.MoreFindings = d.Findings[:maxHTMLFindings], int64(n-maxHTMLFindings)
 		}
-		d.Summary = lintSummary(l)
+		d.Summary = LintSummary(l)
 	}
 	if err := htmlReport().Execute(w, d); err != nil {
 		return fmt.Errorf("writing the HTML report: %w", err)

@@ -1,4 +1,4 @@
-package migrate
+package report
 
 import (
 	"encoding/hex"
@@ -79,8 +79,8 @@ type Failure struct {
 	check int // index of the check that found it; noCheck for none
 }
 
-// inRow is the place of a row, for a failure in it.
-func inRow(table string, key []byte) Failure {
+// InRow is the place of a row, for a failure in it.
+func InRow(table string, key []byte) Failure {
 	return Failure{Table: table, RowKey: strconv.QuoteToGraphic(string(key)), RowHex: hex.EncodeToString(key)}
 }
 
@@ -94,7 +94,7 @@ func (f Failure) String() string {
 		}
 	}
 	if f.Want != "" || f.Got != "" {
-		fmt.Fprintf(&b, ": want %s, got %s", orNothing(f.Want), orNothing(f.Got))
+		fmt.Fprintf(&b, ": want %s, got %s", OrNothing(f.Want), OrNothing(f.Got))
 	}
 	if f.Decoded != "" {
 		b.WriteString("; of items: " + f.Decoded)
@@ -130,7 +130,8 @@ func (f Failure) place() []placePart {
 	}
 }
 
-func orNothing(s string) string {
+// OrNothing is the text, or "nothing" for none.
+func OrNothing(s string) string {
 	if s == "" {
 		return "nothing"
 	}
@@ -192,8 +193,8 @@ func (p Phase) String() string {
 	return text
 }
 
-// addPhase adds to a phase of that name, or begins one.
-func (t *TableReport) addPhase(name string, items int64, took time.Duration) {
+// AddPhase adds to a phase of that name, or begins one.
+func (t *TableReport) AddPhase(name string, items int64, took time.Duration) {
 	i := slices.IndexFunc(t.Phases, func(p Phase) bool { return p.Name == name })
 	if i < 0 {
 		i = len(t.Phases)
@@ -241,8 +242,8 @@ type RuleRows struct {
 	RowHex string `json:"rowHex,omitempty"`
 }
 
-// count counts an item that the rule takes, by its key in canonical JSON and its row.
-func (r *RuleRows) count(key func() string, row []byte) {
+// Count counts an item that the rule takes, by its key in canonical JSON and its row.
+func (r *RuleRows) Count(key func() string, row []byte) {
 	if r.Items++; r.Items == 1 {
 		r.Item, r.Row, r.RowHex = key(), phrase.Column(string(row)), hex.EncodeToString(row)
 	}
@@ -342,45 +343,45 @@ type Report struct {
 	untold int64 // differences that follow from those
 }
 
-// newReport is an empty report that lists at most so many failures.
-func newReport(most int) *Report {
+// New is an empty report that lists at most so many failures.
+func New(most int) *Report {
 	return &Report{
 		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
 	}
 }
 
-// aside is an empty report like r, for failures that may become others in r (failAs).
-func (r *Report) aside() *Report {
-	found := newReport(r.most)
+// Aside is an empty report like r, for failures that may become others in r ([Report.FailAs]).
+func (r *Report) Aside() *Report {
+	found := New(r.most)
 	found.failed = r.failed
 	return found
 }
 
-// full reports whether no more failures are listed.
-func (r *Report) full() bool { return len(r.Failures) >= r.most }
+// Full reports whether no more failures are listed.
+func (r *Report) Full() bool { return len(r.Failures) >= r.most }
 
-// found is the number of differences, also of those that are not told since they
+// Found is the number of differences, also of those that are not told since they
 // follow from items that have failed.
-func (r *Report) found() int64 { return r.Differences + r.untold }
+func (r *Report) Found() int64 { return r.Differences + r.untold }
 
 // Equal reports whether nothing differed.
 func (r *Report) Equal() bool { return r.Differences == 0 }
 
-// counts reports whether a finding of lint is a difference.
-func (r *Report) counts(f lint.Finding) bool {
+// Counts reports whether a finding of lint is a difference.
+func (r *Report) Counts(f lint.Finding) bool {
 	return r.FailOn != lint.Off && f.Level >= r.FailOn
 }
 
-// noted says which errors and warnings of lint are no differences, and what would
+// Noted says which errors and warnings of lint are no differences, and what would
 // make them some: "1 error, 2 warnings not counted as differences (--fail-on
 // lint=warn counts them)"; "" if there are none.
-func (r *Report) noted() string {
+func (r *Report) Noted() string {
 	if r.Lint == nil {
 		return ""
 	}
 	n := map[lint.Level]int64{}
 	for _, f := range r.Lint.Findings {
-		if !r.counts(f) {
+		if !r.Counts(f) {
 			n[f.Level]++
 		}
 	}
@@ -424,11 +425,11 @@ type stage struct {
 // noCheck is the check of a stage that is an access pattern.
 const noCheck = -1
 
-// beginPattern makes an access pattern the stage at hand.
-func (r *Report) beginPattern(id string) { r.stage = stage{"pattern " + id, noCheck} }
+// BeginPattern makes an access pattern the stage at hand.
+func (r *Report) BeginPattern(id string) { r.stage = stage{"pattern " + id, noCheck} }
 
-// fail records a failure of the stage at hand.
-func (r *Report) fail(f Failure) {
+// Fail records a failure of the stage at hand.
+func (r *Report) Fail(f Failure) {
 	if r.failed.explain(f) {
 		r.untold++
 		return
@@ -440,18 +441,18 @@ func (r *Report) fail(f Failure) {
 	}
 }
 
-// failAs records the failures of found, as such of one kind.
-func (r *Report) failAs(kind Kind, found *Report) {
+// FailAs records the failures of found, as such of one kind.
+func (r *Report) FailAs(kind Kind, found *Report) {
 	r.untold += found.untold
 	for _, f := range found.Failures {
 		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
-		r.fail(f)
+		r.Fail(f)
 	}
 	r.Differences += found.Differences - int64(len(found.Failures))
 }
 
-// check runs one check and records how many differences it found.
-func (r *Report) check(name, table string, run func() (detail string, err error)) error {
+// Check runs one check and records how many differences it found.
+func (r *Report) Check(name, table string, run func() (detail string, err error)) error {
 	before, untold := r.Differences, r.untold
 	r.stage = stage{name, len(r.Checks)}
 	detail, err := run()
@@ -469,7 +470,7 @@ func (r *Report) check(name, table string, run func() (detail string, err error)
 	return nil
 }
 
-// skip records a check that cannot run, and why.
-func (r *Report) skip(name, table, why string, args ...any) {
+// Skip records a check that cannot run, and why.
+func (r *Report) Skip(name, table, why string, args ...any) {
 	r.Checks = append(r.Checks, Check{Name: name, Table: table, State: CheckSkipped, Detail: fmt.Sprintf(why, args...)})
 }

@@ -1,4 +1,4 @@
-package migrate
+package report
 
 import "github.com/tabletop-emu/tabletop/internal/extsort"
 
@@ -13,18 +13,18 @@ type failedItems struct {
 // told again.
 const maxFailedItems = 100_000
 
-// itemFailed notes that an item of a Bigtable table has failed: what is said of it
+// ItemFailed notes that an item of a Bigtable table has failed: what is said of it
 // afterwards is the same fault, and is not told again.
-func (r *Report) itemFailed(table, key string) { r.failed.add(table, key) }
+func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
-// unruled notes that no rule takes an item of a Bigtable table that has failed.
-func (r *Report) unruled(table string) { r.failed.unruled[table] = true }
+// Unruled notes that no rule takes an item of a Bigtable table that has failed.
+func (r *Report) Unruled(table string) { r.failed.unruled[table] = true }
 
-// itemsFailed reports whether any item has failed.
-func (r *Report) itemsFailed() bool { return len(r.failed.items) > 0 }
+// ItemsFailed reports whether any item has failed.
+func (r *Report) ItemsFailed() bool { return len(r.failed.items) > 0 }
 
-// hasFailed reports whether an item of a Bigtable table has failed.
-func (r *Report) hasFailed(table, key string) bool { return r.failed.has(table, key) }
+// HasFailed reports whether an item of a Bigtable table has failed.
+func (r *Report) HasFailed(table, key string) bool { return r.failed.has(table, key) }
 
 func (s *failedItems) has(table, key string) bool {
 	return s.items[extsort.HashOf([]byte(table), []byte(key))]
