@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -40,8 +41,8 @@ type Side struct {
 // of one key on one side, which is a difference too, the first is compared. The
 // differences are in the report; an error is an [source.Error] where a side is at
 // fault.
-func Diff(ctx context.Context, first, second Side, o Options) (*report.Report, error) {
-	o = o.normalized()
+func Diff(ctx context.Context, first, second Side, o run.Options) (*report.Report, error) {
+	o = o.Normalized()
 	r := report.New(o.MaxDifferences)
 	r.Source, r.Format, r.DiffOf, r.Compared = first.Name+", "+second.Name, "diff", "item", true
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
@@ -114,13 +115,13 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 }
 
 // diffSides compares the items of two tables.
-func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o Options) (string, error) {
+func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o run.Options) (string, error) {
 	key := first.key
 	if key.Hash.Name == "" {
 		key = second.key
 	}
 	if key.Hash.Name == "" {
-		found, err := infer.Table(ctx, first.table, o.inference())
+		found, err := infer.Table(ctx, first.table, o.Inference())
 		if err != nil {
 			return "", err
 		}
@@ -132,10 +133,10 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 		names = append(names, key.Range.Name)
 	}
 	var counts [2]int64
-	var streams [2]func() (expectedPart, error)
+	var streams [2]func() (run.ExpectedPart, error)
 	var twice [2]duplicates
 	for i, t := range []sideTable{first, second} {
-		sort := newRowSort(o.TempDir, o.window)
+		sort := run.NewRowSort(o.TempDir, o.Window)
 		defer sort.Close()
 		for item, err := range t.items(ctx, o) {
 			if err != nil {
@@ -150,7 +151,7 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 				keyed[name] = v
 			}
 			text := attr.AppendItemJSON(nil, keyed)
-			if err := sort.Add(expectedPart{n: counts[i], row: text, key: string(text), item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
+			if err := sort.Add(run.ExpectedPart{N: counts[i], Row: text, Key: string(text), Item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
 				return "", err
 			}
 			counts[i]++
@@ -171,7 +172,7 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 				return "", err
 			}
 		}
-		f := report.Failure{Table: first.name, ItemKey: a.key}
+		f := report.Failure{Table: first.name, ItemKey: a.Key}
 		switch {
 		case errA != nil && errB != nil:
 			for i, t := range []sideTable{first, second} {
@@ -180,17 +181,17 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 				}
 			}
 			return detail, nil
-		case errA == nil && (errB != nil || bytes.Compare(a.row, b.row) < 0):
-			f.Kind, f.Want = report.MissingItem, phrase.Clip(string(a.item))
+		case errA == nil && (errB != nil || bytes.Compare(a.Row, b.Row) < 0):
+			f.Kind, f.Want = report.MissingItem, phrase.Clip(string(a.Item))
 			r.Fail(f)
 			a, errA = streams[0]()
-		case errA != nil || bytes.Compare(a.row, b.row) > 0:
-			f.Kind, f.Got, f.ItemKey = report.ExtraItem, phrase.Clip(string(b.item)), b.key
+		case errA != nil || bytes.Compare(a.Row, b.Row) > 0:
+			f.Kind, f.Got, f.ItemKey = report.ExtraItem, phrase.Clip(string(b.Item)), b.Key
 			r.Fail(f)
 			b, errB = streams[1]()
 		default:
-			if !bytes.Equal(a.item, b.item) {
-				if err := diffTexts(r, f, a.item, b.item); err != nil {
+			if !bytes.Equal(a.Item, b.Item) {
+				if err := diffTexts(r, f, a.Item, b.Item); err != nil {
 					return "", err
 				}
 			}
@@ -213,17 +214,17 @@ type duplicate struct {
 }
 
 // skip passes over the duplicates of sorted items, and notes at most so many pairs.
-func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() (expectedPart, error) {
-	last := expectedPart{}
-	return func() (expectedPart, error) {
+func (d *duplicates) skip(sorted func() (run.ExpectedPart, error), most int) func() (run.ExpectedPart, error) {
+	last := run.ExpectedPart{}
+	return func() (run.ExpectedPart, error) {
 		for {
 			p, err := sorted()
-			if err != nil || last.row == nil || !bytes.Equal(p.row, last.row) {
+			if err != nil || last.Row == nil || !bytes.Equal(p.Row, last.Row) {
 				last = p
 				return p, err
 			}
 			if d.count++; len(d.pairs) < most {
-				d.pairs = append(d.pairs, duplicate{p.key, last.n, p.n})
+				d.pairs = append(d.pairs, duplicate{p.Key, last.N, p.N})
 			}
 		}
 	}
@@ -231,7 +232,7 @@ func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() 
 
 // duplicated tells of the duplicates of a side, with their places, for which the
 // side is read again.
-func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o Options) error {
+func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o run.Options) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -269,7 +270,7 @@ func diffTexts(r *report.Report, at report.Failure, first, second []byte) error 
 	if err != nil {
 		return err
 	}
-	diffItems(a, b, func(f report.Failure) {
+	run.DiffItems(a, b, func(f report.Failure) {
 		f.Table, f.ItemKey = at.Table, at.ItemKey
 		r.Fail(f)
 	})
@@ -291,7 +292,7 @@ func (i sideItem) place() string {
 }
 
 // items streams the items of a table.
-func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, error] {
+func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem, error] {
 	return func(yield func(sideItem, error) bool) {
 		n := int64(0)
 		progress := func() {
@@ -311,7 +312,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 			}
 			return
 		}
-		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem((*layout.Mapping)(t.side.Mapping)), retention{}) {
+		for row, err := range t.side.bigtable(o).Groups(ctx, t.side.table(), o, run.ByItem((*layout.Mapping)(t.side.Mapping)), run.Retention{}) {
 			var found []attr.Item
 			if err == nil {
 				if found, err = t.side.Mapping.Items(row.Row); err != nil {
@@ -332,9 +333,9 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 	}
 }
 
-func (s Side) bigtable(o Options) *bigtable {
+func (s Side) bigtable(o run.Options) *run.Bigtable {
 	o.Project, o.Instance = s.Project, s.Instance
-	return newBigtable(s.Conn, o)
+	return run.NewBigtable(s.Conn, o)
 }
 
 // table is the Bigtable table of a side of rows.
@@ -346,10 +347,10 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func diffRows(ctx context.Context, r *report.Report, first, second Side, o Options) (string, error) {
-	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
+func diffRows(ctx context.Context, r *report.Report, first, second Side, o run.Options) (string, error) {
+	nextA, stopA := pull.Seq2(first.bigtable(o).TableRows(ctx, first.table(), nil))
 	defer stopA()
-	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))
+	nextB, stopB := pull.Seq2(second.bigtable(o).TableRows(ctx, second.table(), nil))
 	defer stopB()
 	var counts [2]int64
 	a, errA, okA := nextA()
@@ -378,7 +379,7 @@ func diffRows(ctx context.Context, r *report.Report, first, second Side, o Optio
 			b, errB, okB = nextB()
 		default:
 			at = report.InRow(first.table(), a.Key)
-			diffCells(a.Cells, b.Cells, func(d cellDiff) { r.Fail(d.in(at)) })
+			run.DiffCells(a.Cells, b.Cells, func(d run.CellDiff) { r.Fail(d.In(at)) })
 			counts[0]++
 			counts[1]++
 			r.Rows++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -20,7 +21,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testMutations(t, files, Options{window: 1, TempDir: t.TempDir()})
+	testMutations(t, files, run.Options{Window: 1, TempDir: t.TempDir()})
 }
 
 // The damages of the index, and of elements of a list, which no shipped fixture
@@ -36,7 +37,7 @@ func TestCompare_MutationsOfListsAndIndexes(t *testing.T) {
 		"source/items.jsonl": {Data: []byte(`{"id":{"S":"a"},"year":{"N":"1999"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}
 {"id":{"S":"b"},"year":{"N":"2000"},"tags":{"SS":["p","q"]},"m":{"M":{"k":{"BOOL":true}}}}
 {"id":{"S":"c"},"list":{"S":"none"}}`)},
-	}, Options{})
+	}, run.Options{})
 }
 
 func TestCompare_TimestampPolicies(t *testing.T) {
@@ -72,7 +73,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 				if _, err := Load(t.Context(), conn, src, o); err != nil {
 					t.Fatal(err)
 				}
-				for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), "videos", nil) {
+				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos", nil) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -117,7 +118,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 			for policy, want := range c.want {
 				src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 				conn := newBigtableServer(t)
-				if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+				if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 					t.Fatal(err)
 				}
 				var cells []layout.Cell
@@ -127,7 +128,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 					}
 				}
 				putRow(t, conn, "items", []byte("a"), cells)
-				r, err := Compare(t.Context(), conn, src, Options{Timestamps: policy})
+				r, err := Compare(t.Context(), conn, src, run.Options{Timestamps: policy})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +165,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 			t.Parallel()
 			src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 			conn := newBigtableServer(t)
-			if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+			if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			var cells []layout.Cell
@@ -172,7 +173,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 				cells = append(cells, layout.Cell{Family: "a", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
 			}
 			putRow(t, conn, "items", []byte("a"), cells)
-			r, err := Compare(t.Context(), conn, src, Options{})
+			r, err := Compare(t.Context(), conn, src, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

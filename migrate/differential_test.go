@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -26,7 +27,7 @@ func TestDifferential_Subjects(t *testing.T) {
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{Differential: 200, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +75,7 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	broken := Options{Differential: 200, Seed: 7, Regress: dir, inverse: dropsZeroBytes}
+	broken := run.Options{Differential: 200, Seed: 7, Regress: dir, Inverse: dropsZeroBytes}
 	r, err := Verify(t.Context(), newBigtableServer(t), subjects[0].Files, broken)
 	if err != nil {
 		t.Fatal(err)
@@ -96,11 +97,11 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	}
 	for _, again := range []struct {
 		name  string
-		o     Options
+		o     run.Options
 		equal bool
 	}{
-		{"broken", Options{inverse: dropsZeroBytes}, false},
-		{"repaired", Options{}, true},
+		{"broken", run.Options{Inverse: dropsZeroBytes}, false},
+		{"repaired", run.Options{}, true},
 	} {
 		r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(saved), again.o)
 		if err != nil {
@@ -136,7 +137,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 				items = `{"Item":{"id":{"S":"1"},"version":{"S":"v1"}}}`
 			}
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3})
+			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +155,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 func TestDifferential_LossyAndBroken(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3, inverse: dropsZeroBytes})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3, Inverse: dropsZeroBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ compat: google-utility
 source: {table: Users, key: {hash: {name: id, type: S}}}
 target: {table: users, families: {cf1: {}}}
 `)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 200, Seed: 3})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 200, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, Options{Differential: 200, Seed: 7, Regress: dir})
+	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, run.Options{Differential: 200, Seed: 7, Regress: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 		{"broken", forgetful{newBigtableServer(t)}, false},
 		{"repaired", newBigtableServer(t), true},
 	} {
-		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), Options{})
+		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +256,7 @@ func TestDifferential_ExportTime(t *testing.T) {
 	t.Parallel()
 	src := open(t, `{"id":{"S":"a"},"n":{"N":"1"}}`+"\n"+`{"id":{"S":"b"},"s":{"SS":["x","y"]}}`)
 	src.Tables[0].ExportTime = time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Differential: 20, Seed: 1})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Differential: 20, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -48,7 +49,7 @@ func TestVerify_PatternsOfMapping(t *testing.T) {
 		{"patterns: [reads]\n", reads, []string{"first", "second"}},
 		{"patterns: [more/1.yaml, reads/2.yml, ./reads/]\n", more, []string{"more", "second", "first"}},
 	} {
-		r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,10 +80,10 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would hold the items of two access patterns, of access/1.yml too"},
 		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would hold the items of two access patterns, of y/1.yaml too"},
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +103,10 @@ func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	conn := newBigtableServer(t)
 	for _, verify := range []func() (*report.Report, error){
 		func() (*report.Report, error) {
-			return VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
+			return VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
 		},
 		func() (*report.Report, error) {
-			return Compare(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
+			return Compare(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
 		},
 	} {
 		r, err := verify()

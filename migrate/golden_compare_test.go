@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -23,8 +24,8 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := ""
-	b := newBigtable(conn, Options{})
-	for row, err := range b.readAll(t.Context(), "archive", nil) {
+	b := run.NewBigtable(conn, run.Options{})
+	for row, err := range b.TableRows(t.Context(), "archive", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := report.New(10)
-	if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
+	if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
@@ -66,7 +67,7 @@ func TestGoldenSample(t *testing.T) {
 	writeTo(t, dir, "source/items.jsonl", items.String())
 	writeTo(t, dir, fixtures.GoldenSampleFile, "")
 	for _, want := range []bool{true, false} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,19 +90,19 @@ func TestGoldenSample(t *testing.T) {
 		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
 	} {
 		conn := newBigtableServer(t)
-		f, run, err := prepareFixture(t.Context(), conn, os.DirFS(dir), Options{})
+		f, run, err := PrepareFixture(t.Context(), conn, os.DirFS(dir), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := run.jobs[0].loadAfresh(t.Context(), run.b); err != nil {
+		if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
 			t.Fatal(err)
 		}
 		if c.key != "" {
 			change(t, conn, "letters", c.key, setCell("a", "n", 1262304000000000, "7"))
 		}
-		r := run.report
+		r := run.Report
 		r.Fixture = ""
-		if err := run.compareGoldens(t.Context(), os.DirFS(dir), f); err != nil {
+		if err := run.CompareGoldens(t.Context(), os.DirFS(dir), f); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {
@@ -111,11 +112,11 @@ func TestGoldenSample(t *testing.T) {
 		}
 	}
 	writeTo(t, dir, fixtures.GoldenFile, "")
-	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := fixtures.ParseGolden(file, "a", []byte(text))
-		WantDamage(t, ofFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
+		WantDamage(t, run.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
 	}
 }
 
@@ -127,14 +128,14 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	golden := func(text string) []report.Failure {
 		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "orders", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := report.New(1000)
-		if _, err := (&run{b: b, report: r}).compareGolden(t.Context(), tables); err != nil {
+		if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
 			t.Fatal(err)
 		}
 		return r.Failures

@@ -17,37 +17,38 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // badItems are items that a mapping cannot lay out beside those of its source, by
 // the kind of the failure that they are.
-func badItems(t *testing.T, j *job, inferred bool) map[report.Kind]attr.Item {
+func badItems(t *testing.T, j *run.Job, inferred bool) map[report.Kind]attr.Item {
 	t.Helper()
 	bad, cells := map[report.Kind]attr.Item{}, map[extsort.Hash]string{}
 	var items []attr.Item
-	for e, err := range j.source.Entries() {
+	for e, err := range j.Source.Entries() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		placed, err := j.mapping.Place(e.Item, j.micros)
+		placed, err := j.Mapping.Place(e.Item, j.Micros)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range placed.Cells {
-			cells[extsort.CellHash(placed.Row, c)] = j.keyJSON(e.Item)
+			cells[extsort.CellHash(placed.Row, c)] = j.KeyJSON(e.Item)
 		}
 		items = append(items, e.Item)
 	}
 	try := func(item attr.Item) {
-		placed, err := j.mapping.Place(item, j.micros)
+		placed, err := j.Mapping.Place(item, j.Micros)
 		kind := report.Kind("")
 		if err != nil {
-			kind = itemKind(source.Refused(source.Position{}, err, ""))
+			kind = run.ItemKind(source.Refused(source.Position{}, err, ""))
 		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
 			other, taken := cells[extsort.CellHash(placed.Row, c)]
-			return taken && other != j.keyJSON(item)
+			return taken && other != j.KeyJSON(item)
 		}) {
 			kind = report.KeyCollision
 		}
@@ -55,7 +56,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[report.Kind]attr.Item {
 			bad[kind] = item
 		}
 	}
-	key := j.mapping.Key()
+	key := j.Mapping.Key()
 	for _, item := range items {
 		if inferred { // other attributes would change what is inferred
 			item = attr.Item{key.Hash.Name: item[key.Hash.Name]}
@@ -68,7 +69,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[report.Kind]attr.Item {
 						changed[name] = attr.String(v.Str + tail)
 					}
 				}
-				if j.keyJSON(changed) != j.keyJSON(item) {
+				if j.KeyJSON(changed) != j.KeyJSON(item) {
 					try(changed)
 				}
 			}
@@ -78,7 +79,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[report.Kind]attr.Item {
 			all := maps.Clone(item)
 			all[key.Range.Name], all["ViewCount"] = attr.String("VideoStats"), attr.Int(7)
 			delete(all, "Count")
-			if !slices.ContainsFunc(items, func(o attr.Item) bool { return j.keyJSON(o) == j.keyJSON(all) }) {
+			if !slices.ContainsFunc(items, func(o attr.Item) bool { return j.KeyJSON(o) == j.KeyJSON(all) }) {
 				try(all)
 			}
 		}
@@ -135,15 +136,15 @@ func TestVerify_ItemFailures(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
-			_, r, err := prepareFixture(t.Context(), conn, s.Files, Options{})
+			_, r, err := PrepareFixture(t.Context(), conn, s.Files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := r.jobs[0]
-			if err := j.loadAfresh(t.Context(), r.b); err != nil { // what another loader made of the good items
+			j := r.Jobs[0]
+			if err := j.LoadAfresh(t.Context(), r.B); err != nil { // what another loader made of the good items
 				t.Fatal(err)
 			}
-			before, err := VerifyAgainst(t.Context(), conn, s.Files, Options{}) // S6 has findings of the rows besides
+			before, err := VerifyAgainst(t.Context(), conn, s.Files, run.Options{}) // S6 has findings of the rows besides
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,12 +165,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
 						files := withItem(t, s.Files, item, first)
-						r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+						r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
 						wantItemFailure(t, r, 0, kind, j)
-						r, err = VerifyAgainst(t.Context(), conn, files, Options{})
+						r, err = VerifyAgainst(t.Context(), conn, files, run.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -178,12 +179,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						o := Options{}
+						o := run.Options{}
 						if m != nil {
 							o.Mappings = []*mapping.Mapping{m}
 						}
 						empty := newBigtableServer(t)
-						if _, err = Load(t.Context(), empty, src, o); itemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
+						if _, err = Load(t.Context(), empty, src, o); run.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
 							t.Errorf("a load answers %v, and leaves tables %v", err, tableIDs(t, empty))
 						}
 					})
@@ -202,7 +203,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 	for i := range 30 {
 		files["source/items.jsonl"].Data = fmt.Appendf(files["source/items.jsonl"].Data, `{"pk":{"S":"c"},"sk":{"S":"other%d"}}`+"\n", i)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{MaxDifferences: 5})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{MaxDifferences: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +230,10 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 
 // wantItemFailure checks that a report has one failure of an item, first, and as many
 // others as there are without it.
-func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *job) {
+func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *run.Job) {
 	t.Helper()
-	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.report.Items {
-		t.Errorf("want one %s, and %d items:\n%s", kind, j.report.Items, r.Text())
+	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.Report.Items {
+		t.Errorf("want one %s, and %d items:\n%s", kind, j.Report.Items, r.Text())
 		return
 	}
 	f := r.Failures[0]
@@ -242,10 +243,10 @@ func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.K
 	}{
 		{"fixture", true, f.Fixture == r.Fixture && f.Fixture != ""},
 		{"check", true, f.Check == "input"},
-		{"table", true, f.Table == j.report.Target},
+		{"table", true, f.Table == j.Report.Target},
 		{"item", true, f.ItemKey != ""},
 		{"line of the source", true, strings.Contains(f.File, "source/items.jsonl")},
-		{"line of the mapping", j.options.Mappings != nil, f.Mapping != ""},
+		{"line of the mapping", j.Options.Mappings != nil, f.Mapping != ""},
 		{"what is expected", true, f.Want != ""},
 		{"what is there", true, f.Got != ""},
 		{"rule", kind != report.Unmatched, f.Rule != ""},

@@ -23,22 +23,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
-
-// LintOptions say how the rules of package lint are applied.
-type LintOptions struct {
-	// Config goes before what a fixture and the mapping files say. Default: none.
-	Config *lint.Config
-	// FailOn makes findings of this level, and of worse ones, differences
-	// (LintError). Default: none is.
-	FailOn lint.Level
-	// Run makes VerifySource, Compare and Load lint what they read; Verify and
-	// VerifyAgainst always do. Compare and VerifyAgainst also lint the stored rows.
-	Run bool
-}
 
 // Lint applies the rules to a fixture directory, the root of fsys: to its
 // mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
@@ -47,61 +36,61 @@ type LintOptions struct {
 // An error is an [source.Error] where the fixture is at fault; findings are in
 // Report.Lint. They are differences where Options.Lint.FailOn says so, or where
 // expect/lint.golden.json expects others.
-func Lint(ctx context.Context, fsys fs.FS, o Options) (*report.Report, error) {
-	f, err := readFixture(fsys, source.Options{})
+func Lint(ctx context.Context, fsys fs.FS, o run.Options) (*report.Report, error) {
+	f, err := run.ReadFixture(fsys, source.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if !f.At.IsZero() {
 		o.Now = func() time.Time { return f.At }
 	}
-	o = o.normalized()
-	r := newLintRun(f.source, o)
-	r.report.Fixture, r.report.Title = f.Name, f.Title
+	o = o.Normalized()
+	r := newLintRun(f.Data, o)
+	r.Report.Fixture, r.Report.Title = f.Name, f.Title
 	if f.Refused == nil {
 		if f.Mapping != nil {
 			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 		}
-		if r.jobs, err = lintJobs(ctx, f.source, o); err != nil {
+		if r.Jobs, err = lintJobs(ctx, f.Data, o); err != nil {
 			return nil, err
 		}
 	}
 	if err := lintFixture(ctx, r, fsys, f, false, o); err != nil {
 		return nil, err
 	}
-	return r.report, nil
+	return r.Report, nil
 }
 
 // LintSource applies the rules to a source with its mappings. A table without
 // one gets an inferred mapping. Errors are those of [Lint].
-func LintSource(ctx context.Context, src *source.Source, o Options) (*report.Report, error) {
-	o = o.normalized()
+func LintSource(ctx context.Context, src *source.Source, o run.Options) (*report.Report, error) {
+	o = o.Normalized()
 	r := newLintRun(src, o)
 	var err error
-	r.jobs, err = lintJobs(ctx, src, o)
+	r.Jobs, err = lintJobs(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range r.jobs {
-		r.report.Warnings = append(r.report.Warnings, j.warnings...)
+	for _, j := range r.Jobs {
+		r.Report.Warnings = append(r.Report.Warnings, j.Warnings...)
 	}
 	if err := lintTables(ctx, r, nil, nil, false, o); err != nil {
 		return nil, err
 	}
-	return r.report, nil
+	return r.Report, nil
 }
 
 // newLintRun is a run that only lints.
-func newLintRun(src *source.Source, o Options) *run {
+func newLintRun(src *source.Source, o run.Options) *run.Run {
 	r := report.New(o.MaxDifferences)
 	r.Source, r.Format, r.OnlyLint = src.Path, src.Format, true
-	return &run{options: o, report: r}
+	return &run.Run{Options: o, Report: r}
 }
 
-func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
-	var jobs []*job
+func lintJobs(ctx context.Context, src *source.Source, o run.Options) ([]*run.Job, error) {
+	var jobs []*run.Job
 	for _, t := range src.Tables {
-		j, err := newJob(ctx, src, t, o)
+		j, err := run.NewJob(ctx, src, t, o)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +101,7 @@ func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error
 
 // lintFixture lints a fixture: its configuration, patterns, golden rows and
 // trace too.
-func lintFixture(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool, o Options) error {
+func lintFixture(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
 	config, err := lintConfig(fsys, f.Lint)
 	if err != nil {
 		return err
@@ -127,7 +116,7 @@ func lintFixture(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored boo
 // lintConfig reads what a fixture says of lint besides its mapping file: own, which
 // is the key `lint` of fixture.yaml, and lint.yaml over it.
 func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
-	text, err := readOptionalFile(fsys, fixtures.LintFile)
+	text, err := run.ReadOptionalFile(fsys, fixtures.LintFile)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +135,12 @@ func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 // jobs, the fixture's mapping does not compile. stored says that the
 // rows are there, which another loader wrote: they are judged in place of those that
 // the mapping lays out and of golden rows.
-func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool, o Options) error {
+func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
 	pass := lint.New(o.Lint.Config)
-	r.report.FailOn = o.Lint.FailOn
+	r.Report.FailOn = o.Lint.FailOn
 	rows := int64(0) // stored
-	if len(r.jobs) == 0 {
-		for i, t := range f.source.Tables {
+	if len(r.Jobs) == 0 {
+		for i, t := range f.Data.Tables {
 			table, err := lintTable(t, f.Spec, nil, t.ExportTime, o)
 			if err != nil {
 				return err
@@ -166,17 +155,17 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 					return err
 				}
 				p.Item(e.Item, nil)
-				r.report.Items++
+				r.Report.Items++
 			}
 		}
 		pass.Stop(f.Refused.Error())
 	}
-	for i, j := range r.jobs {
+	for i, j := range r.Jobs {
 		var spec *layout.Spec
-		if spec = j.mapping.Spec(); spec == nil {
-			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.source.Name)
+		if spec = j.Mapping.Spec(); spec == nil {
+			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.Source.Name)
 		}
-		table, err := lintTable(j.source, spec, j.mapping, time.UnixMicro(j.micros), o)
+		table, err := lintTable(j.Source, spec, j.Mapping, time.UnixMicro(j.Micros), o)
 		if err != nil {
 			return err
 		}
@@ -189,21 +178,22 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 		}
 		table.Stored = stored
 		p := pass.Table(table)
-		if err := j.lintItems(ctx, p); err != nil {
+		items, err := lintItems(ctx, j, p)
+		if err != nil {
 			return err
 		}
 		if table.Stored {
-			n, err := j.lintStored(ctx, p, r.b)
+			n, err := lintStored(ctx, j, p, r.B)
 			if err != nil {
 				return err
 			}
 			rows += n
 		}
-		if r.report.OnlyLint {
-			j.report.Items = j.lintedItems
-			j.describe()
-			r.report.Items += j.lintedItems
-			r.report.Tables = append(r.report.Tables, j.report)
+		if r.Report.OnlyLint {
+			j.Report.Items = items
+			j.Describe()
+			r.Report.Items += items
+			r.Report.Tables = append(r.Report.Tables, j.Report)
 		}
 		if f == nil {
 			continue
@@ -219,25 +209,25 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 			}
 		}
 	}
-	r.report.Lint = pass.Finish()
-	for _, a := range r.report.Lint.Unmet {
-		r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
+	r.Report.Lint = pass.Finish()
+	for _, a := range r.Report.Lint.Unmet {
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
 	}
-	if len(r.jobs) == 0 && r.report.Lint.Errors == 0 {
-		return ofFixtures(f.Refused) // no rule says what is wrong
+	if len(r.Jobs) == 0 && r.Report.Lint.Errors == 0 {
+		return run.OfFixtures(f.Refused) // no rule says what is wrong
 	}
-	noted := r.report.Noted()
-	err := r.report.Check(report.LintCheck, "", func() (string, error) {
-		for _, found := range r.report.Lint.Findings {
-			if !r.report.Counts(found) {
+	noted := r.Report.Noted()
+	err := r.Report.Check(report.LintCheck, "", func() (string, error) {
+		for _, found := range r.Report.Lint.Findings {
+			if !r.Report.Counts(found) {
 				continue
 			}
-			r.report.Fail(report.Failure{
+			r.Report.Fail(report.Failure{
 				Kind: report.LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
 				Want: found.Expected, Got: found.Message, Detail: found.Fix, Mapping: found.Position(),
 			})
 		}
-		detail := report.LintSummary(r.report.Lint)
+		detail := report.LintSummary(r.Report.Lint)
 		if stored {
 			detail += ", over " + phrase.Counted(rows, "stored row")
 		}
@@ -249,7 +239,7 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 	if err != nil || noted == "" {
 		return err
 	}
-	if c := &r.report.Checks[len(r.report.Checks)-1]; c.State == report.CheckOK {
+	if c := &r.Report.Checks[len(r.Report.Checks)-1]; c.State == report.CheckOK {
 		c.State = report.CheckNoted
 	}
 	return nil
@@ -257,43 +247,42 @@ func lintTables(ctx context.Context, r *run, fsys fs.FS, f *fixture, stored bool
 
 // lintItems hands the items of a table with their layout to the rules. What
 // the mapping refuses is a finding where a rule speaks of it.
-func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
-	j.lintedItems = 0
-	done := j.timed("linting")
-	for e, err := range j.source.Entries() {
+func lintItems(ctx context.Context, j *run.Job, p *lint.TablePass) (items int64, err error) {
+	done := j.Timed("linting")
+	for e, err := range j.Source.Entries() {
 		if err != nil {
-			return err
+			return items, err
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return items, err
 		}
-		if j.failed(e.Item) { // the comparison has told of it
+		if j.Failed(e.Item) { // the comparison has told of it
 			continue
 		}
-		placed, err := (*mapping.Mapping)(j.mapping).Place(e.Item, j.micros)
+		placed, err := (*mapping.Mapping)(j.Mapping).Place(e.Item, j.Micros)
 		switch {
 		case err == nil:
 			p.Item(e.Item, &placed)
 		case p.Refused(e.Item, err):
 			p.Item(e.Item, nil)
-		case j.letters != nil:
+		case j.Letters != nil:
 			continue // a dead letter
 		default:
-			return source.Refused(e.Position, err, "the mapping cannot hold the item")
+			return items, source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
-		if j.lintedItems++; j.lintedItems%256 == 0 {
-			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
+		if items++; items%256 == 0 {
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: j.Source.Declared})
 		}
 	}
-	j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.lintedItems})
-	done(j.lintedItems)
-	return nil
+	j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: items})
+	done(items)
+	return items, nil
 }
 
 // lintStored hands the rows of the job's Bigtable table to the rules, one after
 // the other.
-func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (rows int64, err error) {
-	for row, err := range b.readAll(ctx, j.report.Target, nil) {
+func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigtable) (rows int64, err error) {
+	for row, err := range b.TableRows(ctx, j.Report.Target, nil) {
 		if status.Code(err) == codes.NotFound { // the comparison tells of it
 			return 0, nil
 		}
@@ -302,7 +291,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 		}
 		p.Row(row)
 		if rows++; rows%256 == 0 {
-			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting stored rows", Items: rows, Total: j.report.Rows})
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting stored rows", Items: rows, Total: j.Report.Rows})
 		}
 	}
 	return rows, nil
@@ -310,7 +299,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 
 // lintTable is a table as the rules see it. Ages are judged by Options.Now or,
 // so that the same input gives the same findings, by the time of the data.
-func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
+func lintTable(t *source.Table, spec *layout.Spec, m *layout.Mapping, at time.Time, o run.Options) (lint.Table, error) {
 	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(layout.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
@@ -403,16 +392,16 @@ func lintRead(n *fixtures.NativeRead) *lint.NativeRead {
 }
 
 // lintGoldenRows hands the golden rows of a table to the rules.
-func lintGoldenRows(f *fixture, j *job, i int, p *lint.TablePass) error {
+func lintGoldenRows(f *run.Fixture, j *run.Job, i int, p *lint.TablePass) error {
 	if f.GoldenFile != fixtures.GoldenFile { // a sample says nothing of the rest
 		return nil
 	}
-	tables, err := goldenTablesOf(f, j)
+	tables, err := run.GoldenTablesOf(f, j)
 	if err != nil {
 		return err
 	}
 	for n, t := range tables {
-		if n == 0 && i > 0 || t.ID != j.report.Target {
+		if n == 0 && i > 0 || t.ID != j.Report.Target {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
@@ -513,8 +502,8 @@ func WriteLintGolden(w io.Writer, l *lint.Result) error {
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
 // fixture has it.
-func compareLintGolden(r *run, fsys fs.FS) error {
-	text, err := readOptionalFile(fsys, fixtures.LintGoldenFile)
+func compareLintGolden(r *run.Run, fsys fs.FS) error {
+	text, err := run.ReadOptionalFile(fsys, fixtures.LintGoldenFile)
 	if err != nil || text == nil {
 		return err
 	}
@@ -522,18 +511,18 @@ func compareLintGolden(r *run, fsys fs.FS) error {
 	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
 	}
-	return r.report.Check("golden findings", "", func() (string, error) {
+	return r.Report.Check("golden findings", "", func() (string, error) {
 		detail := phrase.Counted(int64(len(want)), "finding")
-		for _, f := range r.report.Lint.Findings {
+		for _, f := range r.Report.Lint.Findings {
 			got := goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
 			if i := slices.Index(want, got); i >= 0 {
 				want = slices.Delete(want, i, i+1)
 				continue
 			}
-			r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
+			r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
 		}
 		for _, missing := range want {
-			r.report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
+			r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
 		}
 		return detail, nil
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -34,11 +35,11 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 			t.Fatal(err)
 		}
 	}
-	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{}); err != nil {
+	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	verify := func() (*report.Report, error) {
-		return Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+		return Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	}
 	r, err := verify()
 	if err != nil {

@@ -20,6 +20,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -153,7 +155,7 @@ func TestCompare_Mutations(t *testing.T) {
 	everywhere := map[damage]bool{}
 	run := func(t *testing.T, files fs.FS) {
 		t.Helper()
-		found := testMutations(t, files, Options{})
+		found := testMutations(t, files, run.Options{})
 		mu.Lock()
 		defer mu.Unlock()
 		maps.Copy(everywhere, found)
@@ -178,22 +180,22 @@ func TestCompare_Mutations(t *testing.T) {
 }
 
 // testMutations returns which damages there were.
-func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
+func testMutations(t *testing.T, files fs.FS, o run.Options) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
-	f, loaded, err := prepareFixture(t.Context(), conn, files, o)
+	f, loaded, err := PrepareFixture(t.Context(), conn, files, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	indexes, sidecars := map[string]bool{}, map[string]bool{}
 	rows := map[string][]layout.Row{}
-	for _, j := range loaded.jobs {
-		if err := j.loadAfresh(t.Context(), loaded.b); err != nil {
+	for _, j := range loaded.Jobs {
+		if err := j.LoadAfresh(t.Context(), loaded.B); err != nil {
 			t.Fatal(err)
 		}
-		indexes[j.report.Target] = false
-		sidecars[j.report.Target] = slices.ContainsFunc(j.mapping.Families(), func(f layout.Family) bool { return f.Name == layout.FamilyTypes })
-		for _, x := range j.indexes {
+		indexes[j.Report.Target] = false
+		sidecars[j.Report.Target] = slices.ContainsFunc(j.Mapping.Families(), func(f layout.Family) bool { return f.Name == layout.FamilyTypes })
+		for _, x := range j.Indexes {
 			indexes[x.TargetTable()] = true
 		}
 	}
@@ -201,8 +203,8 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		t.Helper()
 		r := report.New(10)
 		r.Fixture = f.Name
-		loaded.report = r
-		if err := loaded.compare(t.Context(), false); err != nil {
+		loaded.Report = r
+		if err := loaded.Compare(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the cells as they are now
@@ -212,10 +214,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		t.Helper()
 		r := report.New(10)
 		r.Fixture = f.Name
-		loaded.report = r
-		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.jobs[0].report.Target, f.Golden)
+		loaded.Report = r
+		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.Jobs[0].Report.Target, f.Golden)
 		if err == nil {
-			err = r.Check("golden rows", "", func() (string, error) { return loaded.compareGolden(t.Context(), tables) })
+			err = r.Check("golden rows", "", func() (string, error) { return loaded.CompareGolden(t.Context(), tables) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +226,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	}
 	found := map[damage]bool{}
 	for table, index := range indexes {
-		for row, err := range loaded.b.readAll(t.Context(), table, nil) {
+		for row, err := range loaded.B.TableRows(t.Context(), table, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +238,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 				t.Helper()
 				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
 					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
-				} else if lacks := m.lacking(r.Failures[0], layoutOf(table, loaded.jobs...)); lacks != "" {
+				} else if lacks := m.lacking(r.Failures[0], run.LayoutOf(table, loaded.Jobs...)); lacks != "" {
 					t.Errorf("table %s: %s: the failure does not say its %s: %+v", table, m.name, lacks, r.Failures[0])
 				}
 			}
@@ -258,10 +260,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		t.Errorf("the rows are not as they were:\n%s", r.Text())
 	}
 	wanted := []damage{dropRow, dropCell, changeValue, moveTimestamp, addRow, addCell}
-	if len(loaded.jobs[0].indexes) > 0 {
+	if len(loaded.Jobs[0].Indexes) > 0 {
 		wanted = append(wanted, dropIndexRow)
 	}
-	if sidecars[loaded.jobs[0].report.Target] {
+	if sidecars[loaded.Jobs[0].Report.Target] {
 		wanted = append(wanted, flipType)
 	}
 	for _, d := range wanted {
@@ -274,10 +276,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 
 // lacking names what a failure of the mutant has to say and does not, "" for
 // nothing.
-func (m mutant) lacking(f report.Failure, tl rowLayout) string {
+func (m mutant) lacking(f report.Failure, tl run.RowLayout) string {
 	told := true // the row is of an item
 	if m.damage == addRow {
-		items, err := tl.items(layout.Row{Key: m.row, Cells: m.cells})
+		items, err := tl.Items(layout.Row{Key: m.row, Cells: m.cells})
 		told = err == nil && len(items) > 0
 	}
 	ofCell := m.golden != report.MissingRow && m.golden != report.ExtraRow
@@ -291,9 +293,9 @@ func (m mutant) lacking(f report.Failure, tl rowLayout) string {
 		{"check", true, f.Check != ""},
 		{"table", true, f.Table == m.table},
 		{"row key", true, f.RowKey != "" && f.RowHex == fmt.Sprintf("%x", m.row)},
-		{"rule", told && tl.j.mapping.Spec().Rules != nil, f.Rule != ""},
+		{"rule", told && tl.J.Mapping.Spec().Rules != nil, f.Rule != ""},
 		{"item key", told, f.ItemKey != ""},
-		{"line of the mapping", told && tl.j.mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
+		{"line of the mapping", told && tl.J.Mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
 		{"column", ofCell, f.Column != ""},
 		{"value", true, cmp.Or(f.Want, f.Got) != ""},
 		{"expected value", both, f.Want != ""},
@@ -334,7 +336,7 @@ rules: [{name: note, when: {SK: "Note#{t:revms(13)}"}, row: ["{PK:s}"], put: [{a
 		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"a"},"SK":{"S":"Note#8305627999999"},"Text":{"S":"new"}}
 {"PK":{"S":"a"},"SK":{"S":"Note#8305628000000"},"Text":{"S":"old"}}
 `)},
-	}, Options{})
+	}, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,18 +352,18 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	files := patternFixture()
-	f, run, err := prepareFixture(t.Context(), conn, files, Options{})
+	f, run, err := PrepareFixture(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.jobs[0].loadAfresh(t.Context(), run.b); err != nil {
+	if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
 		t.Fatal(err)
 	}
 	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))
-	if err := throughDynamoDB(t.Context(), run, f.Patterns, f.Checks); err != nil {
+	if err := doors.Through(t.Context(), run, f.Patterns, f.Checks); err != nil {
 		t.Fatal(err)
 	}
-	r := run.report
+	r := run.Report
 	var out bytes.Buffer
 	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)

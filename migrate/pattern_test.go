@@ -17,6 +17,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -78,7 +80,7 @@ consistency: eventual(500ms)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +102,7 @@ dynamodb: {op: DeleteItem, request: {Key: {pk: {S: a}, sk: {S: "1"}}}, then: {op
 func TestVerify_PatternWritesHex(t *testing.T) {
 	t.Parallel()
 	for _, write := range []string{`{key: "hex:612331", delete: true}`, `{prefix: "hex:612331", delete: true}`} {
-		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +127,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
 		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -133,7 +135,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 // Two patterns of one id could not be told apart in a report.
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
-	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), Options{})
+	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), run.Options{})
 	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
 }
 
@@ -146,7 +148,7 @@ func TestVerify_PatternCost(t *testing.T) {
 		fmt.Fprintf(&lines, `{"pk":{"S":"a"},"sk":{"S":"%02d"},"n":{"N":"1"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(lines.String())}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,20 +177,20 @@ func TestDoors_Eventually(t *testing.T) {
 		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
 	} {
 		var waits []time.Duration
-		d := &doors{j: &job{options: Options{Sleep: func(_ context.Context, d time.Duration) error {
+		d := &doors.Doors{J: &run.Job{Options: run.Options{Sleep: func(_ context.Context, d time.Duration) error {
 			waits = append(waits, d)
 			return nil
 		}}}}
 		asked := 0
-		wrong, err := d.eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*mismatch, error) {
+		wrong, err := d.Eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*doors.Mismatch, error) {
 			if asked++; asked >= c.right {
 				return nil, nil
 			}
-			return &mismatch{detail: fmt.Sprintf("wrong %d", asked)}, nil
+			return &doors.Mismatch{Detail: fmt.Sprintf("wrong %d", asked)}, nil
 		})
 		why := ""
 		if wrong != nil {
-			why = wrong.detail
+			why = wrong.Detail
 		}
 		if err != nil || why != c.why || !slices.Equal(waits, c.waits) {
 			t.Errorf("lag %v: %q, error %v, waits %v; want %q, %v", c.lag, why, err, waits, c.why, c.waits)
@@ -206,7 +208,7 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 	loadFixture(t, conn, files)
 	change(t, conn, "letters", "a#1", setCell("a", "n", 1262304000000000, "no number"))
 	waits := 0
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{Sleep: func(context.Context, time.Duration) error {
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{Sleep: func(context.Context, time.Duration) error {
 		waits++
 		return nil
 	}})
@@ -239,11 +241,11 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 // loadFixture loads the data of a fixture, as another loader would.
 func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	t.Helper()
-	f, err := openFixture(files)
+	f, err := run.OpenFixture(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), conn, f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
+	if _, err := Load(t.Context(), conn, f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -256,7 +258,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 	conn := newBigtableServer(t)
 	loadFixture(t, conn, files)
 	before := tableText(t, conn, "letters")
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +270,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 		t.Errorf("patterns %+v, want one, by its native read", r.Patterns)
 	}
 	change(t, conn, "letters", "a#2", deleteCell("a", "n", 1262304000000000))
-	if r, err = VerifyAgainst(t.Context(), conn, files, Options{}); err != nil {
+	if r, err = VerifyAgainst(t.Context(), conn, files, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "MissingRow PatternDiffers" {
@@ -292,11 +294,11 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +323,7 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 	}
 	conn := newBigtableServer(t)
 	for _, want := range []string{"projects/tabletop/instances/tabletop has no tables", "projects/tabletop/instances/tabletop has other"} {
-		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+		r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +337,7 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 		if want := map[report.Kind]int{report.MissingTable: 1, report.MissingRow: 5, report.PatternDiffers: 5}; !maps.Equal(found, want) {
 			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
 		}
-		if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), "other", nil); err != nil {
+		if _, err := run.NewBigtable(conn, run.Options{}).MakeTable(t.Context(), "other", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,7 +362,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 			change(t, conn, "letters", "a#2", deleteCell("a", "n", at), setCell("a", "n", at+1000, "2"))
 			change(t, conn, "letters", "b#1", setCell("a", "loaded", at, "now"))
 			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + c.tolerances + "}\n")}
-			r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+			r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,7 +381,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 	} {
 		files := patternFixture()
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
-		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, Options{})
+		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -391,9 +393,9 @@ func TestVerify_Checks(t *testing.T) {
 	files["expect/rows.golden"] = &fstest.MapFile{Data: []byte("# none\n")} // differs
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false, lint: false}\n")}
 	conn := newBigtableServer(t)
-	run := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*report.Report, error)) *report.Report {
+	call := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, run.Options) (*report.Report, error)) *report.Report {
 		t.Helper()
-		r, err := verify(t.Context(), conn, files, Options{})
+		r, err := verify(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,14 +411,14 @@ func TestVerify_Checks(t *testing.T) {
 		}
 		return r
 	}
-	if n := len(run(Verify).Checks); n != 12 {
+	if n := len(call(Verify).Checks); n != 12 {
 		t.Errorf("%d checks, want 12", n)
 	}
-	if n := len(run(VerifyAgainst).Checks); n != 9 {
+	if n := len(call(VerifyAgainst).Checks); n != 9 {
 		t.Errorf("%d checks against another store, want 9", n)
 	}
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: true, lint: false}\n")}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +435,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 		writeTo(t, dir, name, string(file.Data))
 	}
 	for _, want := range []int{5, 0} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +450,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 	if want := `{"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}` + "\n"; string(text) != want {
 		t.Errorf("golden items %s, want %s", text, want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +467,7 @@ func TestUpdateGoldens(t *testing.T) {
 	}
 	update := func(conn grpc.ClientConnInterface) string {
 		t.Helper()
-		changes, err := UpdateGoldens(t.Context(), conn, dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), conn, dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +493,7 @@ expect/2.items.golden: created, 1 line
 		t.Fatal(err)
 	}
 	writeTo(t, dir, "expect/rows.golden", "# A comment.\n"+string(rows))
-	r, err := Verify(t.Context(), newBigtableServer(t), fsys, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), fsys, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +502,7 @@ expect/2.items.golden: created, 1 line
 		t.Errorf("a second update changes:\n%s", got)
 	}
 	writeTo(t, dir, "expect/schema.golden", "table letters\n")
-	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, Options{}); err != nil {
+	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "GoldenDiffers GoldenDiffers GoldenDiffers" {

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -71,19 +72,19 @@ type ViewPlan struct {
 
 // MakePlan reads a source, lays it out, and writes nothing. Errors are those of
 // Prepare.
-func MakePlan(ctx context.Context, src *source.Source, o Options) (*Plan, error) {
+func MakePlan(ctx context.Context, src *source.Source, o run.Options) (*Plan, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.run.report.Warnings}
-	for _, j := range p.run.jobs {
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.run.Report.Warnings}
+	for _, j := range p.run.Jobs {
 		t := TablePlan{
-			Name: j.report.Name, Items: j.report.Items, Rows: j.report.Rows, Cells: j.report.Cells, Joiner: j.mapping.Joiner(),
-			Bigtable: createdTables(j.mapping), Views: []ViewPlan{}, Rules: j.report.Rules,
-			Fidelity: fidelityOf(j.mapping), Notes: append([]string{}, j.mapping.Notes()...), Choices: j.report.Choices, Mapping: j.report.Mapping,
+			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
+			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
+			Fidelity: run.FidelityOf(j.Mapping), Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
-		for _, v := range j.mapping.Views() {
+		for _, v := range j.Mapping.Views() {
 			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
 		}
 		plan.Tables = append(plan.Tables, t)
@@ -103,10 +104,10 @@ func bigtablePlans(m *layout.Mapping) []BigtablePlan {
 func createdTables(m *layout.Mapping) []BigtablePlan {
 	plans := bigtablePlans(m)
 	for i := range plans {
-		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{stateFamily})...)
+		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{run.StateFamily})...)
 	}
 	if m.Spec() != nil {
-		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(schemaFamilies)})
+		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(run.SchemaFamilies)})
 	}
 	return plans
 }
@@ -114,33 +115,9 @@ func createdTables(m *layout.Mapping) []BigtablePlan {
 func familyPlans(families []layout.Family) []FamilyPlan {
 	plans := []FamilyPlan{}
 	for _, f := range families {
-		plans = append(plans, FamilyPlan{f.Name, gcText(f.GC)})
+		plans = append(plans, FamilyPlan{f.Name, run.GcText(f.GC)})
 	}
 	return plans
-}
-
-// gcText is FamilyPlan.GC.
-func gcText(gc layout.GC) string {
-	var rules []string
-	if gc.Versions > 0 {
-		rules = append(rules, versionsText(gc))
-	}
-	if gc.MaxAge > 0 {
-		rules = append(rules, ageText(gc))
-	}
-	if len(rules) == 0 {
-		return "none"
-	}
-	return strings.Join(rules, ", ")
-}
-
-// fidelityOf is the fidelity table of a mapping.
-func fidelityOf(m *layout.Mapping) []report.Fidelity {
-	all := []report.Fidelity{}
-	for _, f := range m.Fidelity() {
-		all = append(all, report.Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: f.Class.String(), Why: f.Why})
-	}
-	return all
 }
 
 // Text returns the plan for a terminal.

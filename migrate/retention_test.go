@@ -15,13 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // newCollected is a Bigtable with garbage collection by a clock that stands at
 // now.
-func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Options) {
+func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, run.Options) {
 	t.Helper()
 	clock := func() time.Time { return now }
 	db, err := engine.Open(engine.Options{Now: clock})
@@ -40,7 +41,7 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Option
 			t.Error(err)
 		}
 	})
-	return server.Conn(), Options{Now: clock, RunGC: func(ctx context.Context) error {
+	return server.Conn(), run.Options{Now: clock, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err
 	}}
@@ -161,7 +162,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 func TestVerifySource_RetentionWithoutClock(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "maxAge: 1h", "")
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -36,7 +37,7 @@ const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 // ReverseOptions configure Reverse.
 type ReverseOptions struct {
-	Options
+	run.Options
 	// ExportTime is the moment that the export is said to be of. Cells without a
 	// time of their own are loaded back at it. Default: that at which the load
 	// wrote them, as _migration_schema tells; without such a note it is an error.
@@ -67,17 +68,17 @@ func (r *Reversed) String() string {
 // loads; one that cannot is an error. The folder appears when it is whole.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
-	o.Options = o.normalized()
+	o.Options = o.Normalized()
 	if o.fileBytes == 0 {
 		o.fileBytes = maxReverseFileBytes
 	}
-	b := newBigtable(conn, o.Options)
-	noted, err := b.schemaOf(ctx, m.TargetTable())
+	b := run.NewBigtable(conn, o.Options)
+	noted, err := b.SchemaOf(ctx, m.TargetTable())
 	if err != nil {
 		return nil, err
 	}
 	if o.ExportTime.IsZero() {
-		if o.ExportTime = loadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
+		if o.ExportTime = run.LoadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
 			return nil, source.Damaged(source.FixtureInvalid, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
 		}
 	}
@@ -98,14 +99,14 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	defer w.abandon()
 	r := &Reversed{Dir: whole}
-	for _, change := range loadedBy(noted, m) {
+	for _, change := range run.LoadedBy(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
-	for row, err := range b.readGroups(ctx, m.TargetTable(), o.Options, byItem(m), retention{}) {
+	for row, err := range b.Groups(ctx, m.TargetTable(), o.Options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
 		}
-		if !row.goesOn {
+		if !row.GoesOn {
 			r.Rows++
 		}
 		items, err := m.Items(row.Row)
@@ -244,7 +245,7 @@ func (w *exportWriter) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(filepath.Join(w.dir, source.StartedName), nil); err != nil {
+	if err := run.WriteWhole(filepath.Join(w.dir, source.StartedName), nil); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -253,10 +254,10 @@ func (w *exportWriter) finish() error {
 	}{{source.FilesName, list.Bytes()}, {source.SummaryName, append(summary, '\n')}} {
 		sum := md5.Sum(f.text) //nolint:gosec // see the import
 		checksum := f.name[:len(f.name)-len(".json")] + ".md5"
-		if err := writeWhole(filepath.Join(w.dir, checksum), []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
+		if err := run.WriteWhole(filepath.Join(w.dir, checksum), []byte(base64.StdEncoding.EncodeToString(sum[:]))); err != nil {
 			return err
 		}
-		if err := writeWhole(filepath.Join(w.dir, f.name), f.text); err != nil {
+		if err := run.WriteWhole(filepath.Join(w.dir, f.name), f.text); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -23,7 +24,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 `
 
 // noted is a source of one item, and the options to load it by a mapping.
-func noted(t *testing.T, text string) (*source.Source, Options) {
+func noted(t *testing.T, text string) (*source.Source, run.Options) {
 	t.Helper()
 	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
@@ -33,7 +34,7 @@ func noted(t *testing.T, text string) (*source.Source, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, Options{Mappings: []*mapping.Mapping{m}}
+	return src, run.Options{Mappings: []*mapping.Mapping{m}}
 }
 
 // A load notes how its table is to be read, once, and what a mapping has no
@@ -130,8 +131,8 @@ func TestCompare_SchemaTable(t *testing.T) {
 		t.Parallel()
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
-		b := newBigtable(conn, Options{})
-		if _, err := b.ensureTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
+		b := run.NewBigtable(conn, run.Options{})
+		if _, err := b.MakeTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
 			t.Fatal(err)
 		}
 		change(t, conn, "t", "1", setCell("a", "n", 1715685260608000, "2"))
@@ -144,7 +145,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 			if slices.ContainsFunc(r.Checks, func(c report.Check) bool { return c.Name == "schema table" }) {
 				t.Errorf("the schema table is checked: %+v", r.Checks)
 			}
-			if _, err := b.ensureTable(t.Context(), layout.SchemaTable, schemaFamilies); err != nil {
+			if _, err := b.MakeTable(t.Context(), layout.SchemaTable, run.SchemaFamilies); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -67,7 +69,7 @@ func TestVerify_Subjects(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			want := subjectCounts[i]
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,14 +107,14 @@ func TestSubjects_Goldens(t *testing.T) {
 			if err := os.CopyFS(dir, s.Files); err != nil {
 				t.Fatal(err)
 			}
-			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range changes {
 				t.Errorf("not what is shipped: %s", c)
 			}
-			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 			if err != nil || len(again) > 0 {
 				t.Errorf("a second update changes %v, %v", again, err)
 			}
@@ -134,7 +136,7 @@ func TestSubjects_Pages(t *testing.T) {
 	if _, err := p.Load(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.run.options, p.run.jobs...)
+	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +145,10 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(p.run.b, server, p.run.jobs[0], &report.Report{})
+	d := doors.Open(p.run.B, server, p.run.Jobs[0], &report.Report{})
 	var docs []string
 	var sizes []int
-	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
+	err = d.Pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
 		"KeyConditionExpression":    "Box = :b",
 		"ExpressionAttributeValues": map[string]any{":b": map[string]any{"S": "b1"}},
 	}}, func(page []attr.Item) error {
@@ -183,7 +185,7 @@ func TestSubjects_AntiPatterns(t *testing.T) {
 	t.Parallel()
 	raised := map[string]string{}
 	for _, s := range shippedSubjects(t) {
-		r, err := Lint(t.Context(), s.Files, Options{})
+		r, err := Lint(t.Context(), s.Files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +226,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +238,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	t.Run("a prefix and a key", func(t *testing.T) {
 		t.Parallel()
 		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
-		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
 	})
 }

@@ -28,7 +28,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -95,7 +97,7 @@ func TestVerifySource_Inputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+			r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +122,7 @@ func TestVerifySource_TypesReferenceRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	if _, err := VerifySource(t.Context(), conn, src, Options{}); err != nil {
+	if _, err := VerifySource(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `all-types [616c6c2d7479706573]
@@ -146,9 +148,9 @@ func TestVerifySource_TypesReferenceRow(t *testing.T) {
 
 func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) string {
 	t.Helper()
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	var out []byte
-	for row, err := range b.readAll(t.Context(), table, nil) {
+	for row, err := range b.TableRows(t.Context(), table, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +176,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
+	_, err = VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
 	var broken *layout.Error
 	if !errors.As(err, &broken) || broken.Code != layout.CodeDelim || !strings.Contains(err.Error(), "m#17") {
 		t.Errorf("plain joiner: error %v, want %s with the key", err, layout.CodeDelim)
@@ -183,7 +185,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Errorf("tables %v after a refused load, want none", ids)
 	}
 
-	r, err := VerifySource(t.Context(), conn, src, Options{})
+	r, err := VerifySource(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +194,9 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	rows := 0
-	for row, err := range b.readAll(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
+	for row, err := range b.TableRows(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +220,7 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 			conn := newBigtableServer(t)
 			src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
 			if err == nil {
-				_, err = Load(t.Context(), conn, src, Options{})
+				_, err = Load(t.Context(), conn, src, run.Options{})
 			}
 			WantDamage(t, err, source.Damage(c.Damage), c.Text)
 			if ids := tableIDs(t, conn); len(ids) > 0 {
@@ -229,17 +231,17 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 }
 
 // subject opens the data and mapping of a shipped fixture.
-func subject(t *testing.T, name string) (*source.Source, Options) {
+func subject(t *testing.T, name string) (*source.Source, run.Options) {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/"+name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openFixture(files)
+	f, err := run.OpenFixture(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
+	return f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
 }
 
 func setCell(family, qualifier string, us int64, value string) *btpb.Mutation {
@@ -310,7 +312,7 @@ func TestCompare_InjectedDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, window := range []int{0, 1} { // in one window, and row by row
-				o.window = window
+				o.Window = window
 				r, err = Compare(t.Context(), conn, src, o)
 				if err != nil {
 					t.Fatal(err)
@@ -362,7 +364,7 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 				t.Fatalf("%s has no %q", c.file, c.from)
 			}
 			files[c.file] = &fstest.MapFile{Data: []byte(strings.Replace(text, c.from, c.to, 1))}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -405,7 +407,7 @@ func TestLoad_SharedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = Load(t.Context(), conn, src, Options{})
+	_, err = Load(t.Context(), conn, src, run.Options{})
 	var refused *source.Error
 	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "would both be written to Bigtable table Orders__ByState") {
 		t.Errorf("got %v", err)
@@ -426,7 +428,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.KeyDuplicate, `in:3: the item has the same key as the item at in:1: {"id":{"S":"a"}}`)
 	})
 	t.Run("the first of many", func(t *testing.T) {
@@ -447,7 +449,7 @@ func TestLoad_Collisions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+			_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 			WantDamage(t, err, map[bool]source.Damage{true: source.KeyUnknown, false: source.KeyDuplicate}[c.key == ""], c.want)
 		}
 	})
@@ -457,7 +459,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
@@ -476,7 +478,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.ItemBeyondLimit, "E-KEYSIZE")
 	})
 	t.Run("two items on a cell", func(t *testing.T) {
@@ -498,10 +500,10 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
 		var dead strings.Builder
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
+		r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -614,7 +616,7 @@ func TestVerifySource_AnyItems(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		r, err := VerifySource(context.Background(), conn, src, Options{Instance: fmt.Sprintf("any-%d", n)})
+		r, err := VerifySource(context.Background(), conn, src, run.Options{Instance: fmt.Sprintf("any-%d", n)})
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -638,13 +640,13 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+	if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if r.Rows != 3 || r.Tables[0].IndexRows != 2 {
@@ -657,7 +659,7 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = Compare(t.Context(), conn, src, Options{})
+	r, err = Compare(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -674,7 +676,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	p, err := Prepare(t.Context(), src, Options{})
+	p, err := Prepare(t.Context(), src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -682,24 +684,24 @@ func TestCompare_IndexTombstone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.run.options, p.run.jobs...)
+	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	b := p.run.b
-	d := openDoors(b, server, p.run.jobs[0], r)
+	b := p.run.B
+	d := doors.Open(b, server, p.run.Jobs[0], r)
 	for _, one := range [][2]string{{"PutItem", `"Item":{"PK":{"S":"o3"},"SK":{"N":"1"},"State":{"S":"lost"}}`}, {"DeleteItem", `"Key":{"PK":{"S":"o3"},"SK":{"N":"1"}}`}} {
-		if _, err := d.call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
+		if _, err := d.Call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r, err = Compare(t.Context(), conn, src, Options{}); err != nil {
+	if r, err = Compare(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	tombstones := 0
-	for row, err := range b.read(t.Context(), btclient.Read{Table: "Orders__ByState", Spans: []layout.Span{{}}}) {
+	for row, err := range b.Rows(t.Context(), btclient.Read{Table: "Orders__ByState", Spans: []layout.Span{{}}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -741,7 +743,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Verify(t.Context(), newBigtableServer(t), c.files, Options{})
+			_, err := Verify(t.Context(), newBigtableServer(t), c.files, run.Options{})
 			WantDamage(t, err, source.FixtureInvalid, c.text)
 		})
 	}

@@ -173,15 +173,15 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 // prepare recognizes the source, and returns what verifies it.
 func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, migrate.Options) (*report.Report, error), error) {
 	if isFixture(c.Source) {
-		run := migrate.Verify
+		call := migrate.Verify
 		if c.stored() {
-			run = migrate.VerifyAgainst
+			call = migrate.VerifyAgainst
 		}
 		if err := c.ownFixture(); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*report.Report, error) {
-			r, err := run(ctx, conn, os.DirFS(c.Source), o)
+			r, err := call(ctx, conn, os.DirFS(c.Source), o)
 			return r, inFixture(c.Source, err)
 		}, nil
 	}

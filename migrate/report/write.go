@@ -226,6 +226,7 @@ func verdict(differences int64) string {
 	return "ok"
 }
 
+// JunitSuites is the root of a JUnit file.
 type JunitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
