@@ -20,7 +20,11 @@
 //   - migrate loads DynamoDB data through a mapping, and compares the rows, the
 //     items and the answers of both doors: migrate.Load, migrate.Verify.
 //     migrate/source reads exports and files, migrate/infer finds mappings,
+//     migrate/report is what was found and how it is shown,
 //     migrate/lint judges tables, mappings and access patterns by the design guides.
+//     Below it, migrate/internal/run lays out, writes, reads back and compares,
+//     migrate/internal/doors asks through both doors, and
+//     migrate/internal/differential draws items and requests from a mapping.
 //   - fixtures is the format of fixture folders: sources, access patterns and
 //     golden files, and those that ship with the project.
 //   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's

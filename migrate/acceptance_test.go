@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -269,7 +270,7 @@ func testInverses(t *testing.T) {
 				}
 				want = append(want, string(attr.AppendItemJSON(nil, e.Item)))
 			}
-			for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), o.Mappings[0].TargetTable(), nil) {
+			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), o.Mappings[0].TargetTable(), nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -294,7 +295,7 @@ func testInverses(t *testing.T) {
 func testFourteenPatterns(t *testing.T) {
 	t.Parallel()
 	s := shippedSubjects(t)[slices.IndexFunc(subjectCounts, func(s subjectCount) bool { return s.name == "s5-order-entry" })]
-	f, err := openFixture(s.Files)
+	f, err := run.OpenFixture(s.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +410,7 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 	for i, q := range questions {
 		files[fmt.Sprintf("access/%02d.yaml", i)] = &fstest.MapFile{Data: q.pattern(t, (*layout.Mapping)(in.Mapping), items)}
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

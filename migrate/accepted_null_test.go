@@ -10,6 +10,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -36,23 +38,23 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 		"access/1.yaml":      {Data: []byte(`{id: listed, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {items: [{id: {S: "1"}, m: {M: {k: {"NULL": true}}}}, {id: {S: "2"}, s: {S: ""}}, {id: {S: "3"}}]}}`)},
 		"access/2.yaml":      {Data: []byte(`{id: by-key, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {keys: [["1"], ["2"], ["3"]]}}`)},
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 50})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	want := []AcceptedLoss{
+	want := []report.AcceptedLoss{
 		{Rule: "item", What: mapfile.LossNull, Attribute: "m", Values: 1, Example: `{"id":{"S":"3"}}`, Why: "their writer has NULL for what is not there"},
 		{Rule: "item", What: mapfile.LossNull, Attribute: "s", Values: 2, Example: `{"id":{"S":"1"}}`, Why: "their writer has NULL for what is not there"},
 	}
-	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
+	got := slices.SortedFunc(slices.Values(r.Tables[0].Accepted), func(a, b report.AcceptedLoss) int { return strings.Compare(a.Attribute, b.Attribute) })
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}
 	if text := r.Text(); !strings.Contains(text, "accepted   null: 2 values of attribute s by rule item") {
 		t.Errorf("the report does not tell:\n%s", text)
 	}
-	src, o := open(t, nullItems), Options{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
+	src, o := open(t, nullItems), run.Options{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
 	plan, err := MakePlan(t.Context(), src, o)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +71,7 @@ func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
 		"fixture.yaml":       {Data: []byte("name: nulls\n")},
 		"mapping.yaml":       {Data: []byte(nullsMapping)},
 		"source/items.jsonl": {Data: []byte(nullItems)},
-	}, Options{})
+	}, run.Options{})
 }
 
 // A loss that the mapping does not accept stops the run.
@@ -79,7 +81,7 @@ func TestVerify_NullsNotAccepted(t *testing.T) {
 		"mapping.yaml":       {Data: []byte(strings.Replace(nullsMapping, "what: null", "what: empty", 1))},
 		"source/items.jsonl": {Data: []byte(nullItems)},
 	}
-	_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	WantDamage(t, err, source.MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
 }
 
@@ -104,7 +106,7 @@ rules:
 {"Item":{"PK":{"S":"p"},"SK":{"S":"v2_1"},"s":{"NULL":true},"f":{"N":"0.12345678901234567890123"}}}
 `)},
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 const lossyMapping = `apiVersion: migration/v1
@@ -33,15 +36,16 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	conn, o := newBigtableServer(t), Options{}
-	_, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	conn := newBigtableServer(t)
+	_, r, err := PrepareFixture(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+	j := r.Jobs[0]
+	if err := j.LoadAfresh(t.Context(), r.B); err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, o, jobs)
+	server, err := doors.NewServer(t.Context(), conn, r.Options, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +54,8 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(b, server, jobs[0], r)
-	table := jobs[0].indexes[0].TargetTable()
+	d := doors.Open(r.B, server, j, r.Report)
+	table := j.Indexes[0].TargetTable()
 	loaded := tableText(t, conn, table)
 	const long = "0.1234567890123456789012345"
 	put := `"Item":{"id":{"S":"9"},"s":{"S":"x"},"f":{"N":"` + long + `"}}}`
@@ -61,7 +65,7 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 		{{"PutItem", `{"TableName":%q,` + put}, {"UpdateItem", `{"TableName":%q,"Key":{"id":{"S":"9"}},"UpdateExpression":"SET f = :f","ExpressionAttributeValues":{":f":{"N":"7"}}}`}},
 	} {
 		for _, step := range append(steps, [2]string{"DeleteItem", `{"TableName":%q,"Key":{"id":{"S":"9"}}}`}) {
-			if _, err := d.call(t.Context(), step[0], fmt.Appendf(nil, step[1], jobs[0].report.Name)); err != nil {
+			if _, err := d.Call(t.Context(), step[0], fmt.Appendf(nil, step[1], j.Report.Name)); err != nil {
 				t.Fatalf("%s: %v", step[0], err)
 			}
 			if text := tableText(t, conn, table); strings.Contains(text, "1234567890123456789012345") {
@@ -83,17 +87,17 @@ var lossyFixture = fstest.MapFS{
 // What a mapping accepts to lose is no difference: it is counted in the report.
 func TestVerify_AcceptedLosses(t *testing.T) {
 	t.Parallel()
-	r, err := Verify(t.Context(), newBigtableServer(t), lossyFixture, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), lossyFixture, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	for _, name := range []string{"round trip", "scan through the DynamoDB door"} {
-		if c := checkNamed(t, r, name); c.State != CheckOK {
+		if c := checkNamed(t, r, name); c.State != report.CheckOK {
 			t.Errorf("check %+v", c)
 		}
 	}
-	want := []AcceptedLoss{
+	want := []report.AcceptedLoss{
 		{Rule: "item", What: mapfile.LossTypes, Attribute: "doc", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "text will do"},
 		{Rule: "item", What: mapfile.LossPrecision, Attribute: "f", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "a plot"},
 		{Rule: "item", What: mapfile.LossEmpty, Attribute: "m", Values: 1, Example: `{"id":{"S":"1"}}`, Why: "nobody looks"},
@@ -113,7 +117,7 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 	t.Parallel()
 	wantEqualWarnings := func(files fstest.MapFS, want ...string) {
 		t.Helper()
-		r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,5 +141,5 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 // Damage to what was lost in part is damage all the same.
 func TestCompare_AcceptedLossesAndDamage(t *testing.T) {
 	t.Parallel()
-	testMutations(t, lossyFixture, Options{})
+	testMutations(t, lossyFixture, run.Options{})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -51,7 +52,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := Options{Mappings: []*mapping.Mapping{m}}
+			o := run.Options{Mappings: []*mapping.Mapping{m}}
 			verified, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/synthetic"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -37,7 +38,7 @@ func BenchmarkVerifySource(b *testing.B) {
 					b.Fatal(err)
 				}
 				err = withBigtable(func(conn grpc.ClientConnInterface) error {
-					r, err := VerifySource(b.Context(), conn, src, Options{Lint: LintOptions{Run: true}, held: held})
+					r, err := VerifySource(b.Context(), conn, src, run.Options{Lint: run.LintOptions{Run: true}, Held: held})
 					if err == nil && (!r.Equal() || r.Items != benchItems) {
 						err = errors.New(r.Text())
 					}

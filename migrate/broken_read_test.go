@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -61,7 +62,7 @@ var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *
 	},
 }
 
-func equal(r *migrate.Report, err error) error {
+func equal(r *report.Report, err error) error {
 	if err == nil && !r.Equal() {
 		return fmt.Errorf("it differs:\n%s", r.Text())
 	}
@@ -193,9 +194,9 @@ func TestDeadline(t *testing.T) {
 	}
 	defer conn.Close()
 	o := migrate.Options{Mappings: []*mapping.Mapping{m}, Deadline: 50 * time.Millisecond}
-	for name, verb := range map[string]func() (*migrate.Report, error){
-		"load":   func() (*migrate.Report, error) { return migrate.Load(t.Context(), conn, src, o) },
-		"verify": func() (*migrate.Report, error) { return migrate.Compare(t.Context(), conn, src, o) },
+	for name, verb := range map[string]func() (*report.Report, error){
+		"load":   func() (*report.Report, error) { return migrate.Load(t.Context(), conn, src, o) },
+		"verify": func() (*report.Report, error) { return migrate.Compare(t.Context(), conn, src, o) },
 	} {
 		if _, err := verb(); err == nil || !strings.Contains(err.Error(), lis.Addr().String()) {
 			t.Errorf("%s: error %v, want one that names %s", name, err, lis.Addr())

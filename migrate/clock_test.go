@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // agingFixture is a fixture of one item, of 2024-05-01, whose cells may be two
@@ -55,7 +56,7 @@ func TestVerify_Clock(t *testing.T) {
 			t.Errorf("%s: %d differences, want %d:\n%s", c.name, r.Differences, c.differences, r.Text())
 		}
 		for _, f := range r.Failures {
-			if f.Kind != LossNotAccepted {
+			if f.Kind != report.LossNotAccepted {
 				t.Errorf("%s: %s", c.name, f)
 			}
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -40,15 +42,13 @@ type Side struct {
 // of one key on one side, which is a difference too, the first is compared. The
 // differences are in the report; an error is an [source.Error] where a side is at
 // fault.
-func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
-	o = o.normalized()
-	r := &Report{
-		Source: first.Name + ", " + second.Name, Format: "diff", diffOf: "item", most: o.MaxDifferences, Compared: true,
-		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-	}
+func Diff(ctx context.Context, first, second Side, o run.Options) (*report.Report, error) {
+	o = o.Normalized()
+	r := report.New(o.MaxDifferences)
+	r.Source, r.Format, r.DiffOf, r.Compared = first.Name+", "+second.Name, "diff", "item", true
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
-		r.diffOf = "row"
-		err := r.check("rows", first.Table, func() (string, error) { return r.diffRows(ctx, first, second, o) })
+		r.DiffOf = "row"
+		err := r.Check("rows", first.Table, func() (string, error) { return diffRows(ctx, r, first, second, o) })
 		return r, err
 	}
 	pairs, err := tablePairs(first, second)
@@ -56,7 +56,7 @@ func Diff(ctx context.Context, first, second Side, o Options) (*Report, error) {
 		return nil, err
 	}
 	for _, p := range pairs {
-		err := r.check("items", p[0].name, func() (string, error) { return r.diffSides(ctx, p[0], p[1], o) })
+		err := r.Check("items", p[0].name, func() (string, error) { return diffSides(ctx, r, p[0], p[1], o) })
 		if err != nil {
 			return nil, err
 		}
@@ -116,13 +116,13 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 }
 
 // diffSides compares the items of two tables.
-func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Options) (string, error) {
+func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o run.Options) (string, error) {
 	key := first.key
 	if key.Hash.Name == "" {
 		key = second.key
 	}
 	if key.Hash.Name == "" {
-		found, err := infer.Table(ctx, first.table, o.inference())
+		found, err := infer.Table(ctx, first.table, o.Inference())
 		if err != nil {
 			return "", err
 		}
@@ -134,10 +134,10 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 		names = append(names, key.Range.Name)
 	}
 	var counts [2]int64
-	var streams [2]func() (expectedPart, error)
+	var streams [2]func() (run.ExpectedPart, error)
 	var twice [2]duplicates
 	for i, t := range []sideTable{first, second} {
-		sort := newRowSort(o.TempDir, o.window)
+		sort := run.NewRowSort(o.TempDir, o.Window)
 		defer sort.Close()
 		for item, err := range t.items(ctx, o) {
 			if err != nil {
@@ -152,7 +152,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 				keyed[name] = v
 			}
 			text := attr.AppendItemJSON(nil, keyed)
-			if err := sort.Add(expectedPart{n: counts[i], row: text, key: string(text), item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
+			if err := sort.Add(run.ExpectedPart{N: counts[i], Row: text, Key: string(text), Item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
 				return "", err
 			}
 			counts[i]++
@@ -161,7 +161,7 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 		if err != nil {
 			return "", err
 		}
-		streams[i] = twice[i].skip(sorted, r.most)
+		streams[i] = twice[i].skip(sorted, o.MaxDifferences)
 	}
 	detail := fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "item"), phrase.Counted(counts[1], "item"))
 	r.Items += counts[0]
@@ -173,26 +173,26 @@ func (r *Report) diffSides(ctx context.Context, first, second sideTable, o Optio
 				return "", err
 			}
 		}
-		f := Failure{Table: first.name, ItemKey: a.key}
+		f := report.Failure{Table: first.name, ItemKey: a.Key}
 		switch {
 		case errA != nil && errB != nil:
 			for i, t := range []sideTable{first, second} {
-				if err := r.duplicated(ctx, t, twice[i], first.name, o); err != nil {
+				if err := duplicated(ctx, r, t, twice[i], first.name, o); err != nil {
 					return "", err
 				}
 			}
 			return detail, nil
-		case errA == nil && (errB != nil || bytes.Compare(a.row, b.row) < 0):
-			f.Kind, f.Want = MissingItem, phrase.Clip(string(a.item))
-			r.fail(f)
+		case errA == nil && (errB != nil || bytes.Compare(a.Row, b.Row) < 0):
+			f.Kind, f.Want = report.MissingItem, phrase.Clip(string(a.Item))
+			r.Fail(f)
 			a, errA = streams[0]()
-		case errA != nil || bytes.Compare(a.row, b.row) > 0:
-			f.Kind, f.Got, f.ItemKey = ExtraItem, phrase.Clip(string(b.item)), b.key
-			r.fail(f)
+		case errA != nil || bytes.Compare(a.Row, b.Row) > 0:
+			f.Kind, f.Got, f.ItemKey = report.ExtraItem, phrase.Clip(string(b.Item)), b.Key
+			r.Fail(f)
 			b, errB = streams[1]()
 		default:
-			if !bytes.Equal(a.item, b.item) {
-				if err := r.diffTexts(f, a.item, b.item); err != nil {
+			if !bytes.Equal(a.Item, b.Item) {
+				if err := diffTexts(r, f, a.Item, b.Item); err != nil {
 					return "", err
 				}
 			}
@@ -215,17 +215,17 @@ type duplicate struct {
 }
 
 // skip passes over the duplicates of sorted items, and notes at most so many pairs.
-func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() (expectedPart, error) {
-	last := expectedPart{}
-	return func() (expectedPart, error) {
+func (d *duplicates) skip(sorted func() (run.ExpectedPart, error), most int) func() (run.ExpectedPart, error) {
+	last := run.ExpectedPart{}
+	return func() (run.ExpectedPart, error) {
 		for {
 			p, err := sorted()
-			if err != nil || last.row == nil || !bytes.Equal(p.row, last.row) {
+			if err != nil || last.Row == nil || !bytes.Equal(p.Row, last.Row) {
 				last = p
 				return p, err
 			}
 			if d.count++; len(d.pairs) < most {
-				d.pairs = append(d.pairs, duplicate{p.key, last.n, p.n})
+				d.pairs = append(d.pairs, duplicate{p.Key, last.N, p.N})
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (d *duplicates) skip(sorted func() (expectedPart, error), most int) func() 
 
 // duplicated tells of the duplicates of a side, with their places, for which the
 // side is read again.
-func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, table string, o Options) error {
+func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o run.Options) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -252,8 +252,8 @@ func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, tabl
 		n++
 	}
 	for _, p := range d.pairs {
-		r.fail(Failure{
-			Kind: DuplicateItem, Table: table, ItemKey: p.key,
+		r.Fail(report.Failure{
+			Kind: report.DuplicateItem, Table: table, ItemKey: p.key,
 			Detail: fmt.Sprintf("%s has items of this key at %s and at %s; the first is compared", t.side.Name, places[p.first], places[p.second]),
 		})
 	}
@@ -262,7 +262,7 @@ func (r *Report) duplicated(ctx context.Context, t sideTable, d duplicates, tabl
 }
 
 // diffTexts tells the attributes in which two items differ.
-func (r *Report) diffTexts(at Failure, first, second []byte) error {
+func diffTexts(r *report.Report, at report.Failure, first, second []byte) error {
 	a, err := attr.UnmarshalItem(first)
 	if err != nil {
 		return err
@@ -271,9 +271,9 @@ func (r *Report) diffTexts(at Failure, first, second []byte) error {
 	if err != nil {
 		return err
 	}
-	diffItems(a, b, func(f Failure) {
+	run.DiffItems(a, b, func(f report.Failure) {
 		f.Table, f.ItemKey = at.Table, at.ItemKey
-		r.fail(f)
+		r.Fail(f)
 	})
 	return nil
 }
@@ -293,7 +293,7 @@ func (i sideItem) place() string {
 }
 
 // items streams the items of a table.
-func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, error] {
+func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem, error] {
 	return func(yield func(sideItem, error) bool) {
 		n := int64(0)
 		progress := func() {
@@ -313,7 +313,7 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 			}
 			return
 		}
-		for row, err := range t.side.bigtable(o).readGroups(ctx, t.side.table(), o, byItem((*layout.Mapping)(t.side.Mapping)), retention{}) {
+		for row, err := range t.side.bigtable(o).Groups(ctx, t.side.table(), o, run.ByItem((*layout.Mapping)(t.side.Mapping)), run.Retention{}) {
 			var found []attr.Item
 			if err == nil {
 				if found, err = t.side.Mapping.Items(row.Row); err != nil {
@@ -334,9 +334,9 @@ func (t sideTable) items(ctx context.Context, o Options) iter.Seq2[sideItem, err
 	}
 }
 
-func (s Side) bigtable(o Options) *bigtable {
+func (s Side) bigtable(o run.Options) *run.Bigtable {
 	o.Project, o.Instance = s.Project, s.Instance
-	return newBigtable(s.Conn, o)
+	return run.NewBigtable(s.Conn, o)
 }
 
 // table is the Bigtable table of a side of rows.
@@ -348,10 +348,10 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func (r *Report) diffRows(ctx context.Context, first, second Side, o Options) (string, error) {
-	nextA, stopA := pull.Seq2(first.bigtable(o).readAll(ctx, first.table(), nil))
+func diffRows(ctx context.Context, r *report.Report, first, second Side, o run.Options) (string, error) {
+	nextA, stopA := pull.Seq2(first.bigtable(o).TableRows(ctx, first.table(), nil))
 	defer stopA()
-	nextB, stopB := pull.Seq2(second.bigtable(o).readAll(ctx, second.table(), nil))
+	nextB, stopB := pull.Seq2(second.bigtable(o).TableRows(ctx, second.table(), nil))
 	defer stopB()
 	var counts [2]int64
 	a, errA, okA := nextA()
@@ -360,27 +360,27 @@ func (r *Report) diffRows(ctx context.Context, first, second Side, o Options) (s
 		if err := errors.Join(errA, errB); err != nil {
 			return "", err
 		}
-		var at Failure
+		var at report.Failure
 		order := bytes.Compare(a.Key, b.Key)
 		switch {
 		case !okA && !okB:
 			return fmt.Sprintf("%s beside %s", phrase.Counted(counts[0], "row"), phrase.Counted(counts[1], "row")), nil
 		case okA && (!okB || order < 0):
-			at = inRow(first.table(), a.Key)
-			at.Kind, at.Want = MissingRow, phrase.Counted(int64(len(a.Cells)), "cell")
-			r.fail(at)
+			at = report.InRow(first.table(), a.Key)
+			at.Kind, at.Want = report.MissingRow, phrase.Counted(int64(len(a.Cells)), "cell")
+			r.Fail(at)
 			counts[0]++
 			r.Rows++
 			a, errA, okA = nextA()
 		case !okA || order > 0:
-			at = inRow(first.table(), b.Key)
-			at.Kind, at.Got = ExtraRow, phrase.Counted(int64(len(b.Cells)), "cell")
-			r.fail(at)
+			at = report.InRow(first.table(), b.Key)
+			at.Kind, at.Got = report.ExtraRow, phrase.Counted(int64(len(b.Cells)), "cell")
+			r.Fail(at)
 			counts[1]++
 			b, errB, okB = nextB()
 		default:
-			at = inRow(first.table(), a.Key)
-			diffCells(a.Cells, b.Cells, func(d cellDiff) { r.fail(d.in(at)) })
+			at = report.InRow(first.table(), a.Key)
+			run.DiffCells(a.Cells, b.Cells, func(d run.CellDiff) { r.Fail(d.In(at)) })
 			counts[0]++
 			counts[1]++
 			r.Rows++

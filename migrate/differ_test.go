@@ -10,6 +10,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // Each damage is found also where the table is sorted in many runs on disk.
@@ -19,7 +21,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testMutations(t, files, Options{window: 1, TempDir: t.TempDir()})
+	testMutations(t, files, run.Options{Window: 1, TempDir: t.TempDir()})
 }
 
 // The damages of the index, and of elements of a list, which no shipped fixture
@@ -35,7 +37,7 @@ func TestCompare_MutationsOfListsAndIndexes(t *testing.T) {
 		"source/items.jsonl": {Data: []byte(`{"id":{"S":"a"},"year":{"N":"1999"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}
 {"id":{"S":"b"},"year":{"N":"2000"},"tags":{"SS":["p","q"]},"m":{"M":{"k":{"BOOL":true}}}}
 {"id":{"S":"c"},"list":{"S":"none"}}`)},
-	}, Options{})
+	}, run.Options{})
 }
 
 func TestCompare_TimestampPolicies(t *testing.T) {
@@ -71,7 +73,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 				if _, err := Load(t.Context(), conn, src, o); err != nil {
 					t.Fatal(err)
 				}
-				for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), "videos", nil) {
+				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos", nil) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -116,7 +118,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 			for policy, want := range c.want {
 				src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 				conn := newBigtableServer(t)
-				if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+				if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 					t.Fatal(err)
 				}
 				var cells []layout.Cell
@@ -126,7 +128,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 					}
 				}
 				putRow(t, conn, "items", []byte("a"), cells)
-				r, err := Compare(t.Context(), conn, src, Options{Timestamps: policy})
+				r, err := Compare(t.Context(), conn, src, run.Options{Timestamps: policy})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,15 +149,15 @@ func TestCompare_TextsOfLists(t *testing.T) {
 		name   string
 		values []string
 		later  int64 // milliseconds
-		want   []Failure
+		want   []report.Failure
 	}{
-		{"in order at other times", []string{"Sx", "N1", "Sy"}, 1, []Failure{
-			{Kind: TimestampDiffers, Want: `@1262304000002000 = "Sy"`, Got: `@1262304000003000 = "Sy"`},
-			{Kind: TimestampDiffers, Want: `@1262304000001000 = "N1"`, Got: `@1262304000002000 = "N1"`},
-			{Kind: TimestampDiffers, Want: `@1262304000000000 = "Sx"`, Got: `@1262304000001000 = "Sx"`},
+		{"in order at other times", []string{"Sx", "N1", "Sy"}, 1, []report.Failure{
+			{Kind: report.TimestampDiffers, Want: `@1262304000002000 = "Sy"`, Got: `@1262304000003000 = "Sy"`},
+			{Kind: report.TimestampDiffers, Want: `@1262304000001000 = "N1"`, Got: `@1262304000002000 = "N1"`},
+			{Kind: report.TimestampDiffers, Want: `@1262304000000000 = "Sx"`, Got: `@1262304000001000 = "Sx"`},
 		}},
-		{"in another order", []string{"Sx", "Sy", "N1"}, 0, []Failure{{
-			Kind: OrderDiffers, Want: `@1262304000001000 = "N1", @1262304000002000 = "Sy"`, Got: `@1262304000001000 = "Sy", @1262304000002000 = "N1"`,
+		{"in another order", []string{"Sx", "Sy", "N1"}, 0, []report.Failure{{
+			Kind: report.OrderDiffers, Want: `@1262304000001000 = "N1", @1262304000002000 = "Sy"`, Got: `@1262304000001000 = "Sy", @1262304000002000 = "N1"`,
 			Decoded: `list: want {"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}, got {"L":[{"S":"x"},{"S":"y"},{"N":"1"}]}`,
 		}}},
 	} {
@@ -163,7 +165,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 			t.Parallel()
 			src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 			conn := newBigtableServer(t)
-			if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+			if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			var cells []layout.Cell
@@ -171,13 +173,13 @@ func TestCompare_TextsOfLists(t *testing.T) {
 				cells = append(cells, layout.Cell{Family: "a", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
 			}
 			putRow(t, conn, "items", []byte("a"), cells)
-			r, err := Compare(t.Context(), conn, src, Options{})
+			r, err := Compare(t.Context(), conn, src, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []Failure
+			var got []report.Failure
 			for _, f := range r.Failures {
-				got = append(got, Failure{Kind: f.Kind, Want: f.Want, Got: f.Got, Decoded: f.Decoded})
+				got = append(got, report.Failure{Kind: f.Kind, Want: f.Want, Got: f.Got, Decoded: f.Decoded})
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("failures %+v, want %+v", got, c.want)
@@ -187,10 +189,10 @@ func TestCompare_TextsOfLists(t *testing.T) {
 }
 
 // kinds lists the kinds of a report's failures, but for those of retention.
-func kinds(r *Report) string {
+func kinds(r *report.Report) string {
 	var out []string
 	for _, f := range r.Failures {
-		if f.Kind != LossNotAccepted {
+		if f.Kind != report.LossNotAccepted {
 			out = append(out, string(f.Kind))
 		}
 	}

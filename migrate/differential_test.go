@@ -16,6 +16,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // What the shipped mappings take comes back, from the lens, from rows that the
@@ -25,18 +27,18 @@ func TestDifferential_Subjects(t *testing.T) {
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{Differential: 200, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
 			c := checkNamed(t, r, "differential")
-			if c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+			if c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
 				t.Errorf("nothing was checked: %+v", c)
 			}
-			want := Check{Name: "differential requests", Table: c.Table, State: CheckOK, Detail: "200 requests of seed 1"}
+			want := report.Check{Name: "differential requests", Table: c.Table, State: report.CheckOK, Detail: "200 requests of seed 1"}
 			if s.Name == "s4-versions" {
-				want.State, want.Detail = CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
+				want.State, want.Detail = report.CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
 			}
 			if got := checkNamed(t, r, want.Name); got != want {
 				t.Errorf("check %+v, want %+v", got, want)
@@ -45,9 +47,9 @@ func TestDifferential_Subjects(t *testing.T) {
 	}
 }
 
-func checkNamed(t *testing.T, r *Report, name string) Check {
+func checkNamed(t *testing.T, r *report.Report, name string) report.Check {
 	t.Helper()
-	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
+	i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("no check %s in %+v", name, r.Checks)
 	}
@@ -73,15 +75,15 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	broken := Options{Differential: 200, Seed: 7, Regress: dir, inverse: dropsZeroBytes}
+	broken := run.Options{Differential: 200, Seed: 7, Regress: dir, Inverse: dropsZeroBytes}
 	r, err := Verify(t.Context(), newBigtableServer(t), subjects[0].Files, broken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || c.Differences != 1 || !strings.Contains(c.Detail, "shrunk to 1 item") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckFailed || c.Differences != 1 || !strings.Contains(c.Detail, "shrunk to 1 item") {
 		t.Errorf("check %+v", c)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey == "" || r.Failures[0].ItemKey == "" || r.Failures[0].Want != `{"S":"\u0000"}` {
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey == "" || r.Failures[0].ItemKey == "" || r.Failures[0].Want != `{"S":"\u0000"}` {
 		t.Fatalf("failures %v", r.Failures)
 	}
 	saved := filepath.Join(dir, "7-200")
@@ -95,11 +97,11 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	}
 	for _, again := range []struct {
 		name  string
-		o     Options
+		o     run.Options
 		equal bool
 	}{
-		{"broken", Options{inverse: dropsZeroBytes}, false},
-		{"repaired", Options{}, true},
+		{"broken", run.Options{Inverse: dropsZeroBytes}, false},
+		{"repaired", run.Options{}, true},
 	} {
 		r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(saved), again.o)
 		if err != nil {
@@ -135,13 +137,13 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 				items = `{"Item":{"id":{"S":"1"},"version":{"S":"v1"}}}`
 			}
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3})
+			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
 			for _, name := range []string{"differential", "differential requests"} {
-				if c := checkNamed(t, r, name); c.State != CheckOK || strings.Contains(c.Detail, "300 refused") {
+				if c := checkNamed(t, r, name); c.State != report.CheckOK || strings.Contains(c.Detail, "300 refused") {
 					t.Errorf("%+v", c)
 				}
 			}
@@ -153,11 +155,11 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 func TestDifferential_LossyAndBroken(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 300, Seed: 3, inverse: dropsZeroBytes})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3, Inverse: dropsZeroBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -171,19 +173,19 @@ compat: google-utility
 source: {table: Users, key: {hash: {name: id, type: S}}}
 target: {table: users, families: {cf1: {}}}
 `)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{Differential: 200, Seed: 3})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 200, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "round trip"); c.State != CheckOK {
+	if c := checkNamed(t, r, "round trip"); c.State != report.CheckOK {
 		t.Errorf("%+v", c)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK || strings.Contains(c.Detail, "200 refused") {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
 		t.Errorf("%+v", c)
 	}
 	for _, name := range []string{"scan through the DynamoDB door", "differential requests"} {
-		if c := checkNamed(t, r, name); c.State != CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
+		if c := checkNamed(t, r, name); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -219,14 +221,14 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, Options{Differential: 200, Seed: 7, Regress: dir})
+	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, run.Options{Differential: 200, Seed: 7, Regress: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK {
 		t.Errorf("items alone: %+v", c)
 	}
-	if c := checkNamed(t, r, "differential requests"); c.State != CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item and 1 request") {
+	if c := checkNamed(t, r, "differential requests"); c.State != report.CheckFailed || !strings.Contains(c.Detail, "shrunk to 1 item and 1 request") {
 		t.Errorf("requests: %+v", c)
 	}
 	saved := filepath.Join(dir, "7-requests")
@@ -238,12 +240,12 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 		{"broken", forgetful{newBigtableServer(t)}, false},
 		{"repaired", newBigtableServer(t), true},
 	} {
-		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), Options{})
+		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := checkNamed(t, r, "differential requests")
-		if r.Equal() != again.equal || (c.State == CheckOK) != again.equal {
+		if r.Equal() != again.equal || (c.State == report.CheckOK) != again.equal {
 			t.Errorf("%s: %+v, failures %v", again.name, c, r.Failures)
 		}
 	}
@@ -254,12 +256,12 @@ func TestDifferential_ExportTime(t *testing.T) {
 	t.Parallel()
 	src := open(t, `{"id":{"S":"a"},"n":{"N":"1"}}`+"\n"+`{"id":{"S":"b"},"s":{"SS":["x","y"]}}`)
 	src.Tables[0].ExportTime = time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Differential: 20, Seed: 1})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Differential: 20, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "differential"); c.State != CheckOK {
+	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK {
 		t.Errorf("%+v", c)
 	}
 }

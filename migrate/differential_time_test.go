@@ -12,6 +12,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // What time takes.
@@ -53,7 +56,7 @@ func TestDifferential_TimePasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if c := checkNamed(t, r, "differential requests"); c.State != CheckOK || !strings.Contains(c.Detail, " ticks") {
+			if c := checkNamed(t, r, "differential requests"); c.State != report.CheckOK || !strings.Contains(c.Detail, " ticks") {
 				t.Errorf("%+v", c)
 			}
 		})
@@ -68,16 +71,15 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
 			o.Differential, o.Seed = 80, 11
-			_, _, jobs, b, err := prepareFixture(t.Context(), conn, s.Files, &o)
+			_, r, err := PrepareFixture(t.Context(), conn, s.Files, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &Report{most: 10}
-			if err := r.differentialRequests(t.Context(), conn, b, jobs[0], nil); err != nil {
+			if err := differential.Requests(t.Context(), r, r.Jobs[0], nil); err != nil {
 				t.Fatal(err)
 			}
-			if !r.Equal() {
-				t.Error(r.Text())
+			if !r.Report.Equal() {
+				t.Error(r.Report.Text())
 			}
 		})
 	}
@@ -96,7 +98,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 		}},
 		{"an item goes", expiringMapping, func(client btpb.BigtableClient, runGC func(context.Context) error) func(context.Context) error {
 			return func(ctx context.Context) error {
-				table := "projects/tabletop/instances/tabletop/tables/" + differentialTable
+				table := "projects/tabletop/instances/tabletop/tables/" + differential.Table
 				stream, err := client.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: table, RowsLimit: 1})
 				if err != nil {
 					return err
@@ -123,7 +125,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if check := checkNamed(t, r, "differential requests"); check.State != CheckFailed {
+			if check := checkNamed(t, r, "differential requests"); check.State != report.CheckFailed {
 				t.Fatalf("%+v", check)
 			}
 			saved := filepath.Join(dir, "5-requests")
@@ -131,17 +133,17 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Count(string(text), tickOp) != 1 {
+			if strings.Count(string(text), differential.TickOp) != 1 {
 				t.Errorf("not shrunk to one tick:\n%s", text)
 			}
 			for _, again := range []struct {
 				name  string
-				o     Options
-				state CheckState
+				o     run.Options
+				state report.CheckState
 			}{
-				{"broken", Options{Now: o.Now, RunGC: broken.RunGC}, CheckFailed},
-				{"repaired, much later", Options{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }, RunGC: o.RunGC}, CheckOK},
-				{"on another's Bigtable", Options{Now: o.Now}, CheckSkipped},
+				{"broken", run.Options{Now: o.Now, RunGC: broken.RunGC}, report.CheckFailed},
+				{"repaired, much later", run.Options{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }, RunGC: o.RunGC}, report.CheckOK},
+				{"on another's Bigtable", run.Options{Now: o.Now}, report.CheckSkipped},
 			} {
 				r, err := Verify(t.Context(), conn, os.DirFS(saved), again.o)
 				if err != nil {

@@ -4,9 +4,9 @@
 // [Load] writes a source as the mapping says; [VerifySource] also reads everything
 // back and compares it cell by cell and item by item; [Verify] does the same for a
 // fixture directory, with golden rows and access patterns that are run through both
-// doors: as a DynamoDB request and as a native Bigtable read. [infer.Table] finds a
-// mapping where none is given, [Diff] compares two sides, [Reverse] writes rows as
-// an export.
+// doors: as a DynamoDB request and as a native Bigtable read. [Diff] compares two
+// sides, [Reverse] writes rows as an export. What they find is a [report.Report].
+// Package infer finds a mapping where none is given.
 //
 // What it promises: a damaged input is refused with an [source.Error] before
 // anything is written; nothing is dropped silently; memory is bounded by the

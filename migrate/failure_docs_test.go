@@ -14,7 +14,7 @@ import (
 // no other.
 func TestFailureReference(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("report.go")
+	src, err := os.ReadFile("report/report.go")
 	if err != nil {
 		t.Fatal(err)
 	}

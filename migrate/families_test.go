@@ -17,6 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // setRule makes a rule that of a family which is there; a nil one takes the
@@ -73,9 +75,9 @@ func TestCompare_Families(t *testing.T) {
 			lost := 0
 			for _, f := range r.Failures {
 				switch {
-				case f.Kind == LossNotAccepted:
+				case f.Kind == report.LossNotAccepted:
 					lost++
-				case f.Kind == FamilyDiffers:
+				case f.Kind == report.FamilyDiffers:
 					if f.Table != "comments" || f.Column != "c" || f.Want != "gc versions: 4" || !strings.HasPrefix(f.Got, c.got) || f.Mapping != "m.yaml:4" {
 						t.Errorf("failure %+v", f)
 					}
@@ -106,7 +108,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	x := m.Indexes()[0]
 	family := x.Families()[0].Name
 	setRule(t, conn, x.TargetTable(), family, btclient.GCRule(layout.GC{Versions: 7}))
-	if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
+	if _, err := run.NewBigtable(conn, run.Options{}).MakeTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
 		t.Fatal(err)
 	}
 	setRule(t, conn, m.TargetTable(), "a", nil)
@@ -116,7 +118,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	}
 	var got []string
 	for _, f := range r.Failures {
-		if f.Kind == FamilyDiffers {
+		if f.Kind == report.FamilyDiffers {
 			got = append(got, f.Table+" "+f.Column+" "+f.Got)
 			if f.Want != "gc versions: 1" || f.Mapping == "" {
 				t.Errorf("failure %+v", f)
@@ -126,7 +128,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	if want := []string{m.TargetTable() + " a no such family", x.TargetTable() + " " + family + " gc versions: 7"}; !slices.Equal(got, want) {
 		t.Errorf("families differ %q, want %q\n%s", got, want, r.Text())
 	}
-	if c := checkNamed(t, r, familiesCheck); !strings.Contains(c.Detail, "not declared: more") {
+	if c := checkNamed(t, r, run.FamiliesCheck); !strings.Contains(c.Detail, "not declared: more") {
 		t.Errorf("check %+v", c)
 	}
 }
@@ -142,15 +144,15 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 		files := patternFixture()
 		files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},` + item.attributes + `}`)}
 		conn := newBigtableServer(t)
-		_, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+		_, loaded, err := PrepareFixture(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		if err := loaded.Jobs[0].LoadAfresh(t.Context(), loaded.B); err != nil {
 			t.Fatal(err)
 		}
 		setRule(t, conn, "letters", lens.FamilyTypes, nil)
-		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+		r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +189,7 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, familiesCheck); c.State != CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
+	if c := checkNamed(t, r, run.FamiliesCheck); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
 		t.Errorf("check %+v", c)
 	}
 }

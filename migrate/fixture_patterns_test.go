@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -47,7 +49,7 @@ func TestVerify_PatternsOfMapping(t *testing.T) {
 		{"patterns: [reads]\n", reads, []string{"first", "second"}},
 		{"patterns: [more/1.yaml, reads/2.yml, ./reads/]\n", more, []string{"more", "second", "first"}},
 	} {
-		r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,15 +80,15 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would hold the items of two access patterns, of access/1.yml too"},
 		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would hold the items of two access patterns, of y/1.yaml too"},
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Equal() || r.Failures[0].Kind != PatternDiffers {
-		t.Errorf("failures %v, want %s", r.Failures, PatternDiffers)
+	if r.Equal() || r.Failures[0].Kind != report.PatternDiffers {
+		t.Errorf("failures %v, want %s", r.Failures, report.PatternDiffers)
 	}
 }
 
@@ -99,12 +101,12 @@ func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	}
 	src, _ := noted(t, notedMapping)
 	conn := newBigtableServer(t)
-	for _, verify := range []func() (*Report, error){
-		func() (*Report, error) {
-			return VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
+	for _, verify := range []func() (*report.Report, error){
+		func() (*report.Report, error) {
+			return VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
 		},
-		func() (*Report, error) {
-			return Compare(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{m}})
+		func() (*report.Report, error) {
+			return Compare(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
 		},
 	} {
 		r, err := verify()

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -22,8 +24,8 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := ""
-	b := newBigtable(conn, Options{})
-	for row, err := range b.readAll(t.Context(), "archive", nil) {
+	b := run.NewBigtable(conn, run.Options{})
+	for row, err := range b.TableRows(t.Context(), "archive", nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,12 +43,12 @@ func TestVerifyAgainst_LargeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Report{most: 10}
-	if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+	r := report.New(10)
+	if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
-		t.Errorf("failures %v, want one short %s", r.Failures, ValueDiffers)
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
+		t.Errorf("failures %v, want one short %s", r.Failures, report.ValueDiffers)
 	}
 }
 
@@ -65,7 +67,7 @@ func TestGoldenSample(t *testing.T) {
 	writeTo(t, dir, "source/items.jsonl", items.String())
 	writeTo(t, dir, fixtures.GoldenSampleFile, "")
 	for _, want := range []bool{true, false} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,18 +90,19 @@ func TestGoldenSample(t *testing.T) {
 		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
 	} {
 		conn := newBigtableServer(t)
-		f, r, jobs, b, err := prepareFixture(t.Context(), conn, os.DirFS(dir), &Options{})
+		f, run, err := PrepareFixture(t.Context(), conn, os.DirFS(dir), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+		if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
 			t.Fatal(err)
 		}
 		if c.key != "" {
 			change(t, conn, "letters", c.key, setCell("a", "n", 1262304000000000, "7"))
 		}
+		r := run.Report
 		r.Fixture = ""
-		if err := r.compareGoldens(t.Context(), b, os.DirFS(dir), f, jobs); err != nil {
+		if err := run.CompareGoldens(t.Context(), os.DirFS(dir), f); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {
@@ -109,11 +112,11 @@ func TestGoldenSample(t *testing.T) {
 		}
 	}
 	writeTo(t, dir, fixtures.GoldenFile, "")
-	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := fixtures.ParseGolden(file, "a", []byte(text))
-		WantDamage(t, ofFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
+		WantDamage(t, run.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
 	}
 }
 
@@ -125,21 +128,21 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	b := newBigtable(conn, Options{})
-	golden := func(text string) []Failure {
+	b := run.NewBigtable(conn, run.Options{})
+	golden := func(text string) []report.Failure {
 		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "orders", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &Report{most: 1000}
-		if _, err := r.compareGolden(t.Context(), b, tables); err != nil {
+		r := report.New(1000)
+		if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
 			t.Fatal(err)
 		}
 		return r.Failures
 	}
 	rows := golden("table orders__GSI1\n")
 	for _, f := range rows {
-		if f.Kind != ExtraRow || f.Table != "orders__GSI1" {
+		if f.Kind != report.ExtraRow || f.Table != "orders__GSI1" {
 			t.Errorf("%s", f)
 		}
 	}
@@ -153,7 +156,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	if rows := golden("table orders__GSI1\n"); len(rows) > 0 {
 		t.Errorf("an empty table: %v", rows)
 	}
-	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != GoldenDiffers || rows[0].Table != "orders__GSI9" {
+	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != report.GoldenDiffers || rows[0].Table != "orders__GSI9" {
 		t.Errorf("a table that is not there: %v", rows)
 	}
 }

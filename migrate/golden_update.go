@@ -16,7 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 )
 
 // UpdateMode is whether golden files are written, as a flag: -update, and
@@ -81,29 +82,29 @@ func (c GoldenChange) String() string {
 // file for them. A file
 // that agrees with what is there stays as it is, with its comments. Updating
 // again changes nothing. Each file is replaced at once.
-func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o Options) ([]GoldenChange, error) {
+func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o run.Options) ([]GoldenChange, error) {
 	fsys := os.DirFS(dir)
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+	f, r, err := PrepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		if err := j.loadAfresh(ctx, b); err != nil {
+	for _, j := range r.Jobs {
+		if err := j.LoadAfresh(ctx, r.B); err != nil {
 			return nil, err
 		}
 	}
 	u := &goldenUpdate{dir: dir, fsys: fsys}
-	if err := u.rows(ctx, b, r, f, jobs); err != nil {
+	if err := u.rows(ctx, r, f); err != nil {
 		return nil, err
 	}
-	fidelity, err := fidelityGolden(jobs)
+	fidelity, err := run.FidelityGolden(r.Jobs)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, schemaGolden(jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
+	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, run.SchemaGolden(r.Jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
 		return nil, err
 	}
-	lock, err := lockText(f, jobs[0])
+	lock, err := run.LockText(f, r.Jobs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +113,11 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 			return nil, err
 		}
 	}
-	if err := u.items(ctx, conn, b, r, f, jobs); err != nil {
+	if err := u.items(ctx, r, f); err != nil {
 		return nil, err
 	}
 	if _, err := fs.Stat(fsys, fixtures.LintGoldenFile); err == nil {
-		found, err := Lint(ctx, fsys, o)
+		found, err := Lint(ctx, fsys, r.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +140,7 @@ type goldenUpdate struct {
 
 // write replaces a file that differs.
 func (u *goldenUpdate) write(name string, text []byte) error {
-	was, err := readOptionalFile(u.fsys, name)
+	was, err := run.ReadOptionalFile(u.fsys, name)
 	if err != nil || was != nil && bytes.Equal(was, text) {
 		return err
 	}
@@ -147,38 +148,38 @@ func (u *goldenUpdate) write(name string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := writeWhole(file, text); err != nil {
+	if err := run.WriteWhole(file, text); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	if err := os.Chmod(file, 0o644); err != nil { // a file of a repository, not a secret
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	c := GoldenChange{File: name, Created: was == nil}
-	c.Removed, c.Added = lineDiff(was, text)
+	c.Removed, c.Added = run.LineDiff(was, text)
 	u.changes = append(u.changes, c)
 	return nil
 }
 
 // rows writes the golden rows, unless they agree.
-func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+func (u *goldenUpdate) rows(ctx context.Context, r *run.Run, f *run.Fixture) error {
 	if f.Golden != nil {
-		tables, err := goldenTablesOf(f, jobs[0])
+		tables, err := run.GoldenTablesOf(f, r.Jobs[0])
 		if err == nil {
-			before := r.Differences
-			if _, err := r.compareGolden(ctx, b, tables, jobs...); err != nil {
+			before := r.Report.Differences
+			if _, err := r.CompareGolden(ctx, tables); err != nil {
 				return err
 			}
-			if r.Differences == before {
+			if r.Report.Differences == before {
 				return nil
 			}
 		}
 	}
 	rows := int64(0)
-	for _, j := range jobs {
-		rows += j.report.Rows + j.report.IndexRows
+	for _, j := range r.Jobs {
+		rows += j.Report.Rows + j.Report.IndexRows
 	}
 	if f.GoldenFile == fixtures.GoldenSampleFile || f.Golden == nil && rows > maxGoldenRows {
-		text, err := u.sampled(ctx, b, jobs)
+		text, err := u.sampled(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -186,10 +187,10 @@ func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixt
 	}
 	var text []byte
 	first := true
-	for _, j := range jobs {
-		for _, id := range j.targets() {
+	for _, j := range r.Jobs {
+		for _, id := range j.Targets() {
 			rows := []byte{}
-			for row, err := range b.readAll(ctx, id, nil) {
+			for row, err := range r.B.TableRows(ctx, id, nil) {
 				if err != nil {
 					return err
 				}
@@ -206,21 +207,21 @@ func (u *goldenUpdate) rows(ctx context.Context, b *bigtable, r *Report, f *fixt
 
 // items writes the golden items of access patterns: what the DynamoDB door
 // answers, or the native read of a pattern without that.
-func (u *goldenUpdate) items(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, r *Report, f *fixture, jobs []*job) error {
+func (u *goldenUpdate) items(ctx context.Context, r *run.Run, f *run.Fixture) error {
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
 		return nil
 	}
-	server, err := newServer(ctx, conn, jobs[0].options, jobs)
+	server, err := doors.NewServer(ctx, r.Conn, r.Options, r.Jobs...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
-	d := openDoors(b, server, jobs[0], r)
+	d := doors.Open(r.B, server, r.Jobs[0], r.Report)
 	for _, p := range f.Patterns {
 		if !p.IsGolden() {
 			continue
 		}
-		items, err := d.golden(ctx, p)
+		items, err := d.Golden(ctx, p)
 		if err != nil {
 			return fmt.Errorf("access pattern %s: %w", p.ID, err)
 		}
@@ -235,41 +236,18 @@ func (u *goldenUpdate) items(ctx context.Context, conn grpc.ClientConnInterface,
 	return nil
 }
 
-// golden is the answer that a pattern's golden items are: that of the DynamoDB
-// door, after its write if the pattern writes.
-func (d *doors) golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
-	merged := p.Expect.Order == "merged"
-	switch {
-	case p.Writes():
-		if _, err := d.dynamoDB(ctx, p.DynamoDB, false); err != nil {
-			return nil, err
-		}
-		if items, err = d.dynamoDB(ctx, p.DynamoDB.Then, merged); err != nil {
-			return nil, err
-		}
-		return items, d.restore(ctx)
-	case p.DynamoDB != nil:
-		return d.dynamoDB(ctx, p.DynamoDB, merged)
-	}
-	items, unreadable, err := d.native(ctx, p, &PatternReport{})
-	if err == nil && len(unreadable) > 0 {
-		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
-	}
-	return items, err
-}
-
 const (
 	maxGoldenRows    = 10_000 // more are hashed in golden files that are written
 	goldenSampleRows = 50     // at least so many of a table are shown, if it has them
 )
 
 // sampled is the text of goldenSampleFile.
-func (u *goldenUpdate) sampled(ctx context.Context, b *bigtable, jobs []*job) ([]byte, error) {
+func (u *goldenUpdate) sampled(ctx context.Context, r *run.Run) ([]byte, error) {
 	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
-	for _, j := range jobs {
-		for _, id := range j.targets() {
+	for _, j := range r.Jobs {
+		for _, id := range j.Targets() {
 			all, sample := fixtures.NewRowDigester(), &rowSample{}
-			for row, err := range b.readAll(ctx, id, nil) {
+			for row, err := range r.B.TableRows(ctx, id, nil) {
 				if err != nil {
 					return nil, err
 				}

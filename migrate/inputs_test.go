@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -30,7 +31,7 @@ func TestVerifySource_FamilyBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestVerifySource_InferredOfInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var o Options
+			var o run.Options
 			for _, table := range src.Tables {
 				in, err := infer.Table(t.Context(), table, infer.Options{})
 				if err != nil {

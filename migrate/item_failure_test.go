@@ -17,44 +17,46 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // badItems are items that a mapping cannot lay out beside those of its source, by
 // the kind of the failure that they are.
-func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
+func badItems(t *testing.T, j *run.Job, inferred bool) map[report.Kind]attr.Item {
 	t.Helper()
-	bad, cells := map[Kind]attr.Item{}, map[extsort.Hash]string{}
+	bad, cells := map[report.Kind]attr.Item{}, map[extsort.Hash]string{}
 	var items []attr.Item
-	for e, err := range j.source.Entries() {
+	for e, err := range j.Source.Entries() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		placed, err := j.mapping.Place(e.Item, j.micros)
+		placed, err := j.Mapping.Place(e.Item, j.Micros)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range placed.Cells {
-			cells[extsort.CellHash(placed.Row, c)] = j.keyJSON(e.Item)
+			cells[extsort.CellHash(placed.Row, c)] = j.KeyJSON(e.Item)
 		}
 		items = append(items, e.Item)
 	}
 	try := func(item attr.Item) {
-		placed, err := j.mapping.Place(item, j.micros)
-		kind := Kind("")
+		placed, err := j.Mapping.Place(item, j.Micros)
+		kind := report.Kind("")
 		if err != nil {
-			kind = itemKind(source.Refused(source.Position{}, err, ""))
+			kind = run.ItemKind(source.Refused(source.Position{}, err, ""))
 		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
 			other, taken := cells[extsort.CellHash(placed.Row, c)]
-			return taken && other != j.keyJSON(item)
+			return taken && other != j.KeyJSON(item)
 		}) {
-			kind = KeyCollision
+			kind = report.KeyCollision
 		}
 		if _, ok := bad[kind]; kind != "" && !ok {
 			bad[kind] = item
 		}
 	}
-	key := j.mapping.Key()
+	key := j.Mapping.Key()
 	for _, item := range items {
 		if inferred { // other attributes would change what is inferred
 			item = attr.Item{key.Hash.Name: item[key.Hash.Name]}
@@ -67,7 +69,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
 						changed[name] = attr.String(v.Str + tail)
 					}
 				}
-				if j.keyJSON(changed) != j.keyJSON(item) {
+				if j.KeyJSON(changed) != j.KeyJSON(item) {
 					try(changed)
 				}
 			}
@@ -77,7 +79,7 @@ func badItems(t *testing.T, j *job, inferred bool) map[Kind]attr.Item {
 			all := maps.Clone(item)
 			all[key.Range.Name], all["ViewCount"] = attr.String("VideoStats"), attr.Int(7)
 			delete(all, "Count")
-			if !slices.ContainsFunc(items, func(o attr.Item) bool { return j.keyJSON(o) == j.keyJSON(all) }) {
+			if !slices.ContainsFunc(items, func(o attr.Item) bool { return j.KeyJSON(o) == j.KeyJSON(all) }) {
 				try(all)
 			}
 		}
@@ -133,26 +135,26 @@ func TestVerify_ItemFailures(t *testing.T) {
 	for _, s := range append(shippedSubjects(t), fixtures.Subject{Name: "all types", Files: allTypes}) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			o := Options{}
 			conn := newBigtableServer(t)
-			_, _, jobs, b, err := prepareFixture(t.Context(), conn, s.Files, &o)
+			_, r, err := PrepareFixture(t.Context(), conn, s.Files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := jobs[0].loadAfresh(t.Context(), b); err != nil { // what another loader made of the good items
+			j := r.Jobs[0]
+			if err := j.LoadAfresh(t.Context(), r.B); err != nil { // what another loader made of the good items
 				t.Fatal(err)
 			}
-			before, err := VerifyAgainst(t.Context(), conn, s.Files, Options{}) // S6 has findings of the rows besides
+			before, err := VerifyAgainst(t.Context(), conn, s.Files, run.Options{}) // S6 has findings of the rows besides
 			if err != nil {
 				t.Fatal(err)
 			}
-			bad := badItems(t, jobs[0], s.Name == "all types")
-			want := []Kind{LimitExceeded}
+			bad := badItems(t, j, s.Name == "all types")
+			want := []report.Kind{report.LimitExceeded}
 			if slices.Contains(ruled, s.Name) {
-				want = append(want, Unmatched)
+				want = append(want, report.Unmatched)
 			}
 			if strings.HasPrefix(s.Name, "s2") {
-				want = append(want, KeyCollision)
+				want = append(want, report.KeyCollision)
 			}
 			slices.Sort(want)
 			if kinds := slices.Sorted(maps.Keys(bad)); !slices.Equal(kinds, want) {
@@ -163,26 +165,26 @@ func TestVerify_ItemFailures(t *testing.T) {
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
 						files := withItem(t, s.Files, item, first)
-						r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+						r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
-						wantItemFailure(t, r, 0, kind, jobs[0])
-						r, err = VerifyAgainst(t.Context(), conn, files, Options{})
+						wantItemFailure(t, r, 0, kind, j)
+						r, err = VerifyAgainst(t.Context(), conn, files, run.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
-						wantItemFailure(t, r, before.Differences, kind, jobs[0])
+						wantItemFailure(t, r, before.Differences, kind, j)
 						src, m, err := OpenFixture(files, source.Options{})
 						if err != nil {
 							t.Fatal(err)
 						}
-						o := Options{}
+						o := run.Options{}
 						if m != nil {
 							o.Mappings = []*mapping.Mapping{m}
 						}
 						empty := newBigtableServer(t)
-						if _, err = Load(t.Context(), empty, src, o); itemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
+						if _, err = Load(t.Context(), empty, src, o); run.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
 							t.Errorf("a load answers %v, and leaves tables %v", err, tableIDs(t, empty))
 						}
 					})
@@ -201,7 +203,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 	for i := range 30 {
 		files["source/items.jsonl"].Data = fmt.Appendf(files["source/items.jsonl"].Data, `{"pk":{"S":"c"},"sk":{"S":"other%d"}}`+"\n", i)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{MaxDifferences: 5})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{MaxDifferences: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +215,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 		t.Errorf("failure\n%s, want\n%s", got, want)
 	}
 	var junit, html strings.Builder
-	if err := errors.Join(WriteJUnit(&junit, r), r.WriteHTML(&html)); err != nil {
+	if err := errors.Join(report.WriteJUnit(&junit, r), r.WriteHTML(&html)); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{`failures="1"`, `<testcase name="input" classname="check">`, "@@ Unmatched table letters item", "… and 25 differences more"} {
@@ -228,10 +230,10 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 
 // wantItemFailure checks that a report has one failure of an item, first, and as many
 // others as there are without it.
-func wantItemFailure(t *testing.T, r *Report, others int64, kind Kind, j *job) {
+func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *run.Job) {
 	t.Helper()
-	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.report.Items {
-		t.Errorf("want one %s, and %d items:\n%s", kind, j.report.Items, r.Text())
+	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.Report.Items {
+		t.Errorf("want one %s, and %d items:\n%s", kind, j.Report.Items, r.Text())
 		return
 	}
 	f := r.Failures[0]
@@ -241,15 +243,15 @@ func wantItemFailure(t *testing.T, r *Report, others int64, kind Kind, j *job) {
 	}{
 		{"fixture", true, f.Fixture == r.Fixture && f.Fixture != ""},
 		{"check", true, f.Check == "input"},
-		{"table", true, f.Table == j.report.Target},
+		{"table", true, f.Table == j.Report.Target},
 		{"item", true, f.ItemKey != ""},
 		{"line of the source", true, strings.Contains(f.File, "source/items.jsonl")},
-		{"line of the mapping", j.options.Mappings != nil, f.Mapping != ""},
+		{"line of the mapping", j.Options.Mappings != nil, f.Mapping != ""},
 		{"what is expected", true, f.Want != ""},
 		{"what is there", true, f.Got != ""},
-		{"rule", kind != Unmatched, f.Rule != ""},
-		{"row", kind == KeyCollision, f.RowKey != "" && f.RowHex != ""},
-		{"column", kind == KeyCollision, f.Column != ""},
+		{"rule", kind != report.Unmatched, f.Rule != ""},
+		{"row", kind == report.KeyCollision, f.RowKey != "" && f.RowHex != ""},
+		{"column", kind == report.KeyCollision, f.Column != ""},
 	} {
 		if part.needed && !part.there {
 			t.Errorf("the failure does not say its %s: %+v", part.name, f)

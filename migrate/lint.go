@@ -24,24 +24,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
-
-// LintOptions say how the rules of package lint are applied.
-type LintOptions struct {
-	// Config goes before what a fixture and the mapping files say. Default: none.
-	Config *lint.Config
-	// FailOn makes findings of this level, and of worse ones, differences
-	// (LintError). Default: none is.
-	FailOn lint.Level
-	// Run makes VerifySource, Compare and Load lint what they read; Verify and
-	// VerifyAgainst always do. Compare and VerifyAgainst also lint the stored rows.
-	Run bool
-}
-
-// lintCheck is the name of the check that the rules are in a report.
-const lintCheck = "lint"
 
 // Lint applies the rules to a fixture directory, the root of fsys: to its
 // mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
@@ -50,62 +37,61 @@ const lintCheck = "lint"
 // An error is an [source.Error] where the fixture is at fault; findings are in
 // Report.Lint. They are differences where Options.Lint.FailOn says so, or where
 // expect/lint.golden.json expects others.
-func Lint(ctx context.Context, fsys fs.FS, o Options) (*Report, error) {
-	f, err := readFixture(fsys, source.Options{})
+func Lint(ctx context.Context, fsys fs.FS, o run.Options) (*report.Report, error) {
+	f, err := run.ReadFixture(fsys, source.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if !f.At.IsZero() {
 		o.Now = func() time.Time { return f.At }
 	}
-	o = o.normalized()
-	r := newLintReport(f.source, o)
-	r.Fixture, r.Title = f.Name, f.Title
-	var jobs []*job
+	o = o.Normalized()
+	r := newLintRun(f.Data, o)
+	r.Report.Fixture, r.Report.Title = f.Name, f.Title
 	if f.Refused == nil {
 		if f.Mapping != nil {
 			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 		}
-		if jobs, err = lintJobs(ctx, f.source, o); err != nil {
+		if r.Jobs, err = lintJobs(ctx, f.Data, o); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.lintFixture(ctx, fsys, f, jobs, nil, o); err != nil {
+	if err := lintFixture(ctx, r, fsys, f, false, o); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r.Report, nil
 }
 
 // LintSource applies the rules to a source with its mappings. A table without
 // one gets an inferred mapping. Errors are those of [Lint].
-func LintSource(ctx context.Context, src *source.Source, o Options) (*Report, error) {
-	o = o.normalized()
-	r := newLintReport(src, o)
-	jobs, err := lintJobs(ctx, src, o)
+func LintSource(ctx context.Context, src *source.Source, o run.Options) (*report.Report, error) {
+	o = o.Normalized()
+	r := newLintRun(src, o)
+	var err error
+	r.Jobs, err = lintJobs(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		r.Warnings = append(r.Warnings, j.warnings...)
+	for _, j := range r.Jobs {
+		r.Report.Warnings = append(r.Report.Warnings, j.Warnings...)
 	}
-	if err := r.lint(ctx, nil, nil, jobs, nil, o); err != nil {
+	if err := lintTables(ctx, r, nil, nil, false, o); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r.Report, nil
 }
 
-// newLintReport is the report of a run that only lints.
-func newLintReport(src *source.Source, o Options) *Report {
-	return &Report{
-		Source: src.Path, Format: src.Format, most: o.MaxDifferences, onlyLint: true,
-		Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
-	}
+// newLintRun is a run that only lints.
+func newLintRun(src *source.Source, o run.Options) *run.Run {
+	r := report.New(o.MaxDifferences)
+	r.Source, r.Format, r.OnlyLint = src.Path, src.Format, true
+	return &run.Run{Options: o, Report: r}
 }
 
-func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error) {
-	var jobs []*job
+func lintJobs(ctx context.Context, src *source.Source, o run.Options) ([]*run.Job, error) {
+	var jobs []*run.Job
 	for _, t := range src.Tables {
-		j, err := newJob(ctx, src, t, o)
+		j, err := run.NewJob(ctx, src, t, o)
 		if err != nil {
 			return nil, err
 		}
@@ -116,22 +102,22 @@ func lintJobs(ctx context.Context, src *source.Source, o Options) ([]*job, error
 
 // lintFixture lints a fixture: its configuration, patterns, golden rows and
 // trace too.
-func (r *Report) lintFixture(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+func lintFixture(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
 	config, err := lintConfig(fsys, f.Lint)
 	if err != nil {
 		return err
 	}
 	o.Lint.Config = config.Over(o.Lint.Config)
-	if err := r.lint(ctx, fsys, f, jobs, stored, o); err != nil {
+	if err := lintTables(ctx, r, fsys, f, stored, o); err != nil {
 		return err
 	}
-	return r.compareLintGolden(fsys)
+	return compareLintGolden(r, fsys)
 }
 
 // lintConfig reads what a fixture says of lint besides its mapping file: own, which
 // is the key `lint` of fixture.yaml, and lint.yaml over it.
 func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
-	text, err := readOptionalFile(fsys, fixtures.LintFile)
+	text, err := run.ReadOptionalFile(fsys, fixtures.LintFile)
 	if err != nil {
 		return nil, err
 	}
@@ -146,16 +132,16 @@ func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 	return config.Over(over), nil
 }
 
-// lint applies the rules. f and fsys are nil where there is no fixture; without
-// jobs, the fixture's mapping does not compile. stored holds rows that another
-// loader wrote, which are judged in place of those that the mapping lays out and
-// of golden rows; it is nil where there are none.
-func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, stored *bigtable, o Options) error {
+// lintTables applies the rules. f and fsys are nil where there is no fixture; without
+// jobs, the fixture's mapping does not compile. stored says that the
+// rows are there, which another loader wrote: they are judged in place of those that
+// the mapping lays out and of golden rows.
+func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
 	pass := lint.New(o.Lint.Config)
-	r.failOn = o.Lint.FailOn
+	r.Report.FailOn = o.Lint.FailOn
 	rows := int64(0) // stored
-	if len(jobs) == 0 {
-		for i, t := range f.source.Tables {
+	if len(r.Jobs) == 0 {
+		for i, t := range f.Data.Tables {
 			table, err := lintTable(t, f.Spec, nil, t.ExportTime, o)
 			if err != nil {
 				return err
@@ -170,17 +156,17 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 					return err
 				}
 				p.Item(e.Item, nil)
-				r.Items++
+				r.Report.Items++
 			}
 		}
 		pass.Stop(f.Refused.Error())
 	}
-	for i, j := range jobs {
+	for i, j := range r.Jobs {
 		var spec *mapfile.Spec
-		if spec = j.mapping.Spec(); spec == nil {
-			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.source.Name)
+		if spec = j.Mapping.Spec(); spec == nil {
+			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.Source.Name)
 		}
-		table, err := lintTable(j.source, spec, j.mapping, time.UnixMicro(j.micros), o)
+		table, err := lintTable(j.Source, spec, j.Mapping, time.UnixMicro(j.Micros), o)
 		if err != nil {
 			return err
 		}
@@ -191,23 +177,24 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 				table.Patterns = lintPatterns(f.Patterns)
 			}
 		}
-		table.Stored = stored != nil
+		table.Stored = stored
 		p := pass.Table(table)
-		if err := j.lintItems(ctx, p); err != nil {
+		items, err := lintItems(ctx, j, p)
+		if err != nil {
 			return err
 		}
 		if table.Stored {
-			n, err := j.lintStored(ctx, p, stored)
+			n, err := lintStored(ctx, j, p, r.B)
 			if err != nil {
 				return err
 			}
 			rows += n
 		}
-		if r.onlyLint {
-			j.report.Items = j.lintedItems
-			j.describe()
-			r.Items += j.lintedItems
-			r.Tables = append(r.Tables, j.report)
+		if r.Report.OnlyLint {
+			j.Report.Items = items
+			j.Describe()
+			r.Report.Items += items
+			r.Report.Tables = append(r.Report.Tables, j.Report)
 		}
 		if f == nil {
 			continue
@@ -223,26 +210,26 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 			}
 		}
 	}
-	r.Lint = pass.Finish()
-	for _, a := range r.Lint.Unmet {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
+	r.Report.Lint = pass.Finish()
+	for _, a := range r.Report.Lint.Unmet {
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
 	}
-	if len(jobs) == 0 && r.Lint.Errors == 0 {
-		return ofFixtures(f.Refused) // no rule says what is wrong
+	if len(r.Jobs) == 0 && r.Report.Lint.Errors == 0 {
+		return run.OfFixtures(f.Refused) // no rule says what is wrong
 	}
-	noted := r.noted()
-	err := r.check(lintCheck, "", func() (string, error) {
-		for _, found := range r.Lint.Findings {
-			if !r.counts(found) {
+	noted := r.Report.Noted()
+	err := r.Report.Check(report.LintCheck, "", func() (string, error) {
+		for _, found := range r.Report.Lint.Findings {
+			if !r.Report.Counts(found) {
 				continue
 			}
-			r.fail(Failure{
-				Kind: LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
+			r.Report.Fail(report.Failure{
+				Kind: report.LintError, Table: found.Table, Pattern: found.Pattern, Rule: found.Rule, ItemKey: found.Item, RowKey: found.Row, Column: found.Column,
 				Want: found.Expected, Got: found.Message, Detail: found.Fix, Mapping: found.Position(),
 			})
 		}
-		detail := lintSummary(r.Lint)
-		if stored != nil {
+		detail := report.LintSummary(r.Report.Lint)
+		if stored {
 			detail += ", over " + phrase.Counted(rows, "stored row")
 		}
 		if noted != "" {
@@ -253,60 +240,50 @@ func (r *Report) lint(ctx context.Context, fsys fs.FS, f *fixture, jobs []*job, 
 	if err != nil || noted == "" {
 		return err
 	}
-	if c := &r.Checks[len(r.Checks)-1]; c.State == CheckOK {
-		c.State = CheckNoted
+	if c := &r.Report.Checks[len(r.Report.Checks)-1]; c.State == report.CheckOK {
+		c.State = report.CheckNoted
 	}
 	return nil
 }
 
-// lintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
-func lintSummary(l *lint.Result) string {
-	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
-	if len(l.Accepted) > 0 {
-		text += ", " + phrase.Counted(int64(len(l.Accepted)), "finding") + " accepted"
-	}
-	return text
-}
-
 // lintItems hands the items of a table with their layout to the rules. What
 // the mapping refuses is a finding where a rule speaks of it.
-func (j *job) lintItems(ctx context.Context, p *lint.TablePass) error {
-	j.lintedItems = 0
-	done := j.timed("linting")
-	for e, err := range j.source.Entries() {
+func lintItems(ctx context.Context, j *run.Job, p *lint.TablePass) (items int64, err error) {
+	done := j.Timed("linting")
+	for e, err := range j.Source.Entries() {
 		if err != nil {
-			return err
+			return items, err
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return items, err
 		}
-		if j.failed(e.Item) { // the comparison has told of it
+		if j.Failed(e.Item) { // the comparison has told of it
 			continue
 		}
-		placed, err := (*mapping.Mapping)(j.mapping).Place(e.Item, j.micros)
+		placed, err := (*mapping.Mapping)(j.Mapping).Place(e.Item, j.Micros)
 		switch {
 		case err == nil:
 			p.Item(e.Item, &placed)
 		case p.Refused(e.Item, err):
 			p.Item(e.Item, nil)
-		case j.letters != nil:
+		case j.Letters != nil:
 			continue // a dead letter
 		default:
-			return source.Refused(e.Position, err, "the mapping cannot hold the item")
+			return items, source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
-		if j.lintedItems++; j.lintedItems%256 == 0 {
-			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.source.Declared})
+		if items++; items%256 == 0 {
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: j.Source.Declared})
 		}
 	}
-	j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting", Items: j.lintedItems, Total: j.lintedItems})
-	done(j.lintedItems)
-	return nil
+	j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: items})
+	done(items)
+	return items, nil
 }
 
 // lintStored hands the rows of the job's Bigtable table to the rules, one after
 // the other.
-func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (rows int64, err error) {
-	for row, err := range b.readAll(ctx, j.report.Target, nil) {
+func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigtable) (rows int64, err error) {
+	for row, err := range b.TableRows(ctx, j.Report.Target, nil) {
 		if status.Code(err) == codes.NotFound { // the comparison tells of it
 			return 0, nil
 		}
@@ -315,7 +292,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 		}
 		p.Row(row)
 		if rows++; rows%256 == 0 {
-			j.options.Progress(source.Progress{Table: j.source.Name, Phase: "linting stored rows", Items: rows, Total: j.report.Rows})
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting stored rows", Items: rows, Total: j.Report.Rows})
 		}
 	}
 	return rows, nil
@@ -323,7 +300,7 @@ func (j *job) lintStored(ctx context.Context, p *lint.TablePass, b *bigtable) (r
 
 // lintTable is a table as the rules see it. Ages are judged by Options.Now or,
 // so that the same input gives the same findings, by the time of the data.
-func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, o Options) (lint.Table, error) {
+func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, o run.Options) (lint.Table, error) {
 	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
@@ -416,16 +393,16 @@ func lintRead(n *fixtures.NativeRead) *lint.NativeRead {
 }
 
 // lintGoldenRows hands the golden rows of a table to the rules.
-func lintGoldenRows(f *fixture, j *job, i int, p *lint.TablePass) error {
+func lintGoldenRows(f *run.Fixture, j *run.Job, i int, p *lint.TablePass) error {
 	if f.GoldenFile != fixtures.GoldenFile { // a sample says nothing of the rest
 		return nil
 	}
-	tables, err := goldenTablesOf(f, j)
+	tables, err := run.GoldenTablesOf(f, j)
 	if err != nil {
 		return err
 	}
 	for n, t := range tables {
-		if n == 0 && i > 0 || t.ID != j.report.Target {
+		if n == 0 && i > 0 || t.ID != j.Report.Target {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
@@ -526,8 +503,8 @@ func WriteLintGolden(w io.Writer, l *lint.Result) error {
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
 // fixture has it.
-func (r *Report) compareLintGolden(fsys fs.FS) error {
-	text, err := readOptionalFile(fsys, fixtures.LintGoldenFile)
+func compareLintGolden(r *run.Run, fsys fs.FS) error {
+	text, err := run.ReadOptionalFile(fsys, fixtures.LintGoldenFile)
 	if err != nil || text == nil {
 		return err
 	}
@@ -535,18 +512,18 @@ func (r *Report) compareLintGolden(fsys fs.FS) error {
 	if err := json.Unmarshal(text, &want, json.RejectUnknownMembers(true)); err != nil {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.LintGoldenFile}, err, "the golden findings cannot be read")
 	}
-	return r.check("golden findings", "", func() (string, error) {
+	return r.Report.Check("golden findings", "", func() (string, error) {
 		detail := phrase.Counted(int64(len(want)), "finding")
-		for _, f := range r.Lint.Findings {
+		for _, f := range r.Report.Lint.Findings {
 			got := goldenFinding{f.Rule, f.Level, f.Where(), f.Message}
 			if i := slices.Index(want, got); i >= 0 {
 				want = slices.Delete(want, i, i+1)
 				continue
 			}
-			r.fail(Failure{Kind: GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
+			r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: f.Rule, Got: got.String(), File: fixtures.LintGoldenFile})
 		}
 		for _, missing := range want {
-			r.fail(Failure{Kind: GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
+			r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Rule: missing.Rule, Want: missing.String(), File: fixtures.LintGoldenFile})
 		}
 		return detail, nil
 	})

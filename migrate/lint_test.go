@@ -17,7 +17,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -94,7 +96,7 @@ func TestLintCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Lint(context.Background(), archiveFS(archive), Options{})
+			r, err := Lint(context.Background(), archiveFS(archive), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +126,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Lint(context.Background(), archiveFS(archive), Options{})
+	r, err := Lint(context.Background(), archiveFS(archive), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	compareFindings(t, file, archive, r.Lint)
 	// The rule can be turned off.
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.FixtureFile, Data: []byte("lint: {" + rule.ID + ": off}\n")})
-	if r, err = Lint(context.Background(), archiveFS(archive), Options{}); err != nil {
+	if r, err = Lint(context.Background(), archiveFS(archive), run.Options{}); err != nil {
 		// Without its only error, a mapping that does not compile is refused.
 		if !positive || !strings.Contains(err.Error(), "mapping") {
 			t.Fatal(err)
@@ -155,7 +157,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 		t.Fatal(err)
 	}
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.LintGoldenFile, Data: golden.Bytes()})
-	if r, err = Lint(context.Background(), archiveFS(archive), Options{}); err != nil || !r.Equal() {
+	if r, err = Lint(context.Background(), archiveFS(archive), run.Options{}); err != nil || !r.Equal() {
 		t.Errorf("the golden findings just written differ: %v, %v", err, r.Failures)
 	}
 }
@@ -217,7 +219,7 @@ func levelsOf(t *testing.T, id string, archive *txtar.Archive, config string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Lint(context.Background(), archiveFS(archive), Options{Lint: LintOptions{Config: c}})
+	r, err := Lint(context.Background(), archiveFS(archive), run.Options{Lint: run.LintOptions{Config: c}})
 	if err != nil {
 		return "refused"
 	}
@@ -253,7 +255,7 @@ func lintFiles(over map[string]string) fs.FS {
 func TestLint_FailOn(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[lint.Level]int64{lint.Off: 0, lint.Error: 0, lint.Warn: 1, lint.Info: 1} {
-		r, err := Lint(context.Background(), lintFiles(nil), Options{Lint: LintOptions{FailOn: level}})
+		r, err := Lint(context.Background(), lintFiles(nil), run.Options{Lint: run.LintOptions{FailOn: level}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,12 +263,12 @@ func TestLint_FailOn(t *testing.T) {
 			t.Errorf("%s: %d differences\n%s", level, r.Differences, r.Text())
 		}
 		for _, f := range r.Failures {
-			if f.Kind != LintError || f.Rule != "L04" || f.Mapping != "mapping.yaml:4:38" || f.Want == "" || f.Got == "" {
+			if f.Kind != report.LintError || f.Rule != "L04" || f.Mapping != "mapping.yaml:4:38" || f.Want == "" || f.Got == "" {
 				t.Errorf("the failure is %+v", f)
 			}
 		}
 		var junit bytes.Buffer
-		if err := WriteJUnit(&junit, r); err != nil {
+		if err := report.WriteJUnit(&junit, r); err != nil {
 			t.Fatal(err)
 		}
 		failed := strings.Contains(junit.String(), `<testsuites tests="1" failures="1">`)
@@ -293,11 +295,11 @@ func TestLint_FailOn(t *testing.T) {
 // A note is nothing that has to be counted.
 func TestLint_Notes(t *testing.T) {
 	t.Parallel()
-	r, err := Lint(t.Context(), lintFiles(map[string]string{fixtures.LintFile: "L04: info\n"}), Options{})
+	r, err := Lint(t.Context(), lintFiles(map[string]string{fixtures.LintFile: "L04: info\n"}), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, lintCheck); c.State != CheckOK || r.Lint.Infos != 1 || strings.Contains(c.Detail, "not counted") {
+	if c := checkNamed(t, r, report.LintCheck); c.State != report.CheckOK || r.Lint.Infos != 1 || strings.Contains(c.Detail, "not counted") {
 		t.Errorf("the check is %+v", c)
 	}
 }
@@ -306,14 +308,14 @@ func TestLint_Golden(t *testing.T) {
 	t.Parallel()
 	r, err := Lint(context.Background(), lintFiles(map[string]string{
 		fixtures.LintGoldenFile: `[{"rule":"L03","level":"error","where":"mapping.yaml:4:38, table Users","message":"gone"}]`,
-	}), Options{})
+	}), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 2 || r.Failures[0].Kind != GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
+	if len(r.Failures) != 2 || r.Failures[0].Kind != report.GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
 		t.Errorf("failures: %+v", r.Failures)
 	}
-	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), Options{}); source.DamageOf(err) != source.FixtureInvalid {
+	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), run.Options{}); source.DamageOf(err) != source.FixtureInvalid {
 		t.Errorf("golden findings that are none: %v", err)
 	}
 }
@@ -330,7 +332,7 @@ func TestLint_Refused(t *testing.T) {
 		"key":        {"source/items.jsonl", `{"Item":{"Name":{"S":"x"}}}`, "source/items.jsonl:1: "},
 		"mapping":    {fixtures.MappingFile, "apiVersion: migration/v1\n", "mapping.yaml: the mapping cannot be used"},
 	} {
-		_, err := Lint(context.Background(), lintFiles(map[string]string{c.file: c.text}), Options{})
+		_, err := Lint(context.Background(), lintFiles(map[string]string{c.file: c.text}), run.Options{})
 		if err == nil || source.DamageOf(err) == "" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -345,17 +347,17 @@ func TestLint_Inferred(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	r, err := LintSource(ctx, src, Options{})
+	r, err := LintSource(ctx, src, run.Options{})
 	if err != nil || r.Lint.Warnings != 1 || r.Compared || len(r.Tables) != 1 || len(r.Tables[0].Samples) != 1 || len(r.Tables[0].Choices) == 0 {
 		t.Fatalf("%v\n%s", err, r.Text())
 	}
-	for _, run := range []bool{true, false} {
-		r, err := VerifySource(ctx, newBigtableServer(t), src, Options{Lint: LintOptions{Run: run}})
+	for _, call := range []bool{true, false} {
+		r, err := VerifySource(ctx, newBigtableServer(t), src, run.Options{Lint: run.LintOptions{Run: call}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (r.Lint != nil) != run || !r.Equal() || r.Items != 12 {
-			t.Errorf("run %t: %s", run, r.Text())
+		if (r.Lint != nil) != call || !r.Equal() || r.Items != 12 {
+			t.Errorf("run %t: %s", call, r.Text())
 		}
 	}
 }
@@ -369,8 +371,8 @@ func TestCompare_LintsStoredRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	o := Options{Lint: LintOptions{Run: true, FailOn: lint.Error}}
-	if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+	o := run.Options{Lint: run.LintOptions{Run: true, FailOn: lint.Error}}
+	if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	found := func() string {

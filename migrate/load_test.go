@@ -20,6 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -46,7 +48,7 @@ func open(t *testing.T, lines string) *source.Source {
 func tableText(t *testing.T, conn grpc.ClientConnInterface, table string) string {
 	t.Helper()
 	var out []byte
-	for row, err := range newBigtable(conn, Options{}).readAll(t.Context(), table, nil) {
+	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,13 +109,13 @@ func TestLoad_Resumes(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	whole := newBigtableServer(t)
-	if _, err := Load(t.Context(), whole, manyItems(t, n), Options{}); err != nil {
+	if _, err := Load(t.Context(), whole, manyItems(t, n), run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	want := tableText(t, whole, "items")
 
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), batch: 4 << 10, checkpoint: 1}
+	o := run.Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), Batch: 4 << 10, CheckpointBytes: 1}
 	killed := errors.New("killed")
 	conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
 		if call == 10 {
@@ -162,7 +164,7 @@ func TestLoad_ResumesRefused(t *testing.T) {
 	t.Parallel()
 	const n, refused = 400, 150
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), batch: 2 << 10, checkpoint: 1, DeadLetter: io.Discard}
+	o := run.Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), Batch: 2 << 10, CheckpointBytes: 1, DeadLetter: io.Discard}
 	for _, dies := range []string{"00200", "00300"} {
 		conn.fail = func(_ int, req *btpb.MutateRowsRequest) error {
 			for _, e := range req.GetEntries() {
@@ -182,7 +184,7 @@ func TestLoad_ResumesRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c checkpointState
+		var c run.CheckpointState
 		if err := json.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +207,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		return nil
 	}
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	o := Options{Target: "here:1", Checkpoint: file, batch: 1 << 10, checkpoint: 1}
+	o := run.Options{Target: "here:1", Checkpoint: file, Batch: 1 << 10, CheckpointBytes: 1}
 	if _, err := Load(t.Context(), conn, manyItems(t, n), o); err == nil {
 		t.Fatal("the load was not killed")
 	}
@@ -223,7 +225,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		fresh := &failing{ClientConnInterface: newBigtableServer(t)}
 		if empty != "no table" {
 			fresh.fail = func(int, *btpb.MutateRowsRequest) error { return errors.New("killed") }
-			if _, err := Load(t.Context(), fresh, manyItems(t, n), Options{}); err == nil {
+			if _, err := Load(t.Context(), fresh, manyItems(t, n), run.Options{}); err == nil {
 				t.Fatal("the load was not killed")
 			}
 			fresh.fail = nil
@@ -252,7 +254,7 @@ func TestLoad_Again(t *testing.T) {
 	t.Parallel()
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	for i, want := range [][2]int64{{300, 0}, {0, 300}} {
-		r, err := Load(t.Context(), conn, manyItems(t, 100), Options{})
+		r, err := Load(t.Context(), conn, manyItems(t, 100), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,11 +287,11 @@ func TestLoad_Retries(t *testing.T) {
 		return codes.OK
 	}
 	var waits []time.Duration
-	var told []Wait
-	o := Options{Sleep: func(_ context.Context, d time.Duration) error {
+	var told []run.Wait
+	o := run.Options{Sleep: func(_ context.Context, d time.Duration) error {
 		waits = append(waits, d)
 		return nil
-	}, Waiting: func(w Wait) { told = append(told, w) }}
+	}, Waiting: func(w run.Wait) { told = append(told, w) }}
 	r, err := Load(t.Context(), conn, manyItems(t, 10), o)
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +340,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n") + "\n"
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	if _, err := Load(t.Context(), conn, open(t, text), Options{}); source.DamageOf(err) != source.NumberInvalid {
+	if _, err := Load(t.Context(), conn, open(t, text), run.Options{}); source.DamageOf(err) != source.NumberInvalid {
 		t.Errorf("error %v without dead letters, want %s", err, source.NumberInvalid)
 	}
 	conn.entry = func(e *btpb.MutateRowsRequest_Entry) codes.Code {
@@ -348,11 +350,11 @@ func TestLoad_DeadLetters(t *testing.T) {
 		return codes.OK
 	}
 	var dead strings.Builder
-	r, err := Load(t.Context(), conn, open(t, text), Options{DeadLetter: &dead})
+	r, err := Load(t.Context(), conn, open(t, text), run.Options{DeadLetter: &dead})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []DeadLetter{
+	want := []run.DeadLetter{
 		{File: "items.jsonl", Line: 2, Damage: source.NumberInvalid, Text: lines[1]},
 		{File: "items.jsonl", Line: 3, Damage: source.NotJSON, Text: lines[2]},
 		{File: "items.jsonl", Line: 4, Damage: source.KeyMissing, Item: []byte(lines[3])},
@@ -382,20 +384,20 @@ func TestLoad_DeadLetters(t *testing.T) {
 		t.Errorf("%d items, %d dead letters, %d differences; want 3, 5, 5", r.Items, r.Tables[0].DeadLetters, r.Differences)
 	}
 	for i, f := range r.Failures {
-		if f.Kind != NotLoaded || f.Damage != want[i].Damage {
-			t.Errorf("failure %s, want %s by %s", f, NotLoaded, want[i].Damage)
+		if f.Kind != report.NotLoaded || f.Damage != want[i].Damage {
+			t.Errorf("failure %s, want %s by %s", f, report.NotLoaded, want[i].Damage)
 		}
 	}
 	// Each is told by the check that met it, also to a CI system.
-	checks := []Check{
-		{Name: "input", State: CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
-		{Name: "load", Table: "items", State: CheckFailed, Differences: 1, Detail: "3 items"},
+	checks := []report.Check{
+		{Name: "input", State: report.CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
+		{Name: "load", Table: "items", State: report.CheckFailed, Differences: 1, Detail: "3 items"},
 	}
 	if !slices.Equal(r.Checks, checks) {
 		t.Errorf("checks %+v, want %+v", r.Checks, checks)
 	}
 	var junit strings.Builder
-	if err := WriteJUnit(&junit, r); err != nil {
+	if err := report.WriteJUnit(&junit, r); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(junit.String(), `failures="2"`) || !strings.Contains(junit.String(), "NotLoaded table items damage number-invalid") {
@@ -421,11 +423,11 @@ func TestLoad_DeadLettersOfMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dead strings.Builder
-	r, err := VerifySource(t.Context(), newBigtableServer(t), in, Options{Mappings: o.Mappings, DeadLetter: &dead})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), in, run.Options{Mappings: o.Mappings, DeadLetter: &dead})
 	if err != nil {
 		t.Fatal(err)
 	}
-	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return f.Kind != NotLoaded || f.Damage != source.ItemUnmatched })
+	unmatched := slices.DeleteFunc(slices.Clone(r.Failures), func(f report.Failure) bool { return f.Kind != report.NotLoaded || f.Damage != source.ItemUnmatched })
 	if r.Items != 2 || r.Differences != 2 || len(unmatched) != 2 || strings.Count(dead.String(), `"damage":"unmatched"`) != 2 {
 		t.Errorf("%d items, %d differences; want 2, 2\n%s\n%s", r.Items, r.Differences, r.Text(), dead.String())
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -33,17 +35,17 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 			t.Fatal(err)
 		}
 	}
-	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{}); err != nil {
+	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	verify := func() (*Report, error) {
-		return Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	verify := func() (*report.Report, error) {
+		return Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	}
 	r, err := verify()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "mapping lock"); c.State != CheckOK || !r.Equal() {
+	if c := checkNamed(t, r, "mapping lock"); c.State != report.CheckOK || !r.Equal() {
 		t.Errorf("check %+v, %v", c, r.Failures)
 	}
 	lock := filepath.Join(dir, mapfile.LockFile)
@@ -57,7 +59,7 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 	if r, err = verify(); err != nil {
 		t.Fatal(err)
 	}
-	if c := checkNamed(t, r, "mapping lock"); c.State != CheckFailed || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Detail, "the joiner was oc, and is plain('#')") {
+	if c := checkNamed(t, r, "mapping lock"); c.State != report.CheckFailed || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Detail, "the joiner was oc, and is plain('#')") {
 		t.Errorf("check %+v, %v", c, r.Failures)
 	}
 	if err := os.WriteFile(lock, []byte("{}"), 0o666); err != nil {

@@ -21,6 +21,9 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // mutant is one injected damage to one row, and what must be said of it.
@@ -30,8 +33,8 @@ type mutant struct {
 	table  string
 	row    []byte
 	cells  []layout.Cell // what the row holds then
-	kind   Kind          // of the failure
-	golden Kind          // of that of the golden rows
+	kind   report.Kind   // of the failure
+	golden report.Kind   // of that of the golden rows
 }
 
 // damage is what is done to a row.
@@ -52,27 +55,27 @@ const (
 
 // mutants are all damages to the rows of a table, one each.
 func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
-	kind := func(k Kind) Kind {
+	kind := func(k report.Kind) report.Kind {
 		if index {
-			return IndexStale
+			return report.IndexStale
 		}
 		return k
 	}
 	var out []mutant
 	for _, row := range rows {
-		add := func(d damage, k Kind, cells []layout.Cell, format string, args ...any) {
+		add := func(d damage, k report.Kind, cells []layout.Cell, format string, args ...any) {
 			out = append(out, mutant{d, fmt.Sprintf(format, args...), table, row.Key, cells, kind(k), k})
 		}
 		if index {
-			add(dropIndexRow, MissingRow, nil, "drop index row %q", row.Key)
+			add(dropIndexRow, report.MissingRow, nil, "drop index row %q", row.Key)
 		} else {
-			add(dropRow, MissingRow, nil, "drop row %q", row.Key)
+			add(dropRow, report.MissingRow, nil, "drop row %q", row.Key)
 		}
 		for i, c := range row.Cells {
 			what := fmt.Sprintf("%s:%q @%d of row %q", c.Family, c.Qualifier, c.Timestamp, row.Key)
-			k := func(k Kind) Kind {
+			k := func(k report.Kind) report.Kind {
 				if c.Family == lens.FamilyTypes {
-					return TypeDiffers
+					return report.TypeDiffers
 				}
 				return k
 			}
@@ -82,46 +85,46 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 				return cells
 			}
 			if len(row.Cells) == 1 { // a row without cells is none
-				add(dropCell, MissingRow, nil, "drop the only cell %s", what)
+				add(dropCell, report.MissingRow, nil, "drop the only cell %s", what)
 			} else {
-				add(dropCell, k(MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
+				add(dropCell, k(report.MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
 			}
-			add(changeValue, k(ValueDiffers), changed(func(c *layout.Cell) { c.Value = append(slices.Clone(c.Value), 'x') }), "change the value of %s", what)
+			add(changeValue, k(report.ValueDiffers), changed(func(c *layout.Cell) { c.Value = append(slices.Clone(c.Value), 'x') }), "change the value of %s", what)
 			if later := c.Timestamp + 1000; !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
 				return o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && o.Timestamp == later
 			}) {
-				add(moveTimestamp, TimestampDiffers, changed(func(c *layout.Cell) { c.Timestamp = later }), "move the timestamp of %s", what)
+				add(moveTimestamp, report.TimestampDiffers, changed(func(c *layout.Cell) { c.Timestamp = later }), "move the timestamp of %s", what)
 			}
 			if i > 0 {
 				o := row.Cells[i-1]
 				if o.Family == c.Family && string(o.Qualifier) == string(c.Qualifier) && string(o.Value) != string(c.Value) {
 					cells := slices.Clone(row.Cells)
 					cells[i].Value, cells[i-1].Value = o.Value, c.Value
-					add(swapElements, OrderDiffers, cells, "swap %s with the version before", what)
+					add(swapElements, report.OrderDiffers, cells, "swap %s with the version before", what)
 				}
 			}
 			if flipped := bytes.Replace(c.Value, []byte(`{"N":`), []byte(`{"S":`), 1); c.Family != lens.FamilyTypes && !bytes.Equal(flipped, c.Value) {
-				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
+				add(flipType, report.TypeDiffers, changed(func(c *layout.Cell) { c.Value = flipped }), "flip a type in the document %s", what)
 			}
 			// The place of the first element can be the time of all cells.
 			if n := c.Timestamp/1000 - layout.ListEpochMillis; n > 0 && n < 100 && c.Value[0] == 'N' {
-				add(flipType, TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
+				add(flipType, report.TypeDiffers, changed(func(c *layout.Cell) { c.Value = append([]byte("S"), c.Value[1:]...) }), "flip the type of the element %s", what)
 			}
 			if c.Family != lens.FamilyTypes && sidecar {
 				mark := layout.Cell{Family: lens.FamilyTypes, Qualifier: fmt.Appendf(nil, "c/%s:%s", c.Family, c.Qualifier), Timestamp: c.Timestamp, Value: []byte("B")}
 				if !slices.ContainsFunc(row.Cells, func(o layout.Cell) bool {
 					return o.Family == mark.Family && string(o.Qualifier) == string(mark.Qualifier)
 				}) {
-					add(flipType, TypeDiffers, append(slices.Clone(row.Cells), mark), "flip the type of %s", what)
+					add(flipType, report.TypeDiffers, append(slices.Clone(row.Cells), mark), "flip the type of %s", what)
 				}
 			}
 		}
 	}
 	if len(rows) > 0 {
-		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(ExtraRow), ExtraRow})
+		out = append(out, mutant{addRow, "add a row", table, []byte("\x7fnew"), rows[0].Cells, kind(report.ExtraRow), report.ExtraRow})
 		own := slices.IndexFunc(rows[0].Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyTypes })
 		cells := append(slices.Clone(rows[0].Cells), layout.Cell{Family: rows[0].Cells[own].Family, Qualifier: []byte("\x7fnew"), Timestamp: 1000, Value: []byte("x")})
-		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(ExtraCell), ExtraCell})
+		out = append(out, mutant{addCell, "add a cell", table, rows[0].Key, cells, kind(report.ExtraCell), report.ExtraCell})
 	}
 	return out
 }
@@ -153,7 +156,7 @@ func TestCompare_Mutations(t *testing.T) {
 	everywhere := map[damage]bool{}
 	run := func(t *testing.T, files fs.FS) {
 		t.Helper()
-		found := testMutations(t, files, Options{})
+		found := testMutations(t, files, run.Options{})
 		mu.Lock()
 		defer mu.Unlock()
 		maps.Copy(everywhere, found)
@@ -178,40 +181,44 @@ func TestCompare_Mutations(t *testing.T) {
 }
 
 // testMutations returns which damages there were.
-func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
+func testMutations(t *testing.T, files fs.FS, o run.Options) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
-	f, _, jobs, b, err := prepareFixture(t.Context(), conn, files, &o)
+	f, loaded, err := PrepareFixture(t.Context(), conn, files, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	indexes, sidecars := map[string]bool{}, map[string]bool{}
 	rows := map[string][]layout.Row{}
-	for _, j := range jobs {
-		if err := j.loadAfresh(t.Context(), b); err != nil {
+	for _, j := range loaded.Jobs {
+		if err := j.LoadAfresh(t.Context(), loaded.B); err != nil {
 			t.Fatal(err)
 		}
-		indexes[j.report.Target] = false
-		sidecars[j.report.Target] = slices.ContainsFunc(j.mapping.Families(), func(f layout.Family) bool { return f.Name == lens.FamilyTypes })
-		for _, x := range j.indexes {
+		indexes[j.Report.Target] = false
+		sidecars[j.Report.Target] = slices.ContainsFunc(j.Mapping.Families(), func(f layout.Family) bool { return f.Name == lens.FamilyTypes })
+		for _, x := range j.Indexes {
 			indexes[x.TargetTable()] = true
 		}
 	}
-	compare := func() *Report {
+	compare := func() *report.Report {
 		t.Helper()
-		r := &Report{Fixture: f.Name, most: 10}
-		if err := r.compare(t.Context(), b, jobs, false); err != nil {
+		r := report.New(10)
+		r.Fixture = f.Name
+		loaded.Report = r
+		if err := loaded.Compare(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		r.Failures = slices.DeleteFunc(r.Failures, func(f Failure) bool { return f.Kind == LossNotAccepted }) // of the cells as they are now
+		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the cells as they are now
 		return r
 	}
-	compareGolden := func() *Report {
+	compareGolden := func() *report.Report {
 		t.Helper()
-		r := &Report{Fixture: f.Name, most: 10}
-		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, jobs[0].report.Target, f.Golden)
+		r := report.New(10)
+		r.Fixture = f.Name
+		loaded.Report = r
+		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.Jobs[0].Report.Target, f.Golden)
 		if err == nil {
-			err = r.check("golden rows", "", func() (string, error) { return r.compareGolden(t.Context(), b, tables, jobs...) })
+			err = r.Check("golden rows", "", func() (string, error) { return loaded.CompareGolden(t.Context(), tables) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +227,7 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 	}
 	found := map[damage]bool{}
 	for table, index := range indexes {
-		for row, err := range b.readAll(t.Context(), table, nil) {
+		for row, err := range loaded.B.TableRows(t.Context(), table, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,11 +235,11 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		}
 		for _, m := range mutants(table, rows[table], index, sidecars[table]) {
 			putRow(t, conn, table, m.row, m.cells)
-			judge := func(r *Report, kind Kind) {
+			judge := func(r *report.Report, kind report.Kind) {
 				t.Helper()
 				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
 					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
-				} else if lacks := m.lacking(r.Failures[0], layoutOf(table, jobs...)); lacks != "" {
+				} else if lacks := m.lacking(r.Failures[0], run.LayoutOf(table, loaded.Jobs...)); lacks != "" {
 					t.Errorf("table %s: %s: the failure does not say its %s: %+v", table, m.name, lacks, r.Failures[0])
 				}
 			}
@@ -254,10 +261,10 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 		t.Errorf("the rows are not as they were:\n%s", r.Text())
 	}
 	wanted := []damage{dropRow, dropCell, changeValue, moveTimestamp, addRow, addCell}
-	if len(jobs[0].indexes) > 0 {
+	if len(loaded.Jobs[0].Indexes) > 0 {
 		wanted = append(wanted, dropIndexRow)
 	}
-	if sidecars[jobs[0].report.Target] {
+	if sidecars[loaded.Jobs[0].Report.Target] {
 		wanted = append(wanted, flipType)
 	}
 	for _, d := range wanted {
@@ -270,14 +277,14 @@ func testMutations(t *testing.T, files fs.FS, o Options) map[damage]bool {
 
 // lacking names what a failure of the mutant has to say and does not, "" for
 // nothing.
-func (m mutant) lacking(f Failure, tl rowLayout) string {
+func (m mutant) lacking(f report.Failure, tl run.RowLayout) string {
 	told := true // the row is of an item
 	if m.damage == addRow {
-		items, err := tl.items(layout.Row{Key: m.row, Cells: m.cells})
+		items, err := tl.Items(layout.Row{Key: m.row, Cells: m.cells})
 		told = err == nil && len(items) > 0
 	}
-	ofCell := m.golden != MissingRow && m.golden != ExtraRow
-	both := ofCell && m.golden != MissingCell && m.golden != ExtraCell && m.damage != dropCell && m.damage != flipType
+	ofCell := m.golden != report.MissingRow && m.golden != report.ExtraRow
+	both := ofCell && m.golden != report.MissingCell && m.golden != report.ExtraCell && m.damage != dropCell && m.damage != flipType
 	for _, part := range []struct {
 		name   string
 		needed bool
@@ -287,9 +294,9 @@ func (m mutant) lacking(f Failure, tl rowLayout) string {
 		{"check", true, f.Check != ""},
 		{"table", true, f.Table == m.table},
 		{"row key", true, f.RowKey != "" && f.RowHex == fmt.Sprintf("%x", m.row)},
-		{"rule", told && tl.j.mapping.Spec().Rules != nil, f.Rule != ""},
+		{"rule", told && tl.J.Mapping.Spec().Rules != nil, f.Rule != ""},
 		{"item key", told, f.ItemKey != ""},
-		{"line of the mapping", told && tl.j.mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
+		{"line of the mapping", told && tl.J.Mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
 		{"column", ofCell, f.Column != ""},
 		{"value", true, cmp.Or(f.Want, f.Got) != ""},
 		{"expected value", both, f.Want != ""},
@@ -330,7 +337,7 @@ rules: [{name: note, when: {SK: "Note#{t:revms(13)}"}, row: ["{PK:s}"], put: [{a
 		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"a"},"SK":{"S":"Note#8305627999999"},"Text":{"S":"new"}}
 {"PK":{"S":"a"},"SK":{"S":"Note#8305628000000"},"Text":{"S":"old"}}
 `)},
-	}, Options{})
+	}, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,19 +353,20 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	files := patternFixture()
-	f, r, jobs, b, err := prepareFixture(t.Context(), conn, files, &Options{})
+	f, run, err := PrepareFixture(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jobs[0].loadAfresh(t.Context(), b); err != nil {
+	if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
 		t.Fatal(err)
 	}
 	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))
-	if err := r.throughDynamoDB(t.Context(), conn, b, jobs, f.Patterns, f.Checks); err != nil {
+	if err := doors.Through(t.Context(), run, f.Patterns, f.Checks); err != nil {
 		t.Fatal(err)
 	}
+	r := run.Report
 	var out bytes.Buffer
-	if err := WriteJUnit(&out, r); err != nil {
+	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	const want = `@@ PatternDiffers pattern scan table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n at mapping.yaml:5 @@

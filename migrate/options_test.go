@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -69,12 +70,12 @@ func TestVerifySource_NoItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+	_, err = VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 	WantDamage(t, err, source.SourceEmpty, "nothing would be verified")
-	if _, err := Load(t.Context(), newBigtableServer(t), src, Options{}); err != nil {
+	if _, err := Load(t.Context(), newBigtableServer(t), src, run.Options{}); err != nil {
 		t.Errorf("an empty table cannot be loaded: %v", err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{AllowEmpty: true})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{AllowEmpty: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestReport_ExplainsExceptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	r, err := VerifySource(t.Context(), conn, src, Options{})
+	r, err := VerifySource(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestReport_ExplainsExceptions(t *testing.T) {
 	if s := r.Tables[0].Sidecar; len(s) != 2 || s[1].Kind != layout.SidecarPresence || s[1].Cells != 2 || s[0].Cells+s[1].Cells != r.Exceptions {
 		t.Errorf("sidecar %+v", s)
 	}
-	r, err = Load(t.Context(), conn, src, Options{})
+	r, err = Load(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,9 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // Every shipped pattern is asked of the items without their mapping, too, and
@@ -18,15 +21,15 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
-			r, err := Verify(t.Context(), conn, s.Files, Options{})
+			r, err := Verify(t.Context(), conn, s.Files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == "oracle" }); i >= 0 {
+			if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "oracle" }); i >= 0 {
 				t.Errorf("%+v", r.Checks[i])
 			}
-			left, err := newBigtable(conn, Options{Instance: defaultName + oracleInstance}).Tables(t.Context())
+			left, err := run.NewBigtable(conn, run.Options{Instance: run.DefaultName + doors.OracleInstance}).Tables(t.Context())
 			if err != nil || len(left) > 0 {
 				t.Errorf("tables %v, error %v; want none", left, err)
 			}
@@ -51,7 +54,7 @@ func TestVerify_Oracle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			// The pattern after it finds the items as they were.
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,11 +78,11 @@ func TestVerify_Oracle(t *testing.T) {
 func TestVerify_OracleOfAnother(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	b := newBigtable(conn, Options{Instance: defaultName + oracleInstance})
-	if _, err := b.ensureTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
+	b := run.NewBigtable(conn, run.Options{Instance: run.DefaultName + doors.OracleInstance})
+	if _, err := b.MakeTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Verify(t.Context(), conn, patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), Options{})
+	_, err := Verify(t.Context(), conn, patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), run.Options{})
 	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle, in which the oracle works, holds tables that are not its own (mine)") {
 		t.Errorf("error %v, want that the table is there", err)
 	}
@@ -93,16 +96,16 @@ func TestVerify_NoOracle(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: q\n" + queryA + "expect: {keys: [[a, '1'], [a, '2']]}")
 	var lines strings.Builder
-	for i := range maxOracleItems {
+	for i := range doors.MaxOracleItems {
 		fmt.Fprintf(&lines, `{"pk":{"S":"k"},"sk":{"S":"%d"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: append(files["source/items.jsonl"].Data, lines.String()...)}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, "oracle"); c.State != CheckSkipped || !strings.Contains(c.Detail, "10003 items are more than 10000") {
+	if c := checkNamed(t, r, "oracle"); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "10003 items are more than 10000") {
 		t.Errorf("check %+v", c)
 	}
 }

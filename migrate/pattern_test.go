@@ -17,6 +17,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -77,13 +80,13 @@ consistency: eventual(500ms)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.want == "" {
 				wantEqual(t, r)
-			} else if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return strings.Contains(f.String(), c.want) }) {
+			} else if !slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return strings.Contains(f.String(), c.want) }) {
 				t.Errorf("failures %v, want %q", r.Failures, c.want)
 			}
 		})
@@ -99,7 +102,7 @@ dynamodb: {op: DeleteItem, request: {Key: {pk: {S: a}, sk: {S: "1"}}}, then: {op
 func TestVerify_PatternWritesHex(t *testing.T) {
 	t.Parallel()
 	for _, write := range []string{`{key: "hex:612331", delete: true}`, `{prefix: "hex:612331", delete: true}`} {
-		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +127,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
 		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -132,7 +135,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 // Two patterns of one id could not be told apart in a report.
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
-	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), Options{})
+	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), run.Options{})
 	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
 }
 
@@ -145,7 +148,7 @@ func TestVerify_PatternCost(t *testing.T) {
 		fmt.Fprintf(&lines, `{"pk":{"S":"a"},"sk":{"S":"%02d"},"n":{"N":"1"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(lines.String())}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,20 +177,20 @@ func TestDoors_Eventually(t *testing.T) {
 		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
 	} {
 		var waits []time.Duration
-		d := &doors{j: &job{options: Options{Sleep: func(_ context.Context, d time.Duration) error {
+		d := &doors.Doors{J: &run.Job{Options: run.Options{Sleep: func(_ context.Context, d time.Duration) error {
 			waits = append(waits, d)
 			return nil
 		}}}}
 		asked := 0
-		wrong, err := d.eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*mismatch, error) {
+		wrong, err := d.Eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*doors.Mismatch, error) {
 			if asked++; asked >= c.right {
 				return nil, nil
 			}
-			return &mismatch{detail: fmt.Sprintf("wrong %d", asked)}, nil
+			return &doors.Mismatch{Detail: fmt.Sprintf("wrong %d", asked)}, nil
 		})
 		why := ""
 		if wrong != nil {
-			why = wrong.detail
+			why = wrong.Detail
 		}
 		if err != nil || why != c.why || !slices.Equal(waits, c.waits) {
 			t.Errorf("lag %v: %q, error %v, waits %v; want %q, %v", c.lag, why, err, waits, c.why, c.waits)
@@ -205,7 +208,7 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 	loadFixture(t, conn, files)
 	change(t, conn, "letters", "a#1", setCell("a", "n", 1262304000000000, "no number"))
 	waits := 0
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{Sleep: func(context.Context, time.Duration) error {
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{Sleep: func(context.Context, time.Duration) error {
 		waits++
 		return nil
 	}})
@@ -238,11 +241,11 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 // loadFixture loads the data of a fixture, as another loader would.
 func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	t.Helper()
-	f, err := openFixture(files)
+	f, err := run.OpenFixture(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), conn, f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
+	if _, err := Load(t.Context(), conn, f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -255,7 +258,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 	conn := newBigtableServer(t)
 	loadFixture(t, conn, files)
 	before := tableText(t, conn, "letters")
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +270,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 		t.Errorf("patterns %+v, want one, by its native read", r.Patterns)
 	}
 	change(t, conn, "letters", "a#2", deleteCell("a", "n", 1262304000000000))
-	if r, err = VerifyAgainst(t.Context(), conn, files, Options{}); err != nil {
+	if r, err = VerifyAgainst(t.Context(), conn, files, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "MissingRow PatternDiffers" {
@@ -291,21 +294,21 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, o); err != nil {
 		t.Fatal(err)
 	}
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[Kind]int{}
+	found := map[report.Kind]int{}
 	for _, f := range r.Failures {
 		if f.Table == "orders__GSI2" || f.Pattern == "P5" { // which is over the shards
 			found[f.Kind]++
 		}
 	}
-	if want := map[Kind]int{MissingRow: 6, IndexStale: 1, PatternDiffers: 1}; !maps.Equal(found, want) || r.Differences != 8 {
+	if want := map[report.Kind]int{report.MissingRow: 6, report.IndexStale: 1, report.PatternDiffers: 1}; !maps.Equal(found, want) || r.Differences != 8 {
 		t.Errorf("%d differences, %v; want 8, %v\n%s", r.Differences, found, want, r.Text())
 	}
 }
@@ -320,21 +323,21 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 	}
 	conn := newBigtableServer(t)
 	for _, want := range []string{"projects/tabletop/instances/tabletop has no tables", "projects/tabletop/instances/tabletop has other"} {
-		r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+		r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := map[Kind]int{}
+		found := map[report.Kind]int{}
 		for _, f := range r.Failures {
 			found[f.Kind]++
-			if f.Kind == MissingTable && (f.Detail != want || f.Table != "products" || f.Want != "5 items, 15 cells") {
+			if f.Kind == report.MissingTable && (f.Detail != want || f.Table != "products" || f.Want != "5 items, 15 cells") {
 				t.Errorf("%s, want %q", f, want)
 			}
 		}
-		if want := map[Kind]int{MissingTable: 1, MissingRow: 5, PatternDiffers: 5}; !maps.Equal(found, want) {
+		if want := map[report.Kind]int{report.MissingTable: 1, report.MissingRow: 5, report.PatternDiffers: 5}; !maps.Equal(found, want) {
 			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
 		}
-		if _, err := newBigtable(conn, Options{}).ensureTable(t.Context(), "other", nil); err != nil {
+		if _, err := run.NewBigtable(conn, run.Options{}).MakeTable(t.Context(), "other", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -359,7 +362,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 			change(t, conn, "letters", "a#2", deleteCell("a", "n", at), setCell("a", "n", at+1000, "2"))
 			change(t, conn, "letters", "b#1", setCell("a", "loaded", at, "now"))
 			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + c.tolerances + "}\n")}
-			r, err := VerifyAgainst(t.Context(), conn, files, Options{})
+			r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,7 +381,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 	} {
 		files := patternFixture()
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
-		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, Options{})
+		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -390,16 +393,16 @@ func TestVerify_Checks(t *testing.T) {
 	files["expect/rows.golden"] = &fstest.MapFile{Data: []byte("# none\n")} // differs
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false, lint: false}\n")}
 	conn := newBigtableServer(t)
-	run := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, Options) (*Report, error)) *Report {
+	call := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, run.Options) (*report.Report, error)) *report.Report {
 		t.Helper()
-		r, err := verify(t.Context(), conn, files, Options{})
+		r, err := verify(t.Context(), conn, files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantEqual(t, r)
 		off := []string{"golden files", "second load", "scan through the DynamoDB door", "access patterns", "garbage collection", "restart", "lint"}
 		for _, c := range r.Checks {
-			if turned := c.State == CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
+			if turned := c.State == report.CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
 				t.Errorf("check %+v", c)
 			}
 		}
@@ -408,14 +411,14 @@ func TestVerify_Checks(t *testing.T) {
 		}
 		return r
 	}
-	if n := len(run(Verify).Checks); n != 12 {
+	if n := len(call(Verify).Checks); n != 12 {
 		t.Errorf("%d checks, want 12", n)
 	}
-	if n := len(run(VerifyAgainst).Checks); n != 9 {
+	if n := len(call(VerifyAgainst).Checks); n != 9 {
 		t.Errorf("%d checks against another store, want 9", n)
 	}
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: true, lint: false}\n")}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +435,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 		writeTo(t, dir, name, string(file.Data))
 	}
 	for _, want := range []int{5, 0} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +450,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 	if want := `{"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}` + "\n"; string(text) != want {
 		t.Errorf("golden items %s, want %s", text, want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +467,7 @@ func TestUpdateGoldens(t *testing.T) {
 	}
 	update := func(conn grpc.ClientConnInterface) string {
 		t.Helper()
-		changes, err := UpdateGoldens(t.Context(), conn, dir, Options{})
+		changes, err := UpdateGoldens(t.Context(), conn, dir, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -490,7 +493,7 @@ expect/2.items.golden: created, 1 line
 		t.Fatal(err)
 	}
 	writeTo(t, dir, "expect/rows.golden", "# A comment.\n"+string(rows))
-	r, err := Verify(t.Context(), newBigtableServer(t), fsys, Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), fsys, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +502,7 @@ expect/2.items.golden: created, 1 line
 		t.Errorf("a second update changes:\n%s", got)
 	}
 	writeTo(t, dir, "expect/schema.golden", "table letters\n")
-	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, Options{}); err != nil {
+	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "GoldenDiffers GoldenDiffers GoldenDiffers" {

@@ -14,6 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -41,8 +43,8 @@ type TablePlan struct {
 	Views []ViewPlan `json:"views"`
 	// Rules are the rules of the mapping, then its indexes, with how many items
 	// each takes and the row key of one.
-	Rules    []RuleRows `json:"rules"`
-	Fidelity []Fidelity `json:"fidelity"`
+	Rules    []report.RuleRows `json:"rules"`
+	Fidelity []report.Fidelity `json:"fidelity"`
 	// Notes are what else changes for who uses the table, one sentence each.
 	Notes   []string       `json:"notes"`
 	Choices []infer.Choice `json:"choices"`
@@ -71,19 +73,19 @@ type ViewPlan struct {
 
 // MakePlan reads a source, lays it out, and writes nothing. Errors are those of
 // Prepare.
-func MakePlan(ctx context.Context, src *source.Source, o Options) (*Plan, error) {
+func MakePlan(ctx context.Context, src *source.Source, o run.Options) (*Plan, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.report.Warnings}
-	for _, j := range p.jobs {
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.run.Report.Warnings}
+	for _, j := range p.run.Jobs {
 		t := TablePlan{
-			Name: j.report.Name, Items: j.report.Items, Rows: j.report.Rows, Cells: j.report.Cells, Joiner: j.mapping.Joiner(),
-			Bigtable: createdTables(j.mapping), Views: []ViewPlan{}, Rules: j.report.Rules,
-			Fidelity: fidelityOf(j.mapping), Notes: append([]string{}, j.mapping.Notes()...), Choices: j.report.Choices, Mapping: j.report.Mapping,
+			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
+			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
+			Fidelity: run.FidelityOf(j.Mapping), Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
-		for _, v := range j.mapping.Views() {
+		for _, v := range j.Mapping.Views() {
 			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
 		}
 		plan.Tables = append(plan.Tables, t)
@@ -103,10 +105,10 @@ func bigtablePlans(m *layout.Mapping) []BigtablePlan {
 func createdTables(m *layout.Mapping) []BigtablePlan {
 	plans := bigtablePlans(m)
 	for i := range plans {
-		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{stateFamily})...)
+		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{run.StateFamily})...)
 	}
 	if m.Spec() != nil {
-		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(schemaFamilies)})
+		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(run.SchemaFamilies)})
 	}
 	return plans
 }
@@ -114,33 +116,9 @@ func createdTables(m *layout.Mapping) []BigtablePlan {
 func familyPlans(families []layout.Family) []FamilyPlan {
 	plans := []FamilyPlan{}
 	for _, f := range families {
-		plans = append(plans, FamilyPlan{f.Name, gcText(f.GC)})
+		plans = append(plans, FamilyPlan{f.Name, run.GcText(f.GC)})
 	}
 	return plans
-}
-
-// gcText is FamilyPlan.GC.
-func gcText(gc layout.GC) string {
-	var rules []string
-	if gc.Versions > 0 {
-		rules = append(rules, versionsText(gc))
-	}
-	if gc.MaxAge > 0 {
-		rules = append(rules, ageText(gc))
-	}
-	if len(rules) == 0 {
-		return "none"
-	}
-	return strings.Join(rules, ", ")
-}
-
-// fidelityOf is the fidelity table of a mapping.
-func fidelityOf(m *layout.Mapping) []Fidelity {
-	all := []Fidelity{}
-	for _, f := range m.Fidelity() {
-		all = append(all, Fidelity{f.Rule, f.Attribute, f.Class.String(), f.Why})
-	}
-	return all
 }
 
 // Text returns the plan for a terminal.
@@ -199,8 +177,8 @@ func (p *Plan) Text() string {
 }
 
 // rowKeyTable shows the row key of an item of each rule and index.
-func rowKeyTable(all []RuleRows) string {
-	name := func(r RuleRows) string {
+func rowKeyTable(all []report.RuleRows) string {
+	name := func(r report.RuleRows) string {
 		if r.Index != "" {
 			return "index " + r.Index
 		}
@@ -223,11 +201,11 @@ func rowKeyTable(all []RuleRows) string {
 }
 
 // fidelityTable lines the classes up, those that lose most first.
-func fidelityTable(all []Fidelity) string {
+func fidelityTable(all []report.Fidelity) string {
 	rank := []string{layout.Lossy.String(), layout.LosslessInDomain.String(), layout.Lossless.String()}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
-	name := func(f Fidelity) string { return f.Rule + " " + f.Attribute }
+	slices.SortStableFunc(all, func(a, b report.Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
+	name := func(f report.Fidelity) string { return f.Rule + " " + f.Attribute }
 	width, count := 0, map[string]int64{}
 	for _, f := range all {
 		width = max(width, len(name(f)))

@@ -7,6 +7,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // personDescriptors is the descriptor set of a message of a name and an age.
@@ -42,7 +45,7 @@ rules: [{name: person, row: ["{id}"], put: [{attr: "*", cell: "p:", codec: "prot
 		"access/1.yaml":      {Data: []byte(`{id: one, dynamodb: {op: GetItem, request: {Key: {id: {S: "2"}}}}, bigtable: {read: {keys: ["2"]}, max_ranges: 1}, expect: {keys: [["2"]]}}`)},
 	}
 	conn := newBigtableServer(t)
-	r, err := Verify(t.Context(), conn, files, Options{})
+	r, err := Verify(t.Context(), conn, files, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +54,10 @@ rules: [{name: person, row: ["{id}"], put: [{attr: "*", cell: "p:", codec: "prot
 		t.Errorf("the report shows\n%swant\n%s", r.Tables[0].Samples[0].Row, want)
 	}
 	change(t, conn, "people", "1", setCell("p", "", 1704067200000000, "\x0a\x03Eve\x10\x24"))
-	if r, err = VerifyAgainst(t.Context(), conn, files, Options{}); err != nil {
+	if r, err = VerifyAgainst(t.Context(), conn, files, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || r.Failures[0].Kind != ValueDiffers ||
+	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers ||
 		r.Failures[0].Want != `@1704067200000000 = acme.Person {"age":36,"name":"Ada"} [0a034164611024]` || r.Failures[0].Got != `@1704067200000000 = acme.Person {"age":36,"name":"Eve"} [0a034576651024]` {
 		t.Errorf("failures %+v, want one that shows fields and bytes", r.Failures)
 	}

@@ -9,6 +9,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -41,13 +43,13 @@ func TestLoad_OtherMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
-			load := func(text string, remap bool) (*Report, error) {
+			load := func(text string, remap bool) (*report.Report, error) {
 				t.Helper()
 				m, err := mapping.Load("mapping.yaml", []byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}
-				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
+				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), run.Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
 			}
 			if r, err := load(remappedMapping, false); err != nil || len(r.Warnings) > 0 {
 				t.Fatalf("the first load: %v, %+v", err, r)
@@ -81,20 +83,20 @@ func TestLoad_OtherMapping(t *testing.T) {
 func TestLoad_OtherMappingDeleted(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	load := func(text string) *Report {
+	load := func(text string) *report.Report {
 		t.Helper()
 		m, err := mapping.Load("mapping.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), Options{Mappings: []*mapping.Mapping{m}})
+		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), run.Options{Mappings: []*mapping.Mapping{m}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	load(remappedMapping)
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	if err := b.DropTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -107,14 +109,14 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 func TestLoad_OtherIndex(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	load := func(hash string, remap bool) (*Report, error) {
+	load := func(hash string, remap bool) (*report.Report, error) {
 		t.Helper()
 		index := fmt.Sprintf("gsis: [{name: G, hash: {name: %s, type: N}, projection: ALL, as: table}], schema:", hash)
 		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
+		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), run.Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
 	}
 	if _, err := load("n", false); err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), Options{Mappings: []*mapping.Mapping{m}, batch: 1})
+		_, err = Load(t.Context(), conn, open(t, items), run.Options{Mappings: []*mapping.Mapping{m}, Batch: 1})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

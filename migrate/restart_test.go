@@ -14,10 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // newRestarted is a Bigtable that can be closed and opened again over its files.
-func newRestarted(t *testing.T) (grpc.ClientConnInterface, Options) {
+func newRestarted(t *testing.T) (grpc.ClientConnInterface, run.Options) {
 	t.Helper()
 	var (
 		disk   = vfs.NewMem()
@@ -53,7 +55,7 @@ func newRestarted(t *testing.T) (grpc.ClientConnInterface, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, Options{Restart: restart, RunGC: func(ctx context.Context) error {
+	return conn, run.Options{Restart: restart, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err
 	}}
@@ -106,7 +108,7 @@ func TestVerifySource_Restart(t *testing.T) {
 				}
 				return
 			}
-			if len(r.Failures) != 1 || r.Differences != 1 || r.Failures[0].Check != restartCheck || !strings.HasPrefix(r.Failures[0].String(), c.want) {
+			if len(r.Failures) != 1 || r.Differences != 1 || r.Failures[0].Check != run.RestartCheck || !strings.HasPrefix(r.Failures[0].String(), c.want) {
 				t.Errorf("want %s, got\n%s", c.want, r.Text())
 			}
 		})
@@ -139,21 +141,21 @@ func TestVerify_RestartSkipped(t *testing.T) {
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
 	conn := newBigtableServer(t)
 	for _, c := range []struct {
-		verify func(context.Context, grpc.ClientConnInterface, fstest.MapFS) (*Report, error)
+		verify func(context.Context, grpc.ClientConnInterface, fstest.MapFS) (*report.Report, error)
 		want   string
 	}{
-		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*Report, error) {
-			return Verify(ctx, conn, files, Options{})
+		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
+			return Verify(ctx, conn, files, run.Options{})
 		}, "no way to close the Bigtable and open it again was given"},
-		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*Report, error) {
-			return VerifyAgainst(ctx, conn, files, Options{})
+		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
+			return VerifyAgainst(ctx, conn, files, run.Options{})
 		}, "another loader's Bigtable is only read, and not closed"},
 	} {
 		r, err := c.verify(t.Context(), conn, files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := checkNamed(t, r, restartCheck); got.State != CheckSkipped || got.Detail != c.want {
+		if got := checkNamed(t, r, run.RestartCheck); got.State != report.CheckSkipped || got.Detail != c.want {
 			t.Errorf("check %+v, want it skipped: %s", got, c.want)
 		}
 	}

@@ -15,12 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // newCollected is a Bigtable with garbage collection by a clock that stands at
 // now.
-func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Options) {
+func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, run.Options) {
 	t.Helper()
 	clock := func() time.Time { return now }
 	db, err := engine.Open(engine.Options{Now: clock})
@@ -39,7 +41,7 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Option
 			t.Error(err)
 		}
 	})
-	return server.Conn(), Options{Now: clock, RunGC: func(ctx context.Context) error {
+	return server.Conn(), run.Options{Now: clock, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err
 	}}
@@ -109,7 +111,7 @@ func TestVerifySource_Retention(t *testing.T) {
 			var got []string
 			for _, f := range r.Failures {
 				got = append(got, f.ItemKey)
-				if f.Kind != LossNotAccepted || f.Rule != "comment" || f.Column != "c:all" || f.RowKey == "" || !strings.Contains(f.Detail, c.rule+" of family c would remove 1 cell") && c.rule != "" {
+				if f.Kind != report.LossNotAccepted || f.Rule != "comment" || f.Column != "c:all" || f.RowKey == "" || !strings.Contains(f.Detail, c.rule+" of family c would remove 1 cell") && c.rule != "" {
 					t.Errorf("failure %s", f)
 				}
 			}
@@ -119,11 +121,11 @@ func TestVerifySource_Retention(t *testing.T) {
 			if text := r.Text(); strings.Contains(text, "accepted   retention: 2 cells that garbage collection by versions: 2 of family c takes from rule comment") != (c.accept == accept) {
 				t.Errorf("text:\n%s", text)
 			}
-			states := map[string]CheckState{}
+			states := map[string]report.CheckState{}
 			for _, check := range r.Checks {
 				states[check.Name] = check.State
 			}
-			if states["garbage collection"] != CheckOK { // exactly what was foretold went
+			if states["garbage collection"] != report.CheckOK { // exactly what was foretold went
 				t.Errorf("states %v\n%s", states, r.Text())
 			}
 			loaded, err := Load(t.Context(), conn, src, o)
@@ -152,7 +154,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Differences != 1 || r.Failures[0].Kind != MissingRow || r.Failures[0].RowKey != `"v2"` {
+	if r.Differences != 1 || r.Failures[0].Kind != report.MissingRow || r.Failures[0].RowKey != `"v2"` {
 		t.Errorf("%s", r.Text())
 	}
 }
@@ -160,7 +162,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 func TestVerifySource_RetentionWithoutClock(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "maxAge: 1h", "")
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 	if err != nil {
 		t.Fatal(err)
 	}

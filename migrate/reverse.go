@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -25,7 +26,7 @@ const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 // ReverseOptions configure Reverse.
 type ReverseOptions struct {
-	Options
+	run.Options
 	// ExportTime is the moment that the export is said to be of. Cells without a
 	// time of their own are loaded back at it. Default: that at which the load
 	// wrote them, as _migration_schema tells; without such a note it is an error.
@@ -56,14 +57,14 @@ func (r *Reversed) String() string {
 // loads; one that cannot is an error. The folder appears when it is whole.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
-	o.Options = o.normalized()
-	b := newBigtable(conn, o.Options)
-	noted, err := b.schemaOf(ctx, m.TargetTable())
+	o.Options = o.Normalized()
+	b := run.NewBigtable(conn, o.Options)
+	noted, err := b.SchemaOf(ctx, m.TargetTable())
 	if err != nil {
 		return nil, err
 	}
 	if o.ExportTime.IsZero() {
-		if o.ExportTime = loadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
+		if o.ExportTime = run.LoadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
 			return nil, source.Damaged(source.FixtureInvalid, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
 		}
 	}
@@ -87,14 +88,14 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	defer w.Abandon()
 	r := &Reversed{Dir: whole}
-	for _, change := range loadedBy(noted, m) {
+	for _, change := range run.LoadedBy(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
-	for row, err := range b.readGroups(ctx, m.TargetTable(), o.Options, byItem(m), retention{}) {
+	for row, err := range b.Groups(ctx, m.TargetTable(), o.Options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
 		}
-		if !row.goesOn {
+		if !row.GoesOn {
 			r.Rows++
 		}
 		items, err := m.Items(row.Row)

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -43,11 +44,11 @@ func TestReverse_ClosedLoop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testReverse(t, src, Options{Mappings: []*mapping.Mapping{in.Mapping}})
+		testReverse(t, src, run.Options{Mappings: []*mapping.Mapping{in.Mapping}})
 	})
 }
 
-func testReverse(t *testing.T, src *source.Source, o Options) {
+func testReverse(t *testing.T, src *source.Source, o run.Options) {
 	t.Helper()
 	first, second := newBigtableServer(t), newBigtableServer(t)
 	p, err := Prepare(t.Context(), src, o)
@@ -58,10 +59,10 @@ func testReverse(t *testing.T, src *source.Source, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := p.jobs[0]
-	at := time.UnixMicro(j.micros).UTC()
+	j := p.run.Jobs[0]
+	at := time.UnixMicro(j.Micros).UTC()
 	dir := t.TempDir()
-	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.mapping), dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})
+	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,24 +77,24 @@ func testReverse(t *testing.T, src *source.Source, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Format != "s3-export" || !again.Tables[0].ExportTime.Equal(at) || again.Tables[0].Name != j.report.Name || again.Tables[0].Declared != r.Items {
+	if again.Format != "s3-export" || !again.Tables[0].ExportTime.Equal(at) || again.Tables[0].Name != j.Report.Name || again.Tables[0].Declared != r.Items {
 		t.Errorf("the export is %s of %s at %s, %d items; want s3-export of %s at %s, %d", again.Format, again.Tables[0].Name, again.Tables[0].ExportTime,
-			again.Tables[0].Declared, j.report.Name, at, r.Items)
+			again.Tables[0].Declared, j.Report.Name, at, r.Items)
 	}
 	v, err := VerifySource(t.Context(), second, again, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, v)
-	if diff := cmp.Diff(tableText(t, first, j.report.Target), tableText(t, second, j.report.Target)); diff != "" {
+	if diff := cmp.Diff(tableText(t, first, j.Report.Target), tableText(t, second, j.Report.Target)); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
-	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.mapping), dir, ReverseOptions{Options: o, ExportTime: at})
+	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Options: o, ExportTime: at})
 	WantDamage(t, err, source.FixtureInvalid, "is there already")
 
 	// The rows alone tell the mapping and the time: the export is the same file by
 	// file.
-	stored, err := StoredMappings(t.Context(), first, Options{})
+	stored, err := StoredMappings(t.Context(), first, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 func TestStoredMappings(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, Options{}) }
+	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, run.Options{}) }
 	if all, err := stored(); err != nil || len(all) > 0 {
 		t.Fatalf("%d mappings, error %v; want none where there is no table", len(all), err)
 	}

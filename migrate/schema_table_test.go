@@ -11,6 +11,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -22,7 +24,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 `
 
 // noted is a source of one item, and the options to load it by a mapping.
-func noted(t *testing.T, text string) (*source.Source, Options) {
+func noted(t *testing.T, text string) (*source.Source, run.Options) {
 	t.Helper()
 	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
@@ -32,7 +34,7 @@ func noted(t *testing.T, text string) (*source.Source, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, Options{Mappings: []*mapping.Mapping{m}}
+	return src, run.Options{Mappings: []*mapping.Mapping{m}}
 }
 
 // A load notes how its table is to be read, once, and what a mapping has no
@@ -93,13 +95,13 @@ func TestCompare_SchemaTable(t *testing.T) {
 	for _, c := range []struct {
 		name, row string
 		mutations []*btpb.Mutation
-		kind      Kind
+		kind      report.Kind
 	}{
-		{"row dropped", "t#n", []*btpb.Mutation{deleteRow()}, MissingRow},
-		{"row added", "t#x", []*btpb.Mutation{setCell("m", "type", 1000, `"S"`)}, ExtraRow},
-		{"cell dropped", "t#id", []*btpb.Mutation{deleteCell("m", "key", 1715685260608000)}, MissingCell},
-		{"cell added", "t#id", []*btpb.Mutation{setCell("m", "more", 1000, "x")}, ExtraCell},
-		{"type changed", "t#n", []*btpb.Mutation{setCell("m", "type", 1715685260608000, `"S"`)}, ValueDiffers},
+		{"row dropped", "t#n", []*btpb.Mutation{deleteRow()}, report.MissingRow},
+		{"row added", "t#x", []*btpb.Mutation{setCell("m", "type", 1000, `"S"`)}, report.ExtraRow},
+		{"cell dropped", "t#id", []*btpb.Mutation{deleteCell("m", "key", 1715685260608000)}, report.MissingCell},
+		{"cell added", "t#id", []*btpb.Mutation{setCell("m", "more", 1000, "x")}, report.ExtraCell},
+		{"type changed", "t#n", []*btpb.Mutation{setCell("m", "type", 1715685260608000, `"S"`)}, report.ValueDiffers},
 		{"of another table", "t2#n", []*btpb.Mutation{setCell("m", "type", 1000, `"S"`)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if got := checkNamed(t, r, "schema table"); got.State != CheckOK || got.Detail != "4 rows of table t" {
+			if got := checkNamed(t, r, "schema table"); got.State != report.CheckOK || got.Detail != "4 rows of table t" {
 				t.Errorf("check %+v", got)
 			}
 			change(t, conn, layout.SchemaTable, c.row, c.mutations...)
@@ -129,8 +131,8 @@ func TestCompare_SchemaTable(t *testing.T) {
 		t.Parallel()
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
-		b := newBigtable(conn, Options{})
-		if _, err := b.ensureTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
+		b := run.NewBigtable(conn, run.Options{})
+		if _, err := b.MakeTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
 			t.Fatal(err)
 		}
 		change(t, conn, "t", "1", setCell("a", "n", 1715685260608000, "2"))
@@ -140,10 +142,10 @@ func TestCompare_SchemaTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			if slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Name == "schema table" }) {
+			if slices.ContainsFunc(r.Checks, func(c report.Check) bool { return c.Name == "schema table" }) {
 				t.Errorf("the schema table is checked: %+v", r.Checks)
 			}
-			if _, err := b.ensureTable(t.Context(), layout.SchemaTable, schemaFamilies); err != nil {
+			if _, err := b.MakeTable(t.Context(), layout.SchemaTable, run.SchemaFamilies); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -160,7 +162,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := checkNamed(t, r, "schema table"); c.State != CheckFailed || !strings.HasSuffix(c.Detail, "loaded by another mapping: the joiner was oc, and is escaped('#')") {
+		if c := checkNamed(t, r, "schema table"); c.State != report.CheckFailed || !strings.HasSuffix(c.Detail, "loaded by another mapping: the joiner was oc, and is escaped('#')") {
 			t.Errorf("check %+v", c)
 		}
 	})

@@ -12,7 +12,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -66,7 +69,7 @@ func TestVerify_Subjects(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			want := subjectCounts[i]
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,14 +107,14 @@ func TestSubjects_Goldens(t *testing.T) {
 			if err := os.CopyFS(dir, s.Files); err != nil {
 				t.Fatal(err)
 			}
-			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range changes {
 				t.Errorf("not what is shipped: %s", c)
 			}
-			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, Options{})
+			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
 			if err != nil || len(again) > 0 {
 				t.Errorf("a second update changes %v, %v", again, err)
 			}
@@ -133,7 +136,7 @@ func TestSubjects_Pages(t *testing.T) {
 	if _, err := p.Load(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.jobs[0].options, p.jobs)
+	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +145,10 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := openDoors(newBigtable(conn, Options{}), server, p.jobs[0], &Report{})
+	d := doors.Open(p.run.B, server, p.run.Jobs[0], &report.Report{})
 	var docs []string
 	var sizes []int
-	err = d.pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
+	err = d.Pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{
 		"KeyConditionExpression":    "Box = :b",
 		"ExpressionAttributeValues": map[string]any{":b": map[string]any{"S": "b1"}},
 	}}, func(page []attr.Item) error {
@@ -182,7 +185,7 @@ func TestSubjects_AntiPatterns(t *testing.T) {
 	t.Parallel()
 	raised := map[string]string{}
 	for _, s := range shippedSubjects(t) {
-		r, err := Lint(t.Context(), s.Files, Options{})
+		r, err := Lint(t.Context(), s.Files, run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,28 +209,28 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, subject, file, from, to string
-		kind                          Kind
+		kind                          report.Kind
 		text                          string
 	}{
-		{"ranges not merged", "s8-hot-keys", "1-stream", "order: merged", "order: by-key", PatternDiffers, "native read: item 1 of 16 is"},
-		{"one range less", "s8-hot-keys", "1-stream", `    - {prefix: "6#clicks#"}`, "", PatternDiffers, "native read: item 7 of 14 is"},
-		{"a request not descending", "s8-hot-keys", "2-stretch", "    ScanIndexForward: false\n", "", PatternDiffers, "DynamoDB door: item 1 of 5 is"},
-		{"a range not descending", "s8-hot-keys", "2-stretch", "    reversed: true\n", "", PatternDiffers, "native read: item 1 of 5 is"},
-		{"too many ranges", "s5-order-entry", "p04-orders-of-customer", "max_ranges: 2", "max_ranges: 1", PatternFullScan, "the native read needs 2 ranges, at most 1 are declared"},
-		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", PatternDiffers, "DynamoDB door: 1 item, want 2"},
-		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", PatternDiffers, "DynamoDB door: item 3 of 3 is"},
-		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", PatternDiffers, "DynamoDB door: item 1 of 4 is"},
-		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", PatternDiffers, "native read: 2 items, want 1"},
-		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, PatternDiffers, "native read after the native write: item 1 of 3 is"},
-		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", PatternDiffers, "expect/2-friend.items.golden is missing"},
+		{"ranges not merged", "s8-hot-keys", "1-stream", "order: merged", "order: by-key", report.PatternDiffers, "native read: item 1 of 16 is"},
+		{"one range less", "s8-hot-keys", "1-stream", `    - {prefix: "6#clicks#"}`, "", report.PatternDiffers, "native read: item 7 of 14 is"},
+		{"a request not descending", "s8-hot-keys", "2-stretch", "    ScanIndexForward: false\n", "", report.PatternDiffers, "DynamoDB door: item 1 of 5 is"},
+		{"a range not descending", "s8-hot-keys", "2-stretch", "    reversed: true\n", "", report.PatternDiffers, "native read: item 1 of 5 is"},
+		{"too many ranges", "s5-order-entry", "p04-orders-of-customer", "max_ranges: 2", "max_ranges: 1", report.PatternFullScan, "the native read needs 2 ranges, at most 1 are declared"},
+		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", report.PatternDiffers, "DynamoDB door: 1 item, want 2"},
+		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", report.PatternDiffers, "DynamoDB door: item 3 of 3 is"},
+		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", report.PatternDiffers, "DynamoDB door: item 1 of 4 is"},
+		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
+		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, report.PatternDiffers, "native read after the native write: item 1 of 3 is"},
+		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", report.PatternDiffers, "expect/2-friend.items.golden is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(r.Failures, func(f Failure) bool { return f.Kind == c.kind && strings.Contains(f.String(), c.text) }) {
+			if !slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return f.Kind == c.kind && strings.Contains(f.String(), c.text) }) {
 				t.Errorf("failures %v, want %s with %q", r.Failures, c.kind, c.text)
 			}
 		})
@@ -235,7 +238,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	t.Run("a prefix and a key", func(t *testing.T) {
 		t.Parallel()
 		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
-		_, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
 	})
 }

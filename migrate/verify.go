@@ -3,10 +3,7 @@ package migrate
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +11,12 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -37,68 +37,68 @@ import (
 // left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is an [source.Error] where the fixture
 // is at fault, which one that compares nothing is too; differences are in the
 // report.
-func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
-	o.judges = true
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o run.Options) (*report.Report, error) {
+	o.Judges = true
+	f, r, err := PrepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range jobs {
-		err := r.check("load", j.report.Target, func() (string, error) {
-			if err := j.loadAfresh(ctx, b); err != nil {
+	for _, j := range r.Jobs {
+		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
+			if err := j.LoadAfresh(ctx, r.B); err != nil {
 				return "", err
 			}
-			_, err := j.writeSchema(ctx, b)
-			return phrase.Counted(j.report.Items, "item"), err
+			_, err := j.WriteSchema(ctx, r.B)
+			return phrase.Counted(j.Report.Items, "item"), err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	begun := len(r.Checks)
-	if r.wants("golden files", f.Checks.Golden) {
-		if err := r.compareGoldens(ctx, b, fsys, f, jobs); err != nil {
+	begun := len(r.Report.Checks)
+	if r.Wants("golden files", f.Checks.Golden) {
+		if err := r.CompareGoldens(ctx, fsys, f); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants("round trip", f.Checks.RoundTrip) {
-		if err := r.compare(ctx, b, jobs, true); err != nil {
+	if r.Wants("round trip", f.Checks.RoundTrip) {
+		if err := r.Compare(ctx, true); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants("second load", f.Checks.SecondLoad) {
-		for _, j := range jobs {
-			if err := r.check("second load", j.report.Target, func() (string, error) { return r.loadAgain(ctx, b, j) }); err != nil {
+	if r.Wants("second load", f.Checks.SecondLoad) {
+		for _, j := range r.Jobs {
+			if err := r.Report.Check("second load", j.Report.Target, func() (string, error) { return r.LoadAgain(ctx, j) }); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := r.throughDynamoDB(ctx, conn, b, jobs, f.Patterns, f.Checks); err != nil {
+	if err := doors.Through(ctx, r, f.Patterns, f.Checks); err != nil {
 		return nil, err
 	}
-	if err := r.differential(ctx, conn, b, jobs, f.Checks.Differential, f.Requests); err != nil {
+	if err := differential.Run(ctx, r, f.Checks.Differential, f.Requests); err != nil {
 		return nil, err
 	}
-	if r.wants("garbage collection", f.Checks.GarbageCollection) {
-		if err := r.collect(ctx, b, jobs); err != nil {
+	if r.Wants("garbage collection", f.Checks.GarbageCollection) {
+		if err := r.Collect(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants(restartCheck, f.Checks.Restart) {
-		if err := r.restart(ctx, b, jobs); err != nil {
+	if r.Wants(run.RestartCheck, f.Checks.Restart) {
+		if err := r.Restart(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants(lintCheck, f.Checks.Lint) {
-		if err := r.lintFixture(ctx, fsys, f, jobs, nil, o); err != nil {
+	if r.Wants(report.LintCheck, f.Checks.Lint) {
+		if err := lintFixture(ctx, r, fsys, f, false, r.Options); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.compared(begun, o); err != nil {
+	if err := compared(r, begun, r.Options); err != nil {
 		return nil, err
 	}
-	r.sum(jobs)
-	return r, nil
+	r.Sum()
+	return r.Report, nil
 }
 
 // VerifyAgainst checks rows that another loader wrote against a fixture
@@ -106,93 +106,74 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Op
 // source, and the access patterns as native reads. It writes nothing and opens
 // no DynamoDB door, which would keep its books in the tables. Errors are those
 // of Verify.
-func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o Options) (*Report, error) {
-	o.judges = true
-	f, r, jobs, b, err := prepareFixture(ctx, conn, fsys, &o)
+func VerifyAgainst(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o run.Options) (*report.Report, error) {
+	o.Judges = true
+	f, r, err := PrepareFixture(ctx, conn, fsys, o)
 	if err != nil {
 		return nil, err
 	}
-	begun := len(r.Checks)
-	b.extra = f.Tolerances.Extra
-	for _, j := range jobs {
-		j.options.Timestamps, j.options.lenientSets = cmp.Or(o.Timestamps, f.Tolerances.Timestamps), f.Tolerances.LenientSets
+	begun := len(r.Report.Checks)
+	r.B.Extra = f.Tolerances.Extra
+	for _, j := range r.Jobs {
+		j.Options.Timestamps, j.Options.LenientSets = cmp.Or(r.Options.Timestamps, f.Tolerances.Timestamps), f.Tolerances.LenientSets
 	}
 	switch {
-	case !r.wants("golden files", f.Checks.Golden):
-	case jobs[0].options.exact():
-		if err := r.compareGoldens(ctx, b, fsys, f, jobs); err != nil {
+	case !r.Wants("golden files", f.Checks.Golden):
+	case r.Jobs[0].Options.Exact():
+		if err := r.CompareGoldens(ctx, fsys, f); err != nil {
 			return nil, err
 		}
 	case f.Golden != nil:
-		r.skip("golden rows", jobs[0].report.Target, "they are exact, and the rows are compared with tolerance: %s", jobs[0].options.tolerance())
+		r.Report.Skip("golden rows", r.Jobs[0].Report.Target, "they are exact, and the rows are compared with tolerance: %s", r.Jobs[0].Options.Tolerance())
 	}
-	if r.wants("round trip", f.Checks.RoundTrip) {
-		if err := r.compare(ctx, b, jobs, false); err != nil {
+	if r.Wants("round trip", f.Checks.RoundTrip) {
+		if err := r.Compare(ctx, false); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants("access patterns", f.Checks.Patterns) {
-		if err := r.nativePatterns(ctx, b, jobs[0], f.Patterns); err != nil {
+	if r.Wants("access patterns", f.Checks.Patterns) {
+		if err := doors.NativePatterns(ctx, r, r.Jobs[0], f.Patterns); err != nil {
 			return nil, err
 		}
 	}
-	if r.wants(restartCheck, f.Checks.Restart) {
-		r.leaveOpen(jobs)
+	if r.Wants(run.RestartCheck, f.Checks.Restart) {
+		r.LeaveOpen()
 	}
-	if r.wants(lintCheck, f.Checks.Lint) {
-		if err := r.lintFixture(ctx, fsys, f, jobs, b, o); err != nil {
+	if r.Wants(report.LintCheck, f.Checks.Lint) {
+		if err := lintFixture(ctx, r, fsys, f, true, r.Options); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.compared(begun, o); err != nil {
+	if err := compared(r, begun, r.Options); err != nil {
 		return nil, err
 	}
-	r.sum(jobs)
-	return r, nil
+	r.Sum()
+	return r.Report, nil
 }
 
 // compared refuses a fixture of which the checks from the one of index begun on
 // compared nothing, so that its report does not pass for a proof.
-func (r *Report) compared(begun int, o Options) error {
-	if len(r.Patterns) > 0 {
+func compared(r *run.Run, begun int, o run.Options) error {
+	if len(r.Report.Patterns) > 0 {
 		return nil
 	}
 	var skipped []string
-	for _, c := range r.Checks[begun:] {
+	for _, c := range r.Report.Checks[begun:] {
 		switch {
-		case c.State == CheckSkipped:
+		case c.State == report.CheckSkipped:
 			skipped = append(skipped, c.Name+" ("+c.Detail+")")
-		case c.Name != lintCheck || o.Lint.FailOn != lint.Off: // else no finding is a difference
+		case c.Name != report.LintCheck || o.Lint.FailOn != lint.Off: // else no finding is a difference
 			return nil
 		}
 	}
 	return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.FixtureFile}, nil, "nothing was compared, so nothing is verified; turn on a check (checks). Skipped: %s", strings.Join(skipped, ", "))
 }
 
-// nativePatterns runs the native reads of the access patterns that leave the rows
-// as they are.
-func (r *Report) nativePatterns(ctx context.Context, b *bigtable, j *job, patterns []fixtures.Pattern) error {
-	d := &doors{b: b, j: j, report: r}
-	for _, p := range patterns {
-		switch {
-		case p.Bigtable == nil || p.Writes():
-			r.skip("pattern "+p.ID, j.report.Target, "it has no native read that leaves the rows as they are")
-		case !p.Expect.Lists() && p.Expect.Count == nil:
-			r.skip("pattern "+p.ID, j.report.Target, "it expects that both doors agree, and only the native read is asked")
-		default:
-			if err := d.run(ctx, p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// prepareFixture opens a fixture and does all that needs no Bigtable.
-func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o *Options) (*fixture, *Report, []*job, *bigtable, error) {
-	f, err := openFixture(fsys)
+// PrepareFixture opens a fixture and does all that needs no Bigtable.
+func PrepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o run.Options) (*run.Fixture, *run.Run, error) {
+	f, err := run.OpenFixture(fsys)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, err
 	}
 	if !f.At.IsZero() {
 		o.Now = func() time.Time { return f.At }
@@ -200,95 +181,15 @@ func prepareFixture(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.
 	if f.Mapping != nil {
 		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
 	}
-	o.fixture = f.Name
-	r, jobs, err := prepare(ctx, f.source, *o)
+	o.Fixture = f.Name
+	r, err := run.Prepare(ctx, f.Data, o)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, err
 	}
 	if len(o.Mappings) == 0 {
-		r.Warnings = append(r.Warnings, "the fixture has no "+fixtures.MappingFile+": its mapping was inferred, and changes with its data")
+		r.Report.Warnings = append(r.Report.Warnings, "the fixture has no "+fixtures.MappingFile+": its mapping was inferred, and changes with its data")
 	}
-	r.Title = f.Title
-	*o = jobs[0].options
-	return f, r, jobs, newBigtable(conn, *o), nil
-}
-
-// throughDynamoDB opens a DynamoDB door on the tables, reads all items through
-// it, and runs the access patterns, which speak of the first table.
-func (r *Report) throughDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, b *bigtable, jobs []*job, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
-	const scan = "scan through the DynamoDB door"
-	scans, asks := r.wants(scan, choice.Scan), r.wants("access patterns", choice.Patterns) && len(patterns) > 0
-	if !scans && !asks {
-		return nil
-	}
-	server, err := newServer(ctx, conn, jobs[0].options, jobs)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
-	for _, j := range jobs {
-		if !scans {
-			break
-		}
-		if why := j.unserved(); why != "" {
-			r.skip(scan, j.report.Target, "%s", why)
-			continue
-		}
-		err := r.check(scan, j.report.Target, func() (string, error) { return openDoors(b, server, j, r).compareScan(ctx) })
-		if err != nil {
-			return err
-		}
-	}
-	if !asks {
-		return nil
-	}
-	d := openDoors(b, server, jobs[0], r)
-	if slices.ContainsFunc(patterns, func(p fixtures.Pattern) bool { return p.DynamoDB != nil }) {
-		const name = "oracle"
-		o, why, failed := r.openOracle(ctx, conn, jobs[0])
-		switch {
-		case failed != nil:
-			return failed
-		case o == nil:
-			r.skip(name, jobs[0].report.Target, "access patterns are not asked of the items without their mapping: %s", why)
-		default:
-			d.oracle = o
-			defer func() { err = errors.Join(err, o.close(ctx)) }()
-		}
-	}
-	for _, p := range patterns {
-		if err := d.run(ctx, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// loadAgain loads a second time and checks that there was nothing to write.
-func (r *Report) loadAgain(ctx context.Context, b *bigtable, j *job) (string, error) {
-	first := j.report
-	j.wrote = func(table string, e writeEntry) {
-		tl := layoutOf(table, j)
-		for _, m := range e.GetMutations() {
-			s := m.GetSetCell()
-			f := inRow(table, e.GetRowKey())
-			f.Kind, f.Column = NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
-			f.Want = cellText(layout.Cell{Timestamp: s.GetTimestampMicros(), Value: s.GetValue()})
-			f.Detail = "the cell was not there any more, and was written again"
-			r.fail(tl.owned(f, tl.ownerOf(e.entry.Item)))
-		}
-	}
-	err := j.loadAfresh(ctx, b)
-	j.wrote = nil
-	if err != nil {
-		return "", err
-	}
-	written, unchanged := j.report.CellsWritten, j.report.CellsUnchanged
-	j.report.CellsWritten, j.report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
-	if changed, err := j.writeSchema(ctx, b); err != nil {
-		return "", err
-	} else if changed > 0 {
-		r.fail(Failure{Kind: NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
-	}
-	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
+	r.Report.Title = f.Title
+	r.Connect(conn)
+	return f, r, nil
 }

@@ -29,7 +29,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -68,7 +71,7 @@ func tableIDs(t *testing.T, conn grpc.ClientConnInterface) []string {
 	return ids
 }
 
-func wantEqual(t *testing.T, r *Report) {
+func wantEqual(t *testing.T, r *report.Report) {
 	t.Helper()
 	if !r.Equal() {
 		t.Errorf("differences:\n%s", r.Text())
@@ -95,7 +98,7 @@ func TestVerifySource_Inputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+			r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +123,7 @@ func TestVerifySource_TypesReferenceRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	if _, err := VerifySource(t.Context(), conn, src, Options{}); err != nil {
+	if _, err := VerifySource(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `all-types [616c6c2d7479706573]
@@ -146,9 +149,9 @@ func TestVerifySource_TypesReferenceRow(t *testing.T) {
 
 func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) string {
 	t.Helper()
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	var out []byte
-	for row, err := range b.readAll(t.Context(), table, nil) {
+	for row, err := range b.TableRows(t.Context(), table, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +177,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = VerifySource(t.Context(), conn, src, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
+	_, err = VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
 	var broken *lens.Error
 	if !errors.As(err, &broken) || broken.Code != lens.CodeDelim || !strings.Contains(err.Error(), "m#17") {
 		t.Errorf("plain joiner: error %v, want %s with the key", err, lens.CodeDelim)
@@ -183,7 +186,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Errorf("tables %v after a refused load, want none", ids)
 	}
 
-	r, err := VerifySource(t.Context(), conn, src, Options{})
+	r, err := VerifySource(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,9 +195,9 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
-	b := newBigtable(conn, Options{})
+	b := run.NewBigtable(conn, run.Options{})
 	rows := 0
-	for row, err := range b.readAll(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
+	for row, err := range b.TableRows(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +221,7 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 			conn := newBigtableServer(t)
 			src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
 			if err == nil {
-				_, err = Load(t.Context(), conn, src, Options{})
+				_, err = Load(t.Context(), conn, src, run.Options{})
 			}
 			WantDamage(t, err, source.Damage(c.Damage), c.Text)
 			if ids := tableIDs(t, conn); len(ids) > 0 {
@@ -229,17 +232,17 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 }
 
 // subject opens the data and mapping of a shipped fixture.
-func subject(t *testing.T, name string) (*source.Source, Options) {
+func subject(t *testing.T, name string) (*source.Source, run.Options) {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/"+name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openFixture(files)
+	f, err := run.OpenFixture(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.source, Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
+	return f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
 }
 
 func setCell(family, qualifier string, us int64, value string) *btpb.Mutation {
@@ -265,31 +268,31 @@ func TestCompare_InjectedDamage(t *testing.T) {
 	for _, c := range []struct {
 		name, row string
 		mutations []*btpb.Mutation
-		kind      Kind
+		kind      report.Kind
 		text      string
 	}{
 		{
 			"drop a cell", "0123",
 			[]*btpb.Mutation{deleteCell("a", "Likes", exp)},
-			MissingCell,
+			report.MissingCell,
 			`MissingCell table videos rule likes item {"PK":{"S":"0123"},"SK":{"S":"VideoStatsLikes"}} row "0123" hex 30313233 column a:Likes: want @1715685260608000 = 0000000000000003, got nothing`,
 		},
-		{"drop a version", "0123", []*btpb.Mutation{deleteCell("c", "UserComments", 1694363442000000)}, MissingCell, "column c:UserComments"},
-		{"add a cell", "0123", []*btpb.Mutation{setCell("a", "Other", exp, "x")}, ExtraCell, `rule video item {"PK":{"S":"0123"},"SK":{"S":"Video"}} row "0123" hex 30313233 column a:Other: want nothing, got @1715685260608000 = "x"`},
+		{"drop a version", "0123", []*btpb.Mutation{deleteCell("c", "UserComments", 1694363442000000)}, report.MissingCell, "column c:UserComments"},
+		{"add a cell", "0123", []*btpb.Mutation{setCell("a", "Other", exp, "x")}, report.ExtraCell, `rule video item {"PK":{"S":"0123"},"SK":{"S":"Video"}} row "0123" hex 30313233 column a:Other: want nothing, got @1715685260608000 = "x"`},
 		{
 			"change a timestamp", "0123",
 			[]*btpb.Mutation{deleteCell("a", "Likes", exp), setCell("a", "Likes", exp+1000, "\x00\x00\x00\x00\x00\x00\x00\x03")},
-			TimestampDiffers,
+			report.TimestampDiffers,
 			"want @1715685260608000 = 0000000000000003, got @1715685260609000 = 0000000000000003",
 		},
-		{"change a value", "0123", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x04")}, ValueDiffers, `column a:Likes: want @1715685260608000 = 0000000000000003, got @1715685260608000 = 0000000000000004; of items: Count: want {"N":"3"}, got {"N":"4"} (mapping.yaml:`},
+		{"change a value", "0123", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x04")}, report.ValueDiffers, `column a:Likes: want @1715685260608000 = 0000000000000003, got @1715685260608000 = 0000000000000004; of items: Count: want {"N":"3"}, got {"N":"4"} (mapping.yaml:`},
 		{"swap versions", "0123", []*btpb.Mutation{
 			setCell("c", "UserComments", 1694372475000000, "There seems to be an audio glitch at 1:05."),
 			setCell("c", "UserComments", 1694363442000000, "I like this a lot. The special effects are incredible."),
-		}, OrderDiffers, "column c:UserComments"},
-		{"flip a type", "0123", []*btpb.Mutation{setCell("_t", "c/a:Formats", exp, "B")}, TypeDiffers, "column _t:c/a:Formats"},
-		{"drop a row", "0124", []*btpb.Mutation{deleteRow()}, MissingRow, `row "0124" hex 30313234`},
-		{"add a row", "0125", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x01")}, ExtraRow, `rule likes item {"PK":{"S":"0125"},"SK":{"S":"VideoStatsLikes"}} row "0125" hex 30313235`},
+		}, report.OrderDiffers, "column c:UserComments"},
+		{"flip a type", "0123", []*btpb.Mutation{setCell("_t", "c/a:Formats", exp, "B")}, report.TypeDiffers, "column _t:c/a:Formats"},
+		{"drop a row", "0124", []*btpb.Mutation{deleteRow()}, report.MissingRow, `row "0124" hex 30313234`},
+		{"add a row", "0125", []*btpb.Mutation{setCell("a", "Likes", exp, "\x00\x00\x00\x00\x00\x00\x00\x01")}, report.ExtraRow, `rule likes item {"PK":{"S":"0125"},"SK":{"S":"VideoStatsLikes"}} row "0125" hex 30313235`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -310,7 +313,7 @@ func TestCompare_InjectedDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, window := range []int{0, 1} { // in one window, and row by row
-				o.window = window
+				o.Window = window
 				r, err = Compare(t.Context(), conn, src, o)
 				if err != nil {
 					t.Fatal(err)
@@ -327,16 +330,16 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, file, from, to string
-		kind                 Kind
+		kind                 report.Kind
 		text                 string
 	}{
-		{"golden value", "expect/rows.golden", `= "30"`, `= "31"`, ValueDiffers, `column SKU:Price: want @1715685260608000 = "31", got @1715685260608000 = "30"`},
-		{"golden time", "expect/rows.golden", `@1715685260608000 = "30"`, `@1715685260609000 = "30"`, TimestampDiffers, "SKU:Price"},
-		{"golden row too many", "expect/rows.golden", "hats#fedoras#brandA [68617473236665646f726173236272616e6441]", "a [61]\n  SKU:x @1000 = 00\nhats#fedoras#brandA [68617473236665646f726173236272616e6441]", MissingRow, "hex 61"},
-		{"pattern order", "access/3-subcategory.yaml", `keys: [[hats, "fedoras#brandA"], [hats, "fedoras#brandB"]]`, `keys: [[hats, "fedoras#brandB"], [hats, "fedoras#brandA"]]`, PatternDiffers, "S1-subcategory"},
-		{"pattern native", "access/3-subcategory.yaml", `prefix: "hats#fedoras"`, `prefix: "hats#"`, PatternDiffers, "native read: 3 items, want 2; item 3 should not be there"},
-		{"pattern scan", "access/3-subcategory.yaml", `{prefix: "hats#fedoras"}`, `{}`, PatternFullScan, "S1-subcategory"},
-		{"pattern request", "access/3-subcategory.yaml", "begins_with(SK, :s)", "begins_with(SK, :t)", PatternDiffers, "got HTTP 400"},
+		{"golden value", "expect/rows.golden", `= "30"`, `= "31"`, report.ValueDiffers, `column SKU:Price: want @1715685260608000 = "31", got @1715685260608000 = "30"`},
+		{"golden time", "expect/rows.golden", `@1715685260608000 = "30"`, `@1715685260609000 = "30"`, report.TimestampDiffers, "SKU:Price"},
+		{"golden row too many", "expect/rows.golden", "hats#fedoras#brandA [68617473236665646f726173236272616e6441]", "a [61]\n  SKU:x @1000 = 00\nhats#fedoras#brandA [68617473236665646f726173236272616e6441]", report.MissingRow, "hex 61"},
+		{"pattern order", "access/3-subcategory.yaml", `keys: [[hats, "fedoras#brandA"], [hats, "fedoras#brandB"]]`, `keys: [[hats, "fedoras#brandB"], [hats, "fedoras#brandA"]]`, report.PatternDiffers, "S1-subcategory"},
+		{"pattern native", "access/3-subcategory.yaml", `prefix: "hats#fedoras"`, `prefix: "hats#"`, report.PatternDiffers, "native read: 3 items, want 2; item 3 should not be there"},
+		{"pattern scan", "access/3-subcategory.yaml", `{prefix: "hats#fedoras"}`, `{}`, report.PatternFullScan, "S1-subcategory"},
+		{"pattern request", "access/3-subcategory.yaml", "begins_with(SK, :s)", "begins_with(SK, :t)", report.PatternDiffers, "got HTTP 400"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -362,11 +365,11 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 				t.Fatalf("%s has no %q", c.file, c.from)
 			}
 			files[c.file] = &fstest.MapFile{Data: []byte(strings.Replace(text, c.from, c.to, 1))}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Equal() || !slices.ContainsFunc(r.Failures, func(f Failure) bool {
+			if r.Equal() || !slices.ContainsFunc(r.Failures, func(f report.Failure) bool {
 				return f.Kind == c.kind && strings.Contains(f.String(), c.text) && f.Fixture == first.Name
 			}) {
 				t.Errorf("failures %v, want %s with %q", r.Failures, c.kind, c.text)
@@ -405,7 +408,7 @@ func TestLoad_SharedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = Load(t.Context(), conn, src, Options{})
+	_, err = Load(t.Context(), conn, src, run.Options{})
 	var refused *source.Error
 	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "would both be written to Bigtable table Orders__ByState") {
 		t.Errorf("got %v", err)
@@ -426,7 +429,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.KeyDuplicate, `in:3: the item has the same key as the item at in:1: {"id":{"S":"a"}}`)
 	})
 	t.Run("the first of many", func(t *testing.T) {
@@ -447,7 +450,7 @@ func TestLoad_Collisions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+			_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 			WantDamage(t, err, map[bool]source.Damage{true: source.KeyUnknown, false: source.KeyDuplicate}[c.key == ""], c.want)
 		}
 	})
@@ -457,7 +460,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
@@ -476,7 +479,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
 		WantDamage(t, err, source.ItemBeyondLimit, "E-KEYSIZE")
 	})
 	t.Run("two items on a cell", func(t *testing.T) {
@@ -498,10 +501,10 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
 		var dead strings.Builder
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
+		r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -550,10 +553,10 @@ func TestReport_Writers(t *testing.T) {
 		t.Errorf("text:\n%s", text)
 	}
 	out.Reset()
-	if err := WriteJUnit(&out, r); err != nil {
+	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	var suites junitSuites
+	var suites report.JunitSuites
 	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil {
 		t.Fatal(err)
 	}
@@ -614,7 +617,7 @@ func TestVerifySource_AnyItems(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		r, err := VerifySource(context.Background(), conn, src, Options{Instance: fmt.Sprintf("any-%d", n)})
+		r, err := VerifySource(context.Background(), conn, src, run.Options{Instance: fmt.Sprintf("any-%d", n)})
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -638,13 +641,13 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{})
+	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, Options{}); err != nil {
+	if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if r.Rows != 3 || r.Tables[0].IndexRows != 2 {
@@ -657,12 +660,12 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = Compare(t.Context(), conn, src, Options{})
+	r, err = Compare(t.Context(), conn, src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Differences != 1 || r.Failures[0].Kind != IndexStale || r.Failures[0].Detail != string(MissingRow) {
-		t.Errorf("failures %v, want one %s of a missing row", r.Failures, IndexStale)
+	if r.Differences != 1 || r.Failures[0].Kind != report.IndexStale || r.Failures[0].Detail != string(report.MissingRow) {
+		t.Errorf("failures %v, want one %s of a missing row", r.Failures, report.IndexStale)
 	}
 }
 
@@ -674,7 +677,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	p, err := Prepare(t.Context(), src, Options{})
+	p, err := Prepare(t.Context(), src, run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -682,24 +685,24 @@ func TestCompare_IndexTombstone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := newServer(t.Context(), conn, p.jobs[0].options, p.jobs)
+	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
-	b := newBigtable(conn, Options{})
-	d := openDoors(b, server, p.jobs[0], r)
+	b := p.run.B
+	d := doors.Open(b, server, p.run.Jobs[0], r)
 	for _, one := range [][2]string{{"PutItem", `"Item":{"PK":{"S":"o3"},"SK":{"N":"1"},"State":{"S":"lost"}}`}, {"DeleteItem", `"Key":{"PK":{"S":"o3"},"SK":{"N":"1"}}`}} {
-		if _, err := d.call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
+		if _, err := d.Call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r, err = Compare(t.Context(), conn, src, Options{}); err != nil {
+	if r, err = Compare(t.Context(), conn, src, run.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	tombstones := 0
-	for row, err := range b.read(t.Context(), btclient.Read{Table: "Orders__ByState", Spans: []layout.Span{{}}}) {
+	for row, err := range b.Rows(t.Context(), btclient.Read{Table: "Orders__ByState", Spans: []layout.Span{{}}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -741,7 +744,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Verify(t.Context(), newBigtableServer(t), c.files, Options{})
+			_, err := Verify(t.Context(), newBigtableServer(t), c.files, run.Options{})
 			WantDamage(t, err, source.FixtureInvalid, c.text)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -28,7 +29,7 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Mappings: []*mapping.Mapping{m}}
+	o := run.Options{Mappings: []*mapping.Mapping{m}}
 	versions := []string{
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v0_1"},"State":{"S":"OK"}}`,
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v1_1"},"State":{"S":"OK"},"Note":{"S":"new"}}`,
@@ -97,12 +98,12 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+		r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.damage {
-			_, err := Load(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}})
+			_, err := Load(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
 			WantDamage(t, err, source.CellCollision, "in:4: index open has the item on the row of the item at in:2")
 			const want = `KeyCollision table orders__open rule order item {"PK":{"S":"1"},"SK":{"S":"c4"}} row "1#OPEN#2#1" hex 31234f50454e23322331: want the row of {"PK":{"S":"1"},"SK":{"S":"c2"}}, got the row of {"PK":{"S":"1"},"SK":{"S":"c4"}}: index open has the item on the row of the item at in:2: {"PK":{"S":"1"},"SK":{"S":"c4"}} (in:4, m.yaml:3)`
 			if r.Differences != 1 || r.Failures[0].String() != want {
@@ -112,7 +113,7 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		}
 		wantEqual(t, r)
 		var dead strings.Builder
-		if r, err = VerifySource(t.Context(), newBigtableServer(t), src, Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead}); err != nil || dead.Len() > 0 {
+		if r, err = VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead}); err != nil || dead.Len() > 0 {
 			t.Errorf("%v, dead letters %q\n%s", err, dead.String(), r.Text())
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -74,7 +75,7 @@ func TestVerify_WideRows(t *testing.T) {
 				if part > 0 {
 					conn = piecemeal{conn}
 				}
-				r, err := Verify(t.Context(), conn, s.Files, Options{part: part})
+				r, err := Verify(t.Context(), conn, s.Files, run.Options{Part: part})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -88,13 +89,13 @@ func TestVerify_WideRows(t *testing.T) {
 }
 
 // friendsFixture is a fixture of items that share rows, a column each.
-func friendsFixture(t *testing.T) *fixture {
+func friendsFixture(t *testing.T) *run.Fixture {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/s7-friends")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openFixture(files)
+	f, err := run.OpenFixture(files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +108,9 @@ func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	f := friendsFixture(t)
-	o := Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, part: 1, batch: 1}
+	o := run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, Part: 1, Batch: 1}
 	for _, written := range []int64{6, 0} {
-		r, err := Load(t.Context(), piecemeal{conn}, f.source, o)
+		r, err := Load(t.Context(), piecemeal{conn}, f.Data, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func TestLoad_WideRows(t *testing.T) {
 		}
 	}
 	for _, part := range []int{0, 1} {
-		o.part = part
+		o.Part = part
 		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Options: o})
 		if err != nil {
 			t.Fatal(err)
@@ -170,22 +171,22 @@ func TestLoad_LooksUpWideRows(t *testing.T) {
 		{RowStatus: &btpb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}},
 		cell("b", false), cell("c", true),
 	}}
-	w := &writer{b: newBigtable(conn, Options{}), j: &job{options: Options{part: 1}}}
-	table := &writeTable{id: "t"}
+	w := &run.Writer{B: run.NewBigtable(conn, run.Options{}), J: &run.Job{Options: run.Options{Part: 1}}}
+	table := &run.WriteTable{ID: "t"}
 	for range 2 {
-		table.entries = nil
+		table.Entries = nil
 		for _, qualifier := range []string{"a", "b", "c"} {
-			table.entries = append(table.entries, writeEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{
+			table.Entries = append(table.Entries, run.WriteEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{
 				RowKey: []byte("r"),
 				Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
 					FamilyName: "f", ColumnQualifier: []byte(qualifier), TimestampMicros: 1000, Value: []byte("v"),
 				}}}},
 			}})
 		}
-		if err := w.dropUnchanged(t.Context(), table); err != nil {
+		if err := w.DropUnchanged(t.Context(), table); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(table.entries); n != 1 || string(table.entries[0].GetMutations()[0].GetSetCell().GetColumnQualifier()) != "a" {
+		if n := len(table.Entries); n != 1 || string(table.Entries[0].GetMutations()[0].GetSetCell().GetColumnQualifier()) != "a" {
 			t.Errorf("%d entries are left, want that of a", n)
 		}
 	}
@@ -257,16 +258,16 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
 				most = max(most, heap()-before)
 			}
 		}
-		j := &job{mapping: f.Mapping, options: Options{
-			TempDir: t.TempDir(), window: window, Progress: func(source.Progress) { sample() },
-		}.normalized(), source: f.source.Tables[0]}
-		b := newBigtable(wideTable{n: n, each: sample}, Options{})
-		h, err := j.scan(t.Context(), b, "friends", f.Mapping.Items, newRetention(f.Mapping.Families(), nil))
+		j := &run.Job{Mapping: f.Mapping, Options: run.Options{
+			TempDir: t.TempDir(), Window: window, Progress: func(source.Progress) { sample() },
+		}.Normalized(), Source: f.Data.Tables[0]}
+		b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
+		h, err := j.Scan(t.Context(), b, "friends", f.Mapping.Items, run.NewRetention(f.Mapping.Families(), nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.rows != 1 || h.cells.Count != int64(n) || h.items.Count != int64(n) || h.unreadable {
-			t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.rows, h.cells.Count, h.items.Count, n)
+		if h.Rows != 1 || h.Cells.Count != int64(n) || h.Items.Count != int64(n) || h.Unreadable {
+			t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.Rows, h.Cells.Count, h.Items.Count, n)
 		}
 		if bound := 3 * window; most > bound || most == 0 { // a run, its file's buffers, and the parts under way
 			t.Errorf("a row of %d KB: %d bytes are held, want at most %d", n, most, bound)

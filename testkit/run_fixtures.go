@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // RunFixtures verifies a fixture directory in an environment of its own: it loads
@@ -107,7 +108,7 @@ func fixtureOptions(env *Env) migrate.Options {
 }
 
 // reportFixture makes subtests of a report.
-func reportFixture(t *testing.T, r *migrate.Report) {
+func reportFixture(t *testing.T, r *report.Report) {
 	t.Helper()
 	for i, c := range r.Checks {
 		t.Run(subtestName(c.Name, c.Table), func(t *testing.T) {
@@ -116,13 +117,13 @@ func reportFixture(t *testing.T, r *migrate.Report) {
 				t.Error(f)
 			}
 			switch c.State {
-			case migrate.CheckSkipped:
+			case report.CheckSkipped:
 				t.Skip(c.Detail)
-			case migrate.CheckFailed:
+			case report.CheckFailed:
 				t.Errorf("%d differences", c.Differences)
-			case migrate.CheckNoted:
+			case report.CheckNoted:
 				t.Log(c.Detail)
-			case migrate.CheckOK:
+			case report.CheckOK:
 			}
 		})
 	}

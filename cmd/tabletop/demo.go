@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 type demoCommand struct {
@@ -79,7 +80,7 @@ func (c *demoCommand) write(p *program, subjects []fixtures.Subject) error {
 }
 
 // printSubject shows what was proved of one fixture.
-func (p *program) printSubject(s fixtures.Subject, r *migrate.Report) {
+func (p *program) printSubject(s fixtures.Subject, r *report.Report) {
 	w := p.stdout
 	_, _ = fmt.Fprintf(w, "%s  %s\n", p.bold(s.Name), s.Title)
 	line := func(what string, got any) { _, _ = fmt.Fprintf(w, "  %-24s %v\n", what, got) }
@@ -100,7 +101,7 @@ func (p *program) printSubject(s fixtures.Subject, r *migrate.Report) {
 	_, _ = fmt.Fprintln(w)
 }
 
-func patternDifferences(r *migrate.Report) (n int64) {
+func patternDifferences(r *report.Report) (n int64) {
 	for _, pattern := range r.Patterns {
 		n += pattern.Differences
 	}

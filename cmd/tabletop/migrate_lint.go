@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 type lintCommand struct {
@@ -48,7 +49,7 @@ func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	return c.finish(p, r)
 }
 
-func (c *lintCommand) judge(ctx context.Context, o migrate.Options) (*migrate.Report, error) {
+func (c *lintCommand) judge(ctx context.Context, o migrate.Options) (*report.Report, error) {
 	if isFixture(c.Source) {
 		if err := c.ownFixture(); err != nil {
 			return nil, err

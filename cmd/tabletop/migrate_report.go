@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // reportFlags say where a report goes besides the terminal.
@@ -33,7 +34,7 @@ func validateReports(reports []string, formats ...string) error {
 
 // finish prints and writes the report, and says by its error whether all is
 // equal.
-func (f *reportFlags) finish(p *program, r *migrate.Report) error {
+func (f *reportFlags) finish(p *program, r *report.Report) error {
 	p.printReport(r)
 	for _, to := range f.Report {
 		format, file, _ := strings.Cut(to, "=")
@@ -50,14 +51,14 @@ func (f *reportFlags) finish(p *program, r *migrate.Report) error {
 	return nil
 }
 
-func writeReport(format, file string, r *migrate.Report) error {
+func writeReport(format, file string, r *report.Report) error {
 	w, err := os.Create(file)
 	if err != nil {
 		return err
 	}
 	switch format {
 	case "junit":
-		err = migrate.WriteJUnit(w, r)
+		err = report.WriteJUnit(w, r)
 	case "html":
 		err = r.WriteHTML(w)
 	case "text":

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 // tabletop runs a command and returns its output and exit code.
@@ -258,7 +258,7 @@ func TestMigrate_AgainstNothing(t *testing.T) {
 // A report is colored on a terminal, and nowhere else.
 func TestPrintReport_Color(t *testing.T) {
 	t.Parallel()
-	r := &migrate.Report{Checks: []migrate.Check{{Name: "one", State: migrate.CheckOK}, {Name: "two", State: migrate.CheckFailed, Differences: 1}, {Name: "three", State: migrate.CheckSkipped}}}
+	r := &report.Report{Checks: []report.Check{{Name: "one", State: report.CheckOK}, {Name: "two", State: report.CheckFailed, Differences: 1}, {Name: "three", State: report.CheckSkipped}}}
 	for color, want := range map[bool][]string{
 		true:  {"\x1b[32mok\x1b[0m   one", "\x1b[31mFAIL\x1b[0m two", "\x1b[33mskip\x1b[0m three"},
 		false: {"\nok   one", "\nFAIL two", "\nskip three"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -122,7 +123,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	}
 	o.Lint.Run = true
 	done := p.showProgress(&o.Progress)
-	finish := func(r *migrate.Report, err error) error {
+	finish := func(r *report.Report, err error) error {
 		done()
 		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
 			return badInput("%w (--allow-empty lets it pass)", err)
@@ -170,17 +171,17 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 }
 
 // prepare recognizes the source, and returns what verifies it.
-func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, migrate.Options) (*migrate.Report, error), error) {
+func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, migrate.Options) (*report.Report, error), error) {
 	if isFixture(c.Source) {
-		run := migrate.Verify
+		call := migrate.Verify
 		if c.stored() {
-			run = migrate.VerifyAgainst
+			call = migrate.VerifyAgainst
 		}
 		if err := c.ownFixture(); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*migrate.Report, error) {
-			r, err := run(ctx, conn, os.DirFS(c.Source), o)
+		return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*report.Report, error) {
+			r, err := call(ctx, conn, os.DirFS(c.Source), o)
 			return r, inFixture(c.Source, err)
 		}, nil
 	}
@@ -191,7 +192,7 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 	if n := len(src.Tables); n > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
 		return nil, badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
 	}
-	return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*migrate.Report, error) {
+	return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*report.Report, error) {
 		o.Mappings = mappings
 		if c.stored() {
 			return migrate.Compare(ctx, conn, src, o)
@@ -201,7 +202,7 @@ func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterfac
 }
 
 // writeMappings writes the mapping of each table of a report.
-func (c *verifyCommand) writeMappings(r *migrate.Report) error {
+func (c *verifyCommand) writeMappings(r *report.Report) error {
 	if c.WriteMapping == "" {
 		return nil
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // printReport shows a load or a verification on stdout.
-func (p *program) printReport(r *migrate.Report) {
+func (p *program) printReport(r *report.Report) {
 	for line := range strings.Lines(r.Text()) {
 		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
 		case "ok":
@@ -27,7 +27,7 @@ func (p *program) printReport(r *migrate.Report) {
 }
 
 // printFailures lists the differences that the report holds.
-func (p *program) printFailures(r *migrate.Report) {
+func (p *program) printFailures(r *report.Report) {
 	for _, f := range r.Failures {
 		_, _ = fmt.Fprintf(p.stdout, "  %s\n", f)
 	}

@@ -62,6 +62,11 @@ var layers = []layerRule{
 	{folder: "migrate/infer", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/migrate/report", module + "/testkit"}), why: "a mapping is found from items alone"},
 	{folder: "migrate/report", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/testkit"}), why: "a report is data: who acts is package migrate"},
 	{folder: "migrate/lint", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/testkit"}), why: "rules judge what they are given"},
+	{folder: "migrate/internal/run", denied: slices.Concat(storage, []string{
+		module + "/facade$", module + "/migrate$", module + "/migrate/internal/doors", module + "/migrate/internal/differential", module + "/testkit",
+	}), why: "a run acts on the tables of Bigtable and opens no DynamoDB door"},
+	{folder: "migrate/internal/doors", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/migrate/internal/differential", module + "/testkit"}), why: "doors are over a run"},
+	{folder: "migrate/internal/differential", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/testkit"}), why: "trials are over runs and doors"},
 	{folder: "migrate", denied: slices.Concat(storage, []string{module + "/testkit"}), why: "migration takes a connection"},
 
 	// The rest.
@@ -168,7 +173,10 @@ func TestLayers(t *testing.T) {
 		{"migrate/report", "~/internal/btclient", false, true},
 		{"migrate/infer", "~/migrate/report", false, true},
 		{"migrate/infer", "~/migrate/source", false, false},
+		{"migrate/internal/run", "~/facade", false, true},
+		{"migrate/internal/run", "~/migrate/internal/doors", false, true},
 		{"migrate/internal/doors", "~/engine", false, true},
+		{"migrate/internal/doors", "~/migrate/internal/run", false, false},
 		{"migrate", "~/facade", false, false},
 		{"cmd/tabletop", "~/testkit", false, true},
 		{"internal/extsort", "~/fixtures", false, true},

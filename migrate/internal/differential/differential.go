@@ -1,0 +1,702 @@
+package differential
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Table is the name, on both sides, of the table that differential
+// runs fill and delete; those of its indexes begin so.
+const Table = "_differential"
+
+// Run checks each mapping with Options.Differential items that are
+// drawn from the mapping itself, and those of the source if own is set: the
+// lens alone, rows that the DynamoDB door writes, and rows that the loader
+// writes must all give back the items that went in. An item that the mapping
+// cannot hold must be refused. What fails is shrunk first.
+func Run(ctx context.Context, r *run.Run, own bool, saved []fixtures.Exchange) error {
+	for _, j := range r.Jobs {
+		before := r.Report.Differences
+		o := j.Options
+		if o.Differential > 0 {
+			if err := differentialOf(ctx, r, j, fmt.Sprintf("of seed %d", o.Seed), func(m *layout.Mapping) ([]attr.Item, error) {
+				return m.Generate(rand.New(rand.NewPCG(o.Seed, 0)), o.Differential), nil
+			}); err != nil {
+				return err
+			}
+		}
+		// Of a mapping that does not even hold its items, requests tell nothing new.
+		if (o.Differential > 0 || saved != nil) && r.Report.Differences == before {
+			if err := Requests(ctx, r, j, saved); err != nil {
+				return err
+			}
+		}
+		if own {
+			err := differentialOf(ctx, r, j, "of the source", func(*layout.Mapping) (items []attr.Item, err error) {
+				return items, j.Each(ctx, "reading", func(p run.Placed) error {
+					items = append(items, p.Entry.Item)
+					return nil
+				})
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func differentialOf(ctx context.Context, r *run.Run, j *run.Job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
+	const name = "differential"
+	if why := unfit(j.Mapping.Spec()); why != "" {
+		r.Report.Skip(name, j.Report.Target, "%s", why)
+		return nil
+	}
+	d, err := newTrial(r.Conn, r.B, j)
+	if err != nil {
+		return err
+	}
+	return r.Report.Check(name, j.Report.Target, func() (string, error) {
+		items, err := draw(d.mapping)
+		if err != nil {
+			return "", err
+		}
+		found, err := d.run(ctx, items)
+		if err != nil {
+			return "", err
+		}
+		detail := fmt.Sprintf("%s %s, %d refused", phrase.Counted(int64(len(items)), "item"), from, d.refused)
+		if found.Equal() {
+			return detail, nil
+		}
+		least, err := d.shrink(ctx, items, found.Failures[0].Kind)
+		if err != nil {
+			return "", err
+		}
+		if found, err = d.run(ctx, least); err != nil {
+			return "", err
+		}
+		detail += "; shrunk to " + phrase.Counted(int64(len(least)), "item")
+		if o := j.Options; o.Regress != "" {
+			dir, err := saveRegression(o.Regress, fmt.Sprintf("%d-%d", o.Seed, len(items)), d.source, d.withCopies(least), nil)
+			if err != nil {
+				return "", err
+			}
+			detail += ", saved as " + dir
+		}
+		for _, f := range found.Failures {
+			f.Table, f.Detail = j.Report.Target, strings.TrimPrefix(f.Detail+"; "+detail, "; ")
+			r.Report.Fail(f)
+		}
+		return detail, nil
+	})
+}
+
+// Requests runs the requests that a fixture has, and those that are
+// drawn.
+func Requests(ctx context.Context, r *run.Run, j *run.Job, saved []fixtures.Exchange) error {
+	const name = "differential requests"
+	why := unfit(j.Mapping.Spec())
+	if why == "" {
+		why = unfitForRequests(j.Mapping)
+	}
+	if why == "" && j.Options.RunGC == nil && slices.ContainsFunc(saved, isTick) {
+		why = "time passes in " + fixtures.RequestsFile + ", and no way to run garbage collection was given"
+	}
+	if why != "" {
+		r.Report.Skip(name, j.Report.Target, "%s", why)
+		return nil
+	}
+	d, err := newTrial(r.Conn, r.B, j)
+	if err != nil {
+		return err
+	}
+	if saved != nil {
+		err := r.Report.Check(name, j.Report.Target, func() (string, error) {
+			var items []attr.Item
+			err := j.Each(ctx, "reading", func(p run.Placed) error {
+				items = append(items, p.Entry.Item)
+				return nil
+			})
+			if err != nil {
+				return "", err
+			}
+			return phrase.Counted(int64(len(saved)), "request") + " of " + fixtures.RequestsFile, d.replay(ctx, r.Report, items, saved)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if j.Options.Differential == 0 {
+		return nil
+	}
+	return r.Report.Check(name, j.Report.Target, func() (string, error) { return d.requests(ctx, r.Report, j.Options) })
+}
+
+// unfit says why items alone tell nothing of a mapping; "" if they do.
+func unfit(spec *mapfile.Spec) string {
+	switch {
+	case spec == nil:
+		return "the mapping has no file, of which one for other tables could be made"
+	case keepsCopies(spec) && losesValues(spec):
+		return "the mapping keeps copies of items and accepts losses: the copy of an item that loses something is no copy of it"
+	}
+	return ""
+}
+
+// losesValues reports whether the mapping accepts that items come back otherwise
+// than they were.
+func losesValues(spec *mapfile.Spec) bool {
+	return slices.ContainsFunc(spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
+		return l.What != mapfile.LossRetention && l.What != mapfile.LossAbsent
+	})
+}
+
+// keepsCopies reports whether items of a table come back as copies of others.
+func keepsCopies(spec *mapfile.Spec) bool {
+	return slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool { return r.Latest != "" })
+}
+
+// trial runs sets of items through a mapping, in tables of its own.
+type trial struct {
+	conn    grpc.ClientConnInterface
+	b       *run.Bigtable
+	source  *mapfile.Spec
+	mapping *layout.Mapping // of source, with tables of its own
+	options run.Options
+	micros  int64
+	key     func(attr.Item) string
+	refused int // of the items of the last run
+	time    trialTime
+	// unserved says why there is no DynamoDB door to the table: its rows are then
+	// the loader's alone.
+	unserved string
+}
+
+func newTrial(conn grpc.ClientConnInterface, b *run.Bigtable, j *run.Job) (*trial, error) {
+	spec := *j.Mapping.Spec()
+	spec.Source.Table, spec.Target.Table = Table, Table
+	m, err := layout.Compile(&spec)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the mapping of table %s for tables of its own: %w", j.Report.Name, err)
+	}
+	o := run.Options{
+		Project: j.Options.Project, Instance: j.Options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},
+		TempDir: j.Options.TempDir, DeadLetter: io.Discard, AllowEmpty: true, Sleep: j.Options.Sleep, Now: j.Options.Now,
+		Rand: j.Options.Rand, Logger: j.Options.Logger, Inverse: j.Options.Inverse,
+	}
+	return &trial{
+		conn: conn, b: b, source: j.Mapping.Spec(), mapping: m, options: o.Normalized(), micros: j.Micros, key: j.KeyJSON, unserved: doors.Unserved(m),
+		time: newTrialTime(m, j.Options),
+	}, nil
+}
+
+// run tells in what items do not come back: by the lens alone, or else through
+// the door and the loader.
+func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, err error) {
+	r = report.New(d.options.MaxDifferences)
+	d.refused = 0
+	items = slices.DeleteFunc(slices.Clone(items), d.derived)
+	returned := map[string]attr.Item{} // by key, of what the mapping takes
+	for _, item := range items {
+		p, err := d.mapping.Place(item, d.micros)
+		if err != nil {
+			d.refused++
+			continue
+		}
+		back, _ := d.mapping.Returned(item, p)
+		returned[d.key(item)] = back
+		d.compareItems(r, []attr.Item{back}, []layout.Row{fixtures.Canonical(layout.Row{Key: p.Row, Cells: p.Cells})})
+	}
+	if !r.Equal() {
+		return r, nil
+	}
+	source := d.withCopies(items)
+	if d.unserved != "" {
+		source = d.apart(items)
+	}
+	j, err := d.job(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	if d.unserved != "" {
+		return r, d.loadUnserved(ctx, r, j)
+	}
+	if err := d.put(ctx, r, j, items, returned); err != nil || !r.Equal() {
+		return r, err
+	}
+	return r, d.load(ctx, r, j)
+}
+
+// job is the job of loading items into the trial's table.
+func (d *trial) job(ctx context.Context, items []attr.Item) (*run.Job, error) {
+	table := source.Of(Table, d.mapping.Key(), time.UnixMicro(d.micros), items)
+	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{table}}
+	r, err := run.Prepare(ctx, src, d.options)
+	if err != nil {
+		return nil, err
+	}
+	return r.Jobs[0], nil
+}
+
+// apart leaves out items whose row another one has before: a layout that is
+// another tool's may make one item of them.
+func (d *trial) apart(items []attr.Item) []attr.Item {
+	rows := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(items), func(item attr.Item) bool {
+		at, err := d.mapping.Locate(item)
+		if err != nil {
+			return true // refused, as was counted
+		}
+		taken := rows[string(at.Row)]
+		rows[string(at.Row)] = true
+		return taken
+	})
+}
+
+// withCopies puts in what a source must have and a writer must not write: the
+// copies of other items.
+func (d *trial) withCopies(items []attr.Item) []attr.Item {
+	rows := map[string]layout.Row{}
+	for _, item := range items {
+		if p, err := d.mapping.Place(item, d.micros); err == nil {
+			rows[string(p.Row)] = layout.Row{Key: p.Row, Cells: append(rows[string(p.Row)].Cells, p.Cells...)}
+		}
+	}
+	source := slices.DeleteFunc(slices.Clone(items), d.derived)
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		all, err := d.mapping.Items(fixtures.Canonical(rows[key]))
+		if err != nil {
+			continue // items that cannot be in one row together: the loader tells them
+		}
+		source = append(source, slices.DeleteFunc(all, func(item attr.Item) bool { return !d.derived(item) })...)
+	}
+	return source
+}
+
+// items gives the items of a row back.
+func (d *trial) items(row layout.Row) ([]attr.Item, error) {
+	if d.options.Inverse != nil {
+		return d.options.Inverse(d.mapping, row)
+	}
+	return d.mapping.Items(row)
+}
+
+// compareItems checks that rows give back exactly the items.
+func (d *trial) compareItems(r *report.Report, items []attr.Item, rows []layout.Row) {
+	type found struct {
+		item attr.Item
+		at   report.Failure
+	}
+	back := map[string]found{}
+	for _, row := range rows {
+		at := report.Failure{RowKey: strconv.QuoteToGraphic(string(row.Key)), RowHex: fmt.Sprintf("%x", row.Key)}
+		got, err := d.items(row)
+		if err != nil {
+			at.Kind, at.Detail = report.RowUnreadable, err.Error()
+			r.Fail(at)
+		}
+		for _, item := range got {
+			if !d.derived(item) {
+				at.ItemKey = d.key(item)
+				back[at.ItemKey] = found{item, at}
+			}
+		}
+	}
+	for _, item := range items {
+		key := d.key(item)
+		f, ok := back[key]
+		delete(back, key)
+		if !ok {
+			r.Fail(d.located(report.Failure{Kind: report.MissingItem, ItemKey: key, Want: run.ValueText(attr.MapOf(item))}, item))
+			continue
+		}
+		run.DiffItems(item, f.item, func(x report.Failure) {
+			x.ItemKey, x.RowKey, x.RowHex = key, f.at.RowKey, f.at.RowHex
+			r.Fail(d.located(x, item))
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(back)) {
+		f := back[key]
+		f.at.Kind, f.at.Got = report.ExtraItem, run.ValueText(attr.MapOf(f.item))
+		r.Fail(f.at)
+	}
+}
+
+// located puts the rule and the row of an item into a failure.
+func (d *trial) located(f report.Failure, item attr.Item) report.Failure {
+	at, err := d.mapping.Locate(item)
+	if err != nil {
+		return f
+	}
+	f.Rule, f.Mapping = at.Rule, d.mapping.RulePosition(at.Rule)
+	f.RowKey, f.RowHex = strconv.QuoteToGraphic(string(at.Row)), fmt.Sprintf("%x", at.Row)
+	return f
+}
+
+// derived reports whether an item is a copy of another.
+func (d *trial) derived(item attr.Item) bool {
+	at, err := d.mapping.Locate(item)
+	return err == nil && at.Derived
+}
+
+// withDoors runs do with the DynamoDB door on the trial's table, and deletes
+// the table. now is the door's clock.
+func (d *trial) withDoors(ctx context.Context, r *report.Report, j *run.Job, now func() time.Time, do func(*doors.Doors, *facade.Server) error) (err error) {
+	o := d.options
+	o.Now = now
+	server, err := doors.NewServer(ctx, d.conn, o, j)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
+	door := doors.Open(d.b, server, j, r)
+	defer func() {
+		_, deleted := door.Call(context.WithoutCancel(ctx), "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, Table))
+		err = errors.Join(err, deleted)
+	}()
+	return do(door, server)
+}
+
+// put puts all items through the door, and reads the rows. returned are the items
+// that the mapping takes, by key, as they come back.
+func (d *trial) put(ctx context.Context, r *report.Report, j *run.Job, items []attr.Item, returned map[string]attr.Item) error {
+	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
+		var put []attr.Item
+		for _, item := range items {
+			_, err := door.Call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, item)))
+			var refused *doors.Refusal
+			key := d.key(item)
+			back, taken := returned[key]
+			f := report.Failure{Kind: report.PatternDiffers, Pattern: "PutItem", ItemKey: key}
+			switch {
+			case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
+				if taken && !d.mayRefuse(item, refused) {
+					f.Want, f.Got = "the item taken, as the mapping can hold it", refused.Error()
+					r.Fail(d.located(f, item))
+				}
+				continue
+			case errors.As(err, &refused):
+				f.Want, f.Got = "the item taken or refused", refused.Error()
+				r.Fail(d.located(f, item))
+				continue
+			case err != nil:
+				return err
+			case !taken:
+				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item taken"
+				r.Fail(f)
+				back = item
+			}
+			put = append(put, back)
+		}
+		var rows []layout.Row
+		for row, err := range d.b.TableRows(ctx, Table, nil) {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+		d.compareItems(r, put, rows)
+		return nil
+	})
+}
+
+// maxIndexKeyBytes are what a partition and a sort key of an index may have.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+var maxIndexKeyBytes = [2]int{2048, 1024}
+
+// mayRefuse reports whether the door has a reason of its own to refuse an item
+// that the mapping takes: its place is another's, or it is no entry of an index.
+func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
+	for _, g := range d.mapping.Spec().Source.GSIs {
+		for i, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
+			kind := cmp.Or(k.Type, d.mapping.Spec().Source.Schema[k.Name].Type)
+			if v, ok := item[k.Name]; ok && (v.Type != kind || v.Str == "" || len(v.Str) > maxIndexKeyBytes[i]) {
+				return true
+			}
+		}
+	}
+	return strings.Contains(refused.Body, string(lens.CodeCollision)+":")
+}
+
+// loadUnserved loads the items and compares the rows with them.
+func (d *trial) loadUnserved(ctx context.Context, r *report.Report, j *run.Job) (err error) {
+	if err := j.LoadAfresh(ctx, d.b); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, d.b.DropTable(context.WithoutCancel(ctx), Table))
+	}()
+	_, err = j.CompareBase(ctx, d.b, r, run.Retention{})
+	return err
+}
+
+// load loads the items, compares the rows with them, and reads them through
+// the door.
+func (d *trial) load(ctx context.Context, r *report.Report, j *run.Job) error {
+	if err := j.LoadAfresh(ctx, d.b); err != nil {
+		return err
+	}
+	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
+		if _, err := j.CompareBase(ctx, d.b, r, run.Retention{}); err != nil {
+			return err
+		}
+		for i := range j.Indexes {
+			if _, err := j.CompareIndex(ctx, d.b, r, i); err != nil {
+				return err
+			}
+		}
+		partitions := map[string][]attr.Item{}
+		hash := j.Mapping.Key().Hash.Name
+		err := j.Each(ctx, "reading", func(p run.Placed) error {
+			partition := attr.Item{":h": p.Back[hash]}.String()
+			partitions[partition] = append(partitions[partition], p.Back)
+			return d.ask(ctx, r, door, []attr.Item{p.Back}, "GetItem", map[string]any{"Key": raw(d.key(p.Back))})
+		})
+		if err != nil {
+			return err
+		}
+		for _, partition := range slices.Sorted(maps.Keys(partitions)) {
+			err := d.ask(ctx, r, door, partitions[partition], "Query", map[string]any{
+				"KeyConditionExpression": "#h = :h", "ExpressionAttributeNames": map[string]string{"#h": hash}, "ExpressionAttributeValues": raw(partition),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// raw is JSON that is JSON already.
+type raw string
+
+// MarshalJSON returns the text.
+func (t raw) MarshalJSON() ([]byte, error) { return []byte(t), nil }
+
+// ask sends a read, which must answer with the items in order of sort key.
+func (d *trial) ask(ctx context.Context, r *report.Report, door *doors.Doors, want []attr.Item, op string, request map[string]any) error {
+	request["ConsistentRead"] = true
+	got, err := door.DynamoDB(ctx, &fixtures.Request{Op: op, Request: request}, false)
+	fail := func(f report.Failure, item attr.Item) {
+		f.Pattern, f.ItemKey = op, d.key(item)
+		r.Fail(d.located(f, item))
+	}
+	var refused *doors.Refusal
+	if errors.As(err, &refused) {
+		fail(report.Failure{Kind: report.PatternDiffers, Want: phrase.Counted(int64(len(want)), "item"), Got: refused.Error()}, want[0])
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	by := d.mapping.Key().Range.Name
+	if !slices.IsSortedFunc(got, func(a, b attr.Item) int { c, _ := attr.Compare(a[by], b[by]); return c }) {
+		fail(report.Failure{Kind: report.OrderDiffers, Want: "ascending " + by}, want[0])
+	}
+	back := map[string]attr.Item{}
+	for _, item := range got {
+		back[d.key(item)] = item
+	}
+	for _, item := range want {
+		found, ok := back[d.key(item)]
+		delete(back, d.key(item))
+		if !ok {
+			fail(report.Failure{Kind: report.MissingItem, Want: run.ValueText(attr.MapOf(item))}, item)
+			continue
+		}
+		run.DiffItems(item, found, func(f report.Failure) { fail(f, item) })
+	}
+	for _, key := range slices.Sorted(maps.Keys(back)) {
+		fail(report.Failure{Kind: report.ExtraItem, Got: run.ValueText(attr.MapOf(back[key]))}, back[key])
+	}
+	return nil
+}
+
+// maxShrinkRuns bounds how often a failing set is run to make it smaller.
+const maxShrinkRuns = 500
+
+// shrink makes a failing set smaller as long as it fails in the same way: fewer
+// items, then fewer attributes, then shorter values.
+func (d *trial) shrink(ctx context.Context, items []attr.Item, kind report.Kind) ([]attr.Item, error) {
+	runs := 0
+	fails := func(items []attr.Item) (bool, error) {
+		if runs++; runs > maxShrinkRuns {
+			return false, nil
+		}
+		r, err := d.run(ctx, items)
+		return err == nil && slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return f.Kind == kind }), err
+	}
+	for part := len(items) / 2; part > 0; part /= 2 {
+		for at := 0; at < len(items) && len(items) > 1; {
+			fewer := slices.Delete(slices.Clone(items), at, min(at+part, len(items)))
+			ok, err := fails(fewer)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				items = fewer
+			} else {
+				at += part
+			}
+		}
+	}
+	for again := true; again; {
+		again = false
+		for i := range items {
+			for smaller := range d.smaller(items[i]) {
+				set := slices.Clone(items)
+				set[i] = smaller
+				ok, err := fails(set)
+				if err != nil {
+					return nil, err
+				}
+				if ok {
+					items, again = set, true
+					break
+				}
+			}
+		}
+	}
+	return items, nil
+}
+
+// smaller are the items that are one step smaller than item.
+func (d *trial) smaller(item attr.Item) iter.Seq[attr.Item] {
+	isKey := func(name string) bool {
+		return name == d.mapping.Key().Hash.Name || name == d.mapping.Key().Range.Name
+	}
+	return func(yield func(attr.Item) bool) {
+		names := slices.Sorted(maps.Keys(item))
+		for _, name := range names {
+			if isKey(name) {
+				continue
+			}
+			with := maps.Clone(item)
+			delete(with, name)
+			if !yield(with) {
+				return
+			}
+		}
+		for _, name := range names {
+			for v := range smallerValues(item[name]) {
+				if isKey(name) && v.Str == "" {
+					continue
+				}
+				with := maps.Clone(item)
+				with[name] = v
+				if !yield(with) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// smallerValues are the values of the same type that are one step smaller.
+func smallerValues(v attr.Value) iter.Seq[attr.Value] {
+	return func(yield func(attr.Value) bool) {
+		switch v.Type {
+		case attr.S, attr.B:
+			runes := bytes.Runes([]byte(v.Str))
+			if v.Type == attr.B {
+				runes = nil
+				for i := range len(v.Str) {
+					runes = append(runes, rune(v.Str[i]))
+				}
+			}
+			text := func(runes []rune) attr.Value {
+				if v.Type == attr.S {
+					return attr.String(string(runes))
+				}
+				var b []byte
+				for _, r := range runes {
+					b = append(b, byte(r))
+				}
+				return attr.Binary(b)
+			}
+			for part := len(runes); part > 0; part /= 2 {
+				for at := 0; at+part <= len(runes); at += part {
+					if len(runes) > 64 && part < len(runes)/8 {
+						return
+					}
+					if !yield(text(slices.Delete(slices.Clone(runes), at, at+part))) {
+						return
+					}
+				}
+			}
+		case attr.N:
+			for _, text := range []string{"0", "1"} {
+				if len(v.Str) > 1 && !yield(attr.Value{Type: attr.N, Str: text}) {
+					return
+				}
+			}
+		case attr.SS, attr.NS, attr.BS:
+			for i := range v.Set {
+				if len(v.Set) > 1 && !yield(attr.SetOf(v.Type, slices.Delete(slices.Clone(v.Set), i, i+1)...)) {
+					return
+				}
+			}
+		case attr.L:
+			for i := range v.List {
+				if !yield(attr.Value{Type: attr.L, List: slices.Delete(slices.Clone(v.List), i, i+1)}) {
+					return
+				}
+			}
+			for i := range v.List {
+				for e := range smallerValues(v.List[i]) {
+					list := slices.Clone(v.List)
+					list[i] = e
+					if !yield(attr.Value{Type: attr.L, List: list}) {
+						return
+					}
+				}
+			}
+		case attr.M:
+			for _, k := range slices.Sorted(maps.Keys(v.Map)) {
+				m := maps.Clone(v.Map)
+				delete(m, k)
+				if !yield(attr.MapOf(m)) {
+					return
+				}
+			}
+			for _, k := range slices.Sorted(maps.Keys(v.Map)) {
+				for e := range smallerValues(v.Map[k]) {
+					m := maps.Clone(v.Map)
+					m[k] = e
+					if !yield(attr.MapOf(m)) {
+						return
+					}
+				}
+			}
+		case attr.BOOL, attr.NULL, attr.Absent:
+		}
+	}
+}

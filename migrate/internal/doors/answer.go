@@ -1,0 +1,231 @@
+package doors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Mismatch is how an answer differs from what is expected.
+type Mismatch struct {
+	item      attr.Item // that differs; nil where it is none
+	column    string    // the attribute, where it is one
+	want, got string
+	Detail    string
+}
+
+// judge says what is wrong with the answer of a door; a refusal is an answer.
+func (r *patternRun) judge(items []attr.Item, err error) (*Mismatch, error) {
+	if m := refusedAnswer(err); m != nil {
+		return m, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.compare(items), nil
+}
+
+// compare compares an answer with the items that are listed, or else with the
+// first answer; nil says that they are the same.
+func (r *patternRun) compare(got []attr.Item) *Mismatch {
+	got = slices.DeleteFunc(got, r.J.Failed)
+	if r.known {
+		return r.differs(r.p, r.want, got)
+	}
+	// Nobody knows whether items that have failed, and those they met, would be in
+	// the answer.
+	if n := r.p.Expect.Count; n != nil && (len(got) > *n || int64(*n-len(got)) > 2*r.J.Report.LeftOut) {
+		return otherCount(*n, len(got))
+	}
+	r.want, r.known, r.done.Items = got, true, len(got)
+	return nil
+}
+
+// refusedAnswer is the mismatch of a door that answers, for good, with an error:
+// it is there, and gives something else than items. It is nil for other errors.
+func refusedAnswer(err error) *Mismatch {
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		return &Mismatch{want: "an answer", got: refused.Error(), Detail: "the request is refused"}
+	}
+	switch status.Code(err) { //nolint:exhaustive // the others say nothing of the request
+	case codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+		return &Mismatch{want: "an answer", got: phrase.Clip(status.Convert(err).Message()), Detail: "the request is refused"}
+	}
+	return nil
+}
+
+// expected is the list of items that the pattern asks for.
+func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, error) {
+	invalid := func(err error, format string, args ...any) error {
+		return source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, err, format, args...)
+	}
+	var want []attr.Item
+	for i, raw := range p.Expect.Items {
+		text, err := json.Marshal(raw)
+		if err != nil {
+			return nil, invalid(err, "expect.items[%d] is not JSON", i)
+		}
+		item, err := attr.UnmarshalItem(text)
+		if err != nil {
+			return nil, invalid(err, "expect.items[%d] is no item", i)
+		}
+		want = append(want, item)
+	}
+	if len(p.Expect.Keys) > 0 {
+		at := map[string]int{}
+		for i, key := range p.Expect.Keys {
+			at[strings.Join(key, "\x00")] = i
+		}
+		want = make([]attr.Item, len(p.Expect.Keys))
+		schema := d.J.Mapping.Key()
+		for e, err := range d.J.Source.Entries() {
+			if err != nil {
+				return nil, err
+			}
+			key := []string{e.Item[schema.Hash.Name].Str}
+			if schema.Range.Name != "" {
+				key = append(key, e.Item[schema.Range.Name].Str)
+			}
+			if i, ok := at[strings.Join(key, "\x00")]; ok {
+				if d.J.Failed(e.Item) {
+					want[i] = e.Item
+					continue
+				}
+				placed, err := d.J.Mapping.Place(e.Item, d.J.Micros)
+				if err != nil {
+					return nil, invalid(err, "expect.keys[%d] %q is an item that the mapping refuses", i, p.Expect.Keys[i])
+				}
+				want[i], _ = d.J.Mapping.Returned(e.Item, placed)
+			}
+		}
+		if i := slices.IndexFunc(want, func(item attr.Item) bool { return item == nil }); i >= 0 {
+			return nil, invalid(nil, "expect.keys[%d] %q is no item of the source", i, p.Expect.Keys[i])
+		}
+	}
+	if c := p.Expect.Count; c != nil && p.Expect.Lists() && *c != len(want) && !p.Missing {
+		return nil, invalid(nil, "count is %d, but %d items are listed", *c, len(want))
+	}
+	return slices.DeleteFunc(want, d.J.Failed), ctx.Err()
+}
+
+// The steps in which an eventual answer is waited for.
+const eventualStep = 20 * time.Millisecond
+
+// Eventually asks until the answer is right, or the pattern's lag is over; wrong
+// is what is wrong with the last answer, nil for nothing.
+func (d *Doors) Eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *Mismatch, err error)) (wrong *Mismatch, err error) {
+	for waited := time.Duration(0); ; waited += eventualStep {
+		if wrong, err = ask(); wrong == nil || err != nil || waited >= p.Lag || d.J.Options.Sleep == nil {
+			return wrong, err
+		}
+		if err := d.J.Options.Sleep(ctx, min(eventualStep, p.Lag-waited)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// otherCount is the mismatch of an answer of another length.
+func otherCount(want, got int) *Mismatch {
+	return &Mismatch{want: phrase.Counted(int64(want), "item"), got: phrase.Counted(int64(got), "item"), Detail: "another number of items"}
+}
+
+// differs says in what an answer differs from the expectation; nil for nothing.
+func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *Mismatch {
+	if p.Equal.As == "count" {
+		if len(want) != len(got) {
+			return otherCount(len(want), len(got))
+		}
+		return nil
+	}
+	// compared is what counts of the items, in order.
+	compared := func(items []attr.Item) []attr.Item {
+		out := make([]attr.Item, len(items))
+		for i, item := range items {
+			out[i] = maps.Clone(item)
+			maps.DeleteFunc(out[i], func(name string, _ attr.Value) bool {
+				return slices.Contains(p.Equal.Ignore, name) || p.Equal.As == "keys" && !d.isKey(name)
+			})
+		}
+		if p.Expect.Order == "any" {
+			slices.SortStableFunc(out, func(a, b attr.Item) int { return strings.Compare(itemText(a), itemText(b)) })
+		}
+		return out
+	}
+	w, g := compared(want), compared(got)
+	for i := range max(len(w), len(g)) {
+		switch {
+		case i >= len(w):
+			return &Mismatch{item: g[i], got: phrase.Clip(itemText(g[i])), Detail: fmt.Sprintf("%s, want %d; item %d should not be there", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
+		case i >= len(g):
+			return &Mismatch{item: w[i], want: phrase.Clip(itemText(w[i])), Detail: fmt.Sprintf("%s, want %d; item %d is missing", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
+		case itemText(w[i]) != itemText(g[i]):
+			return d.otherItem(w[i], g[i], fmt.Sprintf("item %d of %d", i+1, len(g)))
+		}
+	}
+	return nil
+}
+
+// otherItem is the mismatch of an item that stands where another is expected: of
+// an attribute, where only one differs.
+func (d *Doors) otherItem(want, got attr.Item, place string) *Mismatch {
+	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
+		var found []*Mismatch
+		run.DiffItems(want, got, func(f report.Failure) {
+			found = append(found, &Mismatch{item: want, column: f.Column, want: f.Want, got: f.Got, Detail: place + " has another " + f.Column})
+		})
+		if len(found) == 1 {
+			return found[0]
+		}
+	}
+	return &Mismatch{item: want, want: phrase.Clip(itemText(want)), got: phrase.Clip(itemText(got)), Detail: place + " is another"}
+}
+
+// isKey reports whether an attribute is of the table's key.
+func (d *Doors) isKey(name string) bool {
+	key := d.J.Mapping.Key()
+	return name == key.Hash.Name || name == key.Range.Name && name != ""
+}
+
+func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, item)) }
+
+// merge puts the items of several requests or ranges into the order that one
+// query would give: that of the sort key, of the index that is asked or of the
+// table. Items with one sort key come in the order of their other keys.
+func (d *Doors) merge(items []attr.Item, asked func(x *layout.Index) bool, descending bool) {
+	table := d.J.Mapping.Key()
+	keys := []lens.KeyAttr{table.Range, table.Hash}
+	if i := slices.IndexFunc(d.J.Indexes, asked); i >= 0 {
+		index := d.J.Indexes[i].Def().Key
+		keys = []lens.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
+	}
+	slices.SortStableFunc(items, func(a, b attr.Item) int {
+		for _, k := range keys {
+			order, _ := attr.Compare(a[k.Name], b[k.Name]) // keys of one type
+			if descending {
+				order = -order
+			}
+			if order != 0 {
+				return order
+			}
+		}
+		return 0
+	})
+}

@@ -1,0 +1,300 @@
+package doors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Doors runs access patterns.
+type Doors struct {
+	b      *run.Bigtable
+	J      *run.Job
+	client *http.Client
+	report *report.Report
+	oracle *oracle // nil for none
+}
+
+// Open opens both doors on the table of a job.
+func Open(b *run.Bigtable, server *facade.Server, j *run.Job, r *report.Report) *Doors {
+	return &Doors{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
+}
+
+// restore loads the table afresh.
+func (d *Doors) restore(ctx context.Context) error {
+	tables := []string{d.J.Report.Target}
+	for _, x := range d.J.Indexes {
+		tables = append(tables, x.TargetTable())
+	}
+	for _, id := range tables {
+		err := d.b.EmptyTable(ctx, id)
+		if err != nil {
+			return err
+		}
+	}
+	return d.J.LoadAfresh(ctx, d.b)
+}
+
+// Refusal is an error answer of the DynamoDB door.
+type Refusal struct {
+	Status int
+	Body   string
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.Status, phrase.Clip(r.Body)) }
+
+// Code is the name of the error: ValidationException.
+func (r *Refusal) Code() string {
+	var body struct {
+		Type string `json:"__type"`
+	}
+	if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
+		return ""
+	}
+	return body.Type[strings.LastIndexByte(body.Type, '#')+1:]
+}
+
+// maxAnswerBytes bounds one answer of the DynamoDB door: 16 MB is BatchGetItem's
+// limit, in JSON it may take several times that.
+const maxAnswerBytes = 256 << 20
+
+// DynamoDB sends a request, or each of several, and returns the items of its
+// pages; merged says that those of several requests are put in order.
+func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
+	var items []attr.Item
+	for _, one := range q.Requests() {
+		err := d.Pages(ctx, one, func(page []attr.Item) error {
+			items = append(items, page...)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if merged && len(q.Each) > 0 {
+		index, _ := q.Request["IndexName"].(string)
+		d.merge(items, func(x *layout.Index) bool { return x.Name() == index }, q.Request["ScanIndexForward"] == false)
+	}
+	return items, nil
+}
+
+// Pages sends a request and follows its pages, if it sets no Limit. The error
+// is a *refusal where the door answers with an error.
+func (d *Doors) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
+	body := maps.Clone(q.Request)
+	if body == nil {
+		body = map[string]any{}
+	}
+	if _, ok := body["TableName"]; !ok && !strings.HasPrefix(q.Op, "Batch") && !strings.HasPrefix(q.Op, "Transact") {
+		body["TableName"] = d.J.Report.Name
+	}
+	for {
+		text, err := json.Marshal(body, json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("request of %s: %w", q.Op, err)
+		}
+		answer, err := d.Call(ctx, q.Op, text)
+		if err != nil {
+			return err
+		}
+		page, last, err := answerItems(answer)
+		if err != nil {
+			return fmt.Errorf("answer of %s: %w", q.Op, err)
+		}
+		if err := yield(page); err != nil {
+			return err
+		}
+		if _, limited := q.Request["Limit"]; limited || len(last) == 0 {
+			return nil
+		}
+		body["ExclusiveStartKey"] = last
+	}
+}
+
+// Call sends a request to the DynamoDB door. The error is a *Refusal where it answers
+// with one.
+func (d *Doors) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+op)
+	resp, err := d.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it is in memory
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("answer of %s: %w", op, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, &Refusal{resp.StatusCode, string(answer)}
+	}
+	return answer, nil
+}
+
+// answerItems takes the items out of an answer of any read operation.
+func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err error) {
+	var a struct {
+		Item             jsontext.Value
+		Items            []jsontext.Value
+		Responses        jsontext.Value
+		LastEvaluatedKey jsontext.Value
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return nil, nil, err
+	}
+	texts := a.Items
+	if a.Item != nil {
+		texts = append(texts, a.Item)
+	}
+	kind := a.Responses.Kind()
+	if kind == '{' { // BatchGetItem
+		var tables map[string][]jsontext.Value
+		if err := json.Unmarshal(a.Responses, &tables); err != nil {
+			return nil, nil, err
+		}
+		for _, list := range tables {
+			texts = append(texts, list...)
+		}
+	}
+	if kind == '[' { // TransactGetItems
+		var list []struct{ Item jsontext.Value }
+		if err := json.Unmarshal(a.Responses, &list); err != nil {
+			return nil, nil, err
+		}
+		for _, one := range list {
+			if one.Item != nil {
+				texts = append(texts, one.Item)
+			}
+		}
+	}
+	for _, text := range texts {
+		item, err := attr.UnmarshalItem(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		items = append(items, item)
+	}
+	return items, a.LastEvaluatedKey, nil
+}
+
+// compareScan scans the table through the DynamoDB door: the items must be
+// those of the source. Where they are not, each item is asked for by its key.
+func (d *Doors) compareScan(ctx context.Context) (string, error) {
+	var got extsort.Bag
+	done := d.J.Timed("scanning through the DynamoDB door")
+	err := d.Pages(ctx, &fixtures.Request{Op: "Scan", Request: map[string]any{"ConsistentRead": true}}, func(page []attr.Item) error {
+		for _, item := range page {
+			got.AddItem(item)
+		}
+		return nil
+	})
+	done(got.Count)
+	detail := phrase.Counted(got.Count, "item")
+	fail := func(f report.Failure) {
+		f.Kind, f.Pattern, f.Table = report.PatternDiffers, "scan", d.J.Report.Target
+		d.report.Fail(f)
+	}
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused):
+		fail(report.Failure{Want: phrase.Counted(d.J.Items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
+		return detail, nil
+	case err != nil:
+		return "", err
+	case got == d.J.Items:
+		return detail, nil
+	}
+	before := d.report.Differences
+	layout := run.RowLayout{J: d.J}
+	err = d.J.Each(ctx, "comparing", func(p run.Placed) error {
+		key := d.J.KeyJSON(p.Entry.Item)
+		of := func(f report.Failure) report.Failure {
+			at := report.InRow(d.J.Report.Target, p.Base.Row)
+			at.Column, at.Want, at.Got, at.Detail = f.Column, f.Want, f.Got, f.Detail
+			return layout.Owned(at, run.Owner{Rule: p.Base.Rule, Item: key})
+		}
+		text := fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true,"Key":%s}`, d.J.Report.Name, key)
+		answer, err := d.Call(ctx, "GetItem", []byte(text))
+		var refused *Refusal
+		if errors.As(err, &refused) {
+			fail(of(report.Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB door is refused"}))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		items, _, err := answerItems(answer)
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			fail(of(report.Failure{Want: phrase.Clip(itemText(p.Back))}))
+			return nil
+		}
+		run.DiffItems(p.Back, items[0], func(f report.Failure) { fail(of(f)) })
+		return nil
+	})
+	if err == nil && d.report.Differences == before {
+		fail(report.Failure{Want: phrase.Counted(d.J.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
+	}
+	return detail, err
+}
+
+// unservedJob says why the DynamoDB door cannot have the job's table; "" if it can.
+func unservedJob(j *run.Job) string {
+	if !source.TableName().MatchString(j.Report.Name) {
+		return fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name)
+	}
+	return Unserved(j.Mapping)
+}
+
+// Unserved says why the DynamoDB door cannot have a table of that mapping, "" if it
+// can.
+func Unserved(m *layout.Mapping) string {
+	if spec := m.Spec(); spec != nil && spec.Compat != "" {
+		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB door does not serve it"
+	}
+	return ""
+}
+
+// NewServer is the DynamoDB door over the tables of all jobs.
+func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o run.Options, jobs ...*run.Job) (*facade.Server, error) {
+	fo := facade.Options{
+		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now, Rand: o.Rand, Logger: o.Logger,
+		NoAuth: true, // no client signs here
+	}
+	for _, j := range jobs {
+		if unservedJob(j) == "" {
+			fo.Mappings = append(fo.Mappings, (*mapping.Mapping)(j.Mapping))
+		}
+	}
+	server, err := facade.New(ctx, fo)
+	if err != nil {
+		return nil, fmt.Errorf("opening the DynamoDB door: %w", err)
+	}
+	return server, nil
+}

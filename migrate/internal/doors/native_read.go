@@ -1,0 +1,186 @@
+package doors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// nativeTable is the table of the native read, and what makes items of its rows.
+func (d *Doors) nativeTable(q *fixtures.NativeRead) (table string, items func(layout.Row) ([]attr.Item, error)) {
+	for _, x := range d.J.Indexes {
+		if x.TargetTable() == q.Table {
+			return q.Table, x.Items
+		}
+	}
+	return cmp.Or(q.Table, d.J.Report.Target), d.J.Mapping.Items
+}
+
+// shape judges what the native read asks for.
+func (d *Doors) shape(p fixtures.Pattern, done *report.PatternReport) {
+	table, _ := d.nativeTable(p.Bigtable.Read)
+	keys, spans, _ := p.Bigtable.Read.Spans() // it was checked when the pattern was read
+	done.Ranges = len(keys) + len(spans)
+	switch {
+	case done.Ranges == 0 && !p.Bigtable.FullScan:
+		d.report.Fail(report.Failure{
+			Kind: report.PatternFullScan, Pattern: p.ID, Table: table, Want: "keys or ranges, or full_scan: true", Got: "the whole table", File: p.File,
+			Detail: "the native read has no keys and no range, and full_scan is not declared",
+		})
+	case p.Bigtable.MaxRanges > 0 && done.Ranges > p.Bigtable.MaxRanges:
+		d.report.Fail(report.Failure{
+			Kind: report.PatternFullScan, Pattern: p.ID, Table: table, Want: fmt.Sprintf("at most %d", p.Bigtable.MaxRanges), Got: phrase.Counted(int64(done.Ranges), "range"), File: p.File,
+			Detail: fmt.Sprintf("the native read needs %d ranges, at most %d are declared", done.Ranges, p.Bigtable.MaxRanges),
+		})
+	}
+}
+
+// maxScanRatio is how many rows a native read may look at for each that it
+// returns, before the report warns.
+const maxScanRatio = 10
+
+// warnOfCost tells of a native read that looks at many more rows than it
+// returns.
+func (d *Doors) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
+	if !p.Bigtable.FullScan && done.RowsScanned > maxScanRatio*max(done.RowsReturned, 1) {
+		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: its filter drops what a range should leave out",
+			p.ID, phrase.Counted(done.RowsScanned, "row"), done.RowsReturned))
+	}
+}
+
+// native runs the native read and turns its rows into items; unreadable are those
+// that the inverse of the mapping refuses.
+func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
+	q := p.Bigtable.Read
+	table, items := d.nativeTable(q)
+	read, err := askOf(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	read.Table = table
+	read.Stats = func(s *btpb.ReadIterationStats) {
+		done.RowsScanned, done.RowsReturned = s.GetRowsSeenCount(), s.GetRowsReturnedCount()
+	}
+	for row, err := range d.b.Rows(ctx, read) {
+		if err != nil {
+			return nil, nil, err
+		}
+		found, err := items(row)
+		if err != nil {
+			f := d.unreadable(table, row, err)
+			f.Pattern, f.File = p.ID, p.File
+			unreadable = append(unreadable, f)
+			continue
+		}
+		if q.Reversed {
+			slices.Reverse(found)
+		}
+		found = slices.DeleteFunc(found, func(item attr.Item) bool {
+			for name, begins := range p.Bigtable.Items {
+				if !strings.HasPrefix(item[name].Str, begins) {
+					return true
+				}
+			}
+			return false
+		})
+		out = append(out, found...)
+	}
+	if p.Expect.Order == "merged" && done.Ranges > 1 {
+		d.merge(out, func(x *layout.Index) bool { return x.TargetTable() == q.Table }, q.Reversed)
+	}
+	return out, unreadable, nil
+}
+
+// unreadable is the failure of a row that the inverse of the mapping refuses. The
+// rule that it names, if it does, is the one at which it gave up.
+func (d *Doors) unreadable(table string, row layout.Row, err error) report.Failure {
+	f := report.InRow(table, row.Key)
+	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
+	var broken *lens.Error
+	if errors.As(err, &broken) {
+		return run.LayoutOf(table, d.J).Owned(f, run.Owner{Rule: broken.Rule})
+	}
+	return f
+}
+
+// filterOf is the Bigtable filter, nil for none.
+func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
+	var chain []*btpb.RowFilter
+	if f.ColumnPrefix != "" {
+		chain = append(chain, btclient.OfColumnPrefix(f.Family, []byte(f.ColumnPrefix)))
+	} else if f.Family != "" {
+		chain = append(chain, &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: f.Family}})
+	}
+	if f.Column != "" {
+		chain = append(chain, btclient.OfQualifier(f.Column))
+	}
+	if f.TimestampStart != 0 || f.TimestampEnd != 0 {
+		chain = append(chain, btclient.OfTime(f.TimestampStart, f.TimestampEnd))
+	}
+	if f.CellsPerColumn > 0 {
+		chain = append(chain, btclient.Newest(int(f.CellsPerColumn)))
+	}
+	if f.CellsPerRowSkip > 0 {
+		chain = append(chain, btclient.BehindCells(int(f.CellsPerRowSkip)))
+	}
+	if f.CellsPerRow > 0 {
+		chain = append(chain, btclient.FirstCells(int(f.CellsPerRow)))
+	}
+	if len(chain) == 0 {
+		return nil
+	}
+	return btclient.Chain(chain...)
+}
+
+// askOf is the read that a pattern asks for, but for its table.
+func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
+	keys, spans, err := q.Spans()
+	if len(keys)+len(spans) == 0 {
+		spans = []layout.Span{{}} // the whole table
+	}
+	return btclient.Read{Keys: keys, Spans: spans, Filter: filterOf(q.Filter), Reverse: q.Reversed, Limit: q.Limit}, err
+}
+
+// write does a native write.
+func (d *Doors) write(ctx context.Context, w *fixtures.NativeWrite) error {
+	table := w.Table
+	if table == "" {
+		table = d.J.Report.Target
+	}
+	key, prefix, err := w.Rows()
+	if err != nil {
+		return err
+	}
+	if len(prefix) > 0 {
+		return d.b.DropRows(ctx, table, prefix)
+	}
+	if w.Delete {
+		if err := d.b.MutateRow(ctx, table, key, []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+			return err
+		}
+	}
+	var rules []*btpb.ReadModifyWriteRule
+	for column, amount := range w.Increment {
+		family, qualifier, _ := strings.Cut(column, ":")
+		rules = append(rules, btclient.Increment(family, []byte(qualifier), amount))
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	_, err = d.b.ReadModifyWrite(ctx, table, key, rules...)
+	return err
+}

@@ -1,0 +1,215 @@
+package doors
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// oracle is what DynamoDB itself would answer: a DynamoDB door on the items of a
+// table without their mapping, in an instance of its own, which is emptied when it
+// is closed.
+type oracle struct {
+	*Doors
+	server *facade.Server
+	b      *run.Bigtable // of its own
+}
+
+const (
+	// OracleInstance ends the name of the oracle's instance.
+	OracleInstance = "-oracle"
+	// MaxOracleItems is how many items are put into it, one by one.
+	MaxOracleItems = 10_000
+)
+
+// openOracle fills an oracle with the items of a job; why says why there can be
+// none.
+func openOracle(ctx context.Context, r *run.Run, j *run.Job) (o *oracle, why string, err error) {
+	switch {
+	case !source.TableName().MatchString(j.Report.Name):
+		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name), nil
+	case j.Report.Items > MaxOracleItems:
+		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), MaxOracleItems), nil
+	}
+	instance := j.Options.Instance + OracleInstance
+	own := j.Options
+	own.Instance = instance
+	o = &oracle{b: run.NewBigtable(r.Conn, own)}
+	switch tables, err := o.b.Tables(ctx); {
+	case err != nil:
+		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
+	case len(tables) > 0:
+		return nil, "", fmt.Errorf("instance %s, in which the oracle works, holds tables that are not its own (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
+	}
+	o.server, err = facade.New(ctx, facade.Options{
+		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now, Rand: j.Options.Rand, Logger: j.Options.Logger,
+		NoAuth: true, // no client signs here
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("opening the oracle: %w", err)
+	}
+	o.Doors = &Doors{J: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r.Report}
+	err = o.fill(ctx)
+	var refused *Refusal
+	if errors.As(err, &refused) { // not items of DynamoDB, such as those of a hand-written source
+		return nil, "DynamoDB would not have these items: " + refused.Error(), o.close(ctx)
+	}
+	if err != nil {
+		return nil, "", errors.Join(err, o.close(ctx))
+	}
+	return o, "", nil
+}
+
+// close deletes what the oracle holds.
+func (o *oracle) close(ctx context.Context) error {
+	return errors.Join(o.server.Close(), o.empty(context.WithoutCancel(ctx)))
+}
+
+// empty deletes all tables of the instance.
+func (o *oracle) empty(ctx context.Context) error {
+	tables, err := o.b.Tables(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range tables {
+		if err := o.b.DropTable(ctx, id); err != nil {
+			return fmt.Errorf("emptying the oracle: %w", err)
+		}
+	}
+	return nil
+}
+
+// fill makes the table and puts in the items, without the losses that the mapping
+// accepts: no door can have these.
+func (o *oracle) fill(ctx context.Context) error {
+	body, err := json.Marshal(createTable(o.J.Mapping, o.J.Report.Name), json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("describing table %s: %w", o.J.Report.Name, err)
+	}
+	if _, err := o.Call(ctx, "CreateTable", body); err != nil {
+		return err
+	}
+	return o.J.Each(ctx, "asking", func(p run.Placed) error {
+		_, err := o.Call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, o.J.Report.Name, attr.AppendItemJSON(nil, p.Back)))
+		return err
+	})
+}
+
+// refill makes the table anew.
+func (o *oracle) refill(ctx context.Context) error {
+	if _, err := o.Call(ctx, "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, o.J.Report.Name)); err != nil {
+		return err
+	}
+	return o.fill(ctx)
+}
+
+// createTable is the request that makes the DynamoDB table of a mapping, with its
+// indexes.
+func createTable(m *layout.Mapping, name string) map[string]any {
+	types := map[string]attr.Type{}
+	schema := func(k lens.KeySchema) (keys []map[string]string) {
+		for i, a := range []lens.KeyAttr{k.Hash, k.Range} {
+			if a.Name != "" {
+				types[a.Name] = cmp.Or(types[a.Name], a.Type)
+				keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})
+			}
+		}
+		return keys
+	}
+	table := map[string]any{"TableName": name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(m.Key())}
+	if spec := m.Spec(); spec != nil {
+		var global, local []any
+		for _, g := range spec.Source.GSIs {
+			index := map[string]any{"IndexName": g.Name, "KeySchema": schema(g.Key)}
+			switch {
+			case len(g.Include) > 0:
+				index["Projection"] = map[string]any{"ProjectionType": "INCLUDE", "NonKeyAttributes": g.Include}
+			case g.Projection == mapfile.ProjectKeysOnly:
+				index["Projection"] = map[string]any{"ProjectionType": "KEYS_ONLY"}
+			default:
+				index["Projection"] = map[string]any{"ProjectionType": "ALL"}
+			}
+			if g.Key.Hash.Name == m.Key().Hash.Name && m.Key().Range.Name != "" && g.Key.Range.Name != "" {
+				local = append(local, index)
+			} else {
+				global = append(global, index)
+			}
+			for _, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
+				if k.Name != "" {
+					types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
+				}
+			}
+		}
+		if global != nil {
+			table["GlobalSecondaryIndexes"] = global
+		}
+		if local != nil {
+			table["LocalSecondaryIndexes"] = local
+		}
+	}
+	var definitions []map[string]string
+	for name, t := range types {
+		definitions = append(definitions, map[string]string{"AttributeName": name, "AttributeType": t.String()})
+	}
+	table["AttributeDefinitions"] = definitions
+	return table
+}
+
+// ask compares the oracle's answer with what a pattern expects. The order of a
+// scan says nothing: the oracle's partitions come in another.
+func (o *oracle) ask(ctx context.Context, r *patternRun, read *fixtures.Request, after string) error {
+	scan := read.Op == "Scan"
+	if _, limited := read.Request["Limit"]; scan && (limited || !r.known) {
+		return nil
+	}
+	items, err := o.DynamoDB(ctx, read, r.p.Expect.Order == "merged")
+	wrong := refusedAnswer(err)
+	switch {
+	case wrong != nil:
+	case err != nil:
+		return err
+	case scan:
+		p := r.p
+		p.Expect.Order = "any"
+		wrong = r.differs(p, r.want, slices.DeleteFunc(items, r.J.Failed))
+	default:
+		wrong = r.compare(items)
+	}
+	if wrong != nil {
+		r.fail("oracle"+after, r.J.Report.Target, wrong)
+	}
+	return nil
+}
+
+// asks asks what the DynamoDB part of a pattern asks.
+func (o *oracle) asks(ctx context.Context, r *patternRun) error {
+	if !r.p.Writes() {
+		return o.ask(ctx, r, r.p.DynamoDB, "")
+	}
+	_, err := o.DynamoDB(ctx, r.p.DynamoDB, false)
+	if wrong := refusedAnswer(err); wrong != nil {
+		r.fail("oracle's write", r.J.Report.Target, wrong)
+	} else if err != nil {
+		return err
+	}
+	if err := o.ask(ctx, r, r.p.DynamoDB.Then, " after its write"); err != nil {
+		return err
+	}
+	return o.refill(ctx)
+}

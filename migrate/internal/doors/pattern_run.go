@@ -1,0 +1,172 @@
+package doors
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// patternRun is one pattern on its way through the doors.
+type patternRun struct {
+	*Doors
+	p    fixtures.Pattern
+	done report.PatternReport
+	want []attr.Item
+	// known says that want is what is expected: it is listed, or the first answer.
+	known bool
+}
+
+// run runs one pattern through both doors.
+func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
+	want, err := d.expected(ctx, p)
+	if err != nil {
+		return err
+	}
+	r := &patternRun{Doors: d, p: p, want: want, known: p.Expect.Lists()}
+	r.done = report.PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Doors: []string{}}
+	d.report.BeginPattern(p.ID)
+	before := d.report.Differences
+	if p.DynamoDB != nil && d.client != nil {
+		r.done.Doors = append(r.done.Doors, "dynamodb")
+	}
+	if p.Bigtable != nil {
+		r.done.Doors = append(r.done.Doors, "bigtable")
+		r.shape(p, &r.done)
+	}
+	if d.oracle != nil && p.DynamoDB != nil && !p.Missing {
+		if err := d.oracle.asks(ctx, r); err != nil {
+			return fmt.Errorf("access pattern %s: %w", p.ID, err)
+		}
+	}
+	switch {
+	case p.Missing:
+		d.report.Fail(report.Failure{Kind: report.PatternDiffers, Pattern: p.ID, Table: d.J.Report.Target, Want: p.ItemsGolden(), File: p.File, Detail: p.ItemsGolden() + " is missing: update the golden files of the fixture"})
+	case p.Writes():
+		err = r.writes(ctx)
+	default:
+		err = r.reads(ctx, p.DynamoDB, "")
+	}
+	if err != nil {
+		return fmt.Errorf("access pattern %s: %w", p.ID, err)
+	}
+	if p.Bigtable != nil {
+		r.warnOfCost(p, r.done)
+	}
+	r.done.Differences = d.report.Differences - before
+	d.report.Patterns = append(d.report.Patterns, r.done)
+	return nil
+}
+
+// fail records what is wrong with the answer of a door about a table.
+func (r *patternRun) fail(door, table string, m *Mismatch) {
+	f := report.Failure{Table: table}
+	layout := run.LayoutOf(table, r.J)
+	if m.item != nil {
+		if row := layout.Place(m.item).Row; row != nil {
+			f = report.InRow(table, row)
+		}
+		f = layout.Owned(f, layout.OwnerOf(m.item))
+	}
+	f.Kind, f.Pattern, f.File = report.PatternDiffers, r.p.ID, r.p.File
+	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, door+": "+m.Detail
+	r.report.Fail(f)
+}
+
+// reads runs the reads of both doors and compares their answers; after says what
+// was done before.
+func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after string) error {
+	if read != nil && r.client != nil {
+		wrong, err := r.Eventually(ctx, r.p, func() (*Mismatch, error) {
+			return r.judge(r.DynamoDB(ctx, read, r.p.Expect.Order == "merged"))
+		})
+		if err != nil {
+			return err
+		}
+		if wrong != nil {
+			r.fail("DynamoDB door"+after, r.J.Report.Target, wrong)
+		}
+	}
+	if r.p.Bigtable == nil {
+		return nil
+	}
+	table, _ := r.nativeTable(r.p.Bigtable.Read)
+	var unreadable []report.Failure // of the last answer
+	wrong, err := r.Eventually(ctx, r.p, func() (m *Mismatch, err error) {
+		var items []attr.Item
+		items, unreadable, err = r.native(ctx, r.p, &r.done)
+		return r.judge(items, err)
+	})
+	if err != nil {
+		return err
+	}
+	layout := run.LayoutOf(table, r.J)
+	for _, f := range unreadable {
+		i := slices.IndexFunc(r.want, func(item attr.Item) bool { return hex.EncodeToString(layout.Place(item).Row) == f.RowHex })
+		if i >= 0 { // it is of an item that is expected
+			f = layout.Owned(f, layout.OwnerOf(r.want[i]))
+		}
+		r.report.Fail(f)
+	}
+	if wrong != nil {
+		r.fail("native read"+after, table, wrong)
+	}
+	return nil
+}
+
+// writes lets each door write, on freshly loaded rows.
+func (r *patternRun) writes(ctx context.Context) error {
+	for _, door := range []struct {
+		name  string
+		write func() error
+	}{
+		{"DynamoDB door's write", func() error {
+			_, err := r.DynamoDB(ctx, r.p.DynamoDB, false)
+			return err
+		}},
+		{"native write", func() error { return r.write(ctx, r.p.Bigtable.Write) }},
+	} {
+		err := door.write()
+		if m := refusedAnswer(err); m != nil {
+			r.fail(door.name, r.J.Report.Target, m)
+		} else if err != nil {
+			return err
+		}
+		if err := r.reads(ctx, r.p.DynamoDB.Then, " after the "+door.name); err != nil {
+			return err
+		}
+		if err := r.restore(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Golden is the answer that a pattern's golden items are: that of the DynamoDB
+// door, after its write if the pattern writes.
+func (d *Doors) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
+	merged := p.Expect.Order == "merged"
+	switch {
+	case p.Writes():
+		if _, err := d.DynamoDB(ctx, p.DynamoDB, false); err != nil {
+			return nil, err
+		}
+		if items, err = d.DynamoDB(ctx, p.DynamoDB.Then, merged); err != nil {
+			return nil, err
+		}
+		return items, d.restore(ctx)
+	case p.DynamoDB != nil:
+		return d.DynamoDB(ctx, p.DynamoDB, merged)
+	}
+	items, unreadable, err := d.native(ctx, p, &report.PatternReport{})
+	if err == nil && len(unreadable) > 0 {
+		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
+	}
+	return items, err
+}

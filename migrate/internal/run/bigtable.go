@@ -1,0 +1,134 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// How often a call is sent again after an error that may pass, and how long the
+// first wait is; each further one is twice as long. A read is the first that meets a
+// server that is not there: it gives up after 3 s, a write after 25 s.
+const (
+	maxReadRetries  = 5
+	maxWriteRetries = 8
+	firstRetryWait  = 100 * time.Millisecond
+)
+
+// defaultDeadline is how long a Bigtable may go without an answer.
+const defaultDeadline = time.Minute
+
+// Bigtable is the client of the instance that the tables are in.
+type Bigtable struct {
+	*btclient.Client
+	// Extra are cells that reads pass over, with rows that hold nothing else; nil
+	// for none.
+	Extra func(layout.Cell) bool
+}
+
+// NewBigtable is the client of the instance that the options name.
+func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
+	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep}
+	if o.Waiting != nil && o.Sleep != nil {
+		retry.Waiting = func(w btclient.Wait) { o.Waiting(Wait(w)) }
+	}
+	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, DefaultName), cmp.Or(o.Instance, DefaultName), btclient.Options{
+		Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
+	})}
+}
+
+// StateFamily is in every table of items and indexes: the DynamoDB door keeps its
+// books in the rows.
+var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 1}}
+
+// MakeTable creates a table, or the families that an existing one lacks. It
+// refuses one whose garbage collection is not that of the mapping: what is
+// loaded there would not last as the mapping says.
+func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
+	families = slices.Clone(families)
+	if id != layout.SchemaTable {
+		families = append(families, StateFamily)
+	}
+	return b.EnsureTable(ctx, id, families, func(family string, have, want *btapb.GcRule) error {
+		if family == lens.FamilyState {
+			return nil
+		}
+		return &source.Error{
+			Damage: source.MappingRefused,
+			Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, the mapping's is {%v}: change one of them, or load into another table",
+				family, id, have, want),
+		}
+	})
+}
+
+// maxPartBytes is how much of a row is read before the row is taken for a wide one,
+// and the size of its parts.
+const maxPartBytes = 1 << 20
+
+// Rows streams rows in key order. A row's slices are its own.
+func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.Row, error] {
+	return func(yield func(layout.Row, error) bool) {
+		for part, err := range b.Parts(ctx, r, math.MaxInt) {
+			if (err != nil || len(part.Cells) > 0) && !yield(part.Row, err) {
+				return
+			}
+		}
+	}
+}
+
+// Parts is read for rows of any size: those of more than most bytes come in
+// parts. A part, and a row, may have no cells but extra ones, which are left out.
+func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Seq2[btclient.Part, error] {
+	r.Clone = true
+	return func(yield func(btclient.Part, error) bool) {
+		for part, err := range b.ReadParts(ctx, r, most) {
+			if b.Extra != nil {
+				part.Cells = slices.DeleteFunc(part.Cells, b.Extra)
+			}
+			if !yield(part, err) {
+				return
+			}
+		}
+	}
+}
+
+// TableRows streams all rows of a table, without the cells of the DynamoDB
+// door's bookkeeping and without rows that hold nothing else.
+func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) iter.Seq2[layout.Row, error] {
+	return func(yield func(layout.Row, error) bool) {
+		for part, err := range b.TableParts(ctx, table, start, math.MaxInt) {
+			if (err != nil || len(part.Cells) > 0) && !yield(part.Row, err) {
+				return
+			}
+		}
+	}
+}
+
+// TableParts is readAll in the parts of readParts.
+func (b *Bigtable) TableParts(ctx context.Context, table string, start []byte, most int) iter.Seq2[btclient.Part, error] {
+	return func(yield func(btclient.Part, error) bool) {
+		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: []layout.Span{{Start: start}}}, most) {
+			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
+				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
+			})
+			if !yield(part, err) {
+				return
+			}
+		}
+	}
+}
+
+// micros is a time as cells hold it: whole milliseconds.
+func micros(t time.Time) int64 { return t.UnixMilli() * 1000 }

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// deadLetters writes what could not be loaded.
+type deadLetters struct {
+	w io.Writer
+	r *report.Report
+}
+
+// DeadLetter is one line of what Options.DeadLetter receives: an item that was
+// not loaded, or not whole.
+type DeadLetter struct {
+	File   string        `json:"file"` // where the item stands in the source
+	Line   int           `json:"line"`
+	Table  string        `json:"table"` // the DynamoDB table
+	Damage source.Damage `json:"damage"`
+	Error  string        `json:"error"`
+	// Item is the item; Text is what stands there where that is none.
+	Item jsontext.Value `json:"item,omitzero"`
+	Text string         `json:"text,omitzero"`
+}
+
+// add writes one letter and counts it as a difference.
+func (l *deadLetters) add(j *Job, e source.Entry, err error) error {
+	letter := DeadLetter{File: e.Position.File, Line: e.Position.Line, Table: j.Report.Name, Damage: source.DamageOf(err), Error: err.Error()}
+	f := report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, Damage: letter.Damage, Detail: err.Error()}
+	if e.Item != nil {
+		letter.Item, f.ItemKey = attr.AppendItemJSON(nil, e.Item), j.KeyJSON(e.Item)
+	} else {
+		letter.Text = string(e.Text)
+	}
+	j.Report.DeadLetters++
+	l.r.Fail(f)
+	text, err := json.Marshal(letter, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return fmt.Errorf("writing a dead letter: %w", err)
+	}
+	if _, err := l.w.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("writing a dead letter: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"errors"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// ItemKind is the kind of the failure that an item is in a verification, where the
+// mapping cannot lay it out for this reason; "" for what makes a whole input bad.
+func ItemKind(err error) report.Kind {
+	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
+	case source.ItemUnmatched:
+		return report.Unmatched
+	case source.CellCollision:
+		return report.KeyCollision
+	case source.ItemBeyondLimit:
+		return report.LimitExceeded
+	}
+	return ""
+}
+
+// failItem makes a failure of an item that cannot be laid out, and of which f says
+// the place; other is the key of the item that it meets, if it meets one. What is
+// said of either afterwards is the same fault, and is not told again.
+func (j *Job) failItem(e source.Entry, err error, f report.Failure, other string) {
+	f.Kind, f.File = ItemKind(err), e.Position.String()
+	j.Report.LeftOut++
+	j.failures.Fail(f)
+	for _, table := range j.Targets() {
+		j.failures.ItemFailed(table, j.KeyJSON(e.Item))
+		if other != "" {
+			j.failures.ItemFailed(table, other)
+		}
+		if f.Kind == report.Unmatched {
+			j.failures.Unruled(table)
+		}
+	}
+}
+
+// unplaced is the failure of an item that has no place in a table, for what the
+// mapping says of it.
+func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
+	table := l.J.Report.Target
+	f := report.Failure{Table: table}
+	if l.index != nil {
+		f.Table = l.index.TargetTable()
+	} else if at, err := l.J.Mapping.Locate(e.Item); err == nil {
+		f = report.InRow(table, at.Row)
+	}
+	of := l.OwnerOf(e.Item)
+	var broken *lens.Error
+	if errors.As(err, &broken) {
+		f.Column, f.Want, f.Got, f.Detail = broken.Attribute, broken.Expected, broken.What, string(broken.Code)
+		if of.Rule == "" && l.index == nil {
+			of.Rule = broken.Rule
+		}
+		if broken.Code == lens.CodeUnmatched {
+			f.Want = "a rule that takes the item"
+		}
+	}
+	f = l.Owned(f, of)
+	if spec := l.J.Mapping.Spec(); spec != nil && of.Rule == "" && l.index == nil {
+		if file, line, _ := spec.Position("rules"); file != "" {
+			f.Mapping = source.Position{File: file, Line: line}.String()
+		}
+	}
+	return f
+}
+
+// Failed reports whether an item of the job has failed.
+func (j *Job) Failed(item attr.Item) bool {
+	return j.failures != nil && j.failures.ItemsFailed() && j.failures.HasFailed(j.Report.Target, j.KeyJSON(item))
+}

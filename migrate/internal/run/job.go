@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Job is one table on its way: its source, its mapping and what the checking
+// pass found.
+type Job struct {
+	Source  *source.Table
+	Mapping *layout.Mapping
+	Micros  int64 // timestamp of cells without one of their own
+	Report  report.TableReport
+	Indexes []*layout.Index
+
+	// What the tables must hold, known after the checking pass.
+	cells   extsort.Bag            // of the base table
+	Items   extsort.Bag            // of the items
+	index   map[string]extsort.Bag // of the index tables, by id
+	Options Options
+	Letters *deadLetters // nil: what cannot be loaded is an error
+	// failures is where items that cannot be laid out are told; nil: they are errors
+	// too.
+	failures *report.Report
+	refused  []int64 // the numbers of the items that are left out, ascending
+
+	expired int64 // items whose time to live is over
+
+	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
+
+	losses losses // what garbage collection would take, known after the comparison
+	same   bool   // the comparison found no difference
+	// collected says that the table has been without its garbage since then.
+	collected bool
+
+	Warnings []string // of the inference, or that a given mapping may not be meant for the table
+}
+
+// LoadAfresh is load without a checkpoint.
+func (j *Job) LoadAfresh(ctx context.Context, b *Bigtable) error {
+	return j.load(ctx, b, &checkpoint{state: CheckpointState{Tables: make([]checkpointTable, 1)}}, 0)
+}
+
+// NewJob finds the mapping of a table, or infers it.
+func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
+	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}}}
+	for _, m := range o.Mappings {
+		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
+			j.Mapping = (*layout.Mapping)(m)
+		}
+	}
+	switch {
+	case j.Mapping == nil && len(o.Mappings) > 0:
+		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
+	case j.Mapping == nil:
+		o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
+		done := j.Timed("inferring")
+		found, err := infer.Table(ctx, t, o.Inference())
+		if err != nil {
+			return nil, err
+		}
+		done(found.Items)
+		j.Mapping, j.Report.Choices, j.Warnings = (*layout.Mapping)(found.Mapping), found.Choices, found.Warnings
+	default:
+		if err := j.adopt(src); err != nil {
+			return nil, err
+		}
+	}
+	j.timestamp()
+	j.Indexes = j.Mapping.Indexes()
+	j.Report.Target = j.Mapping.TargetTable()
+	return j, nil
+}
+
+// adopt checks a given mapping against the table.
+func (j *Job) adopt(src *source.Source) error {
+	m, t := j.Mapping, j.Source
+	at := source.Position{File: src.Path}
+	if declared := t.Key; declared.Hash.Name != "" {
+		if !keyMatches(declared.Hash, m.Key().Hash) || !keyMatches(declared.Range, m.Key().Range) {
+			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
+		}
+	}
+	if m.SourceTable() != "" && src.Asked != "" && src.Asked != m.SourceTable() {
+		return source.Damaged(source.MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.Asked, m.SourceTable())
+	}
+	// From here on the mapping's key is the declared one.
+	keyed := t.As(m.SourceTable(), m.Key())
+	if t.Named && t.Name != keyed.Name {
+		j.Warnings = append(j.Warnings, otherTable(src, t, m))
+	}
+	if spec := m.Spec(); spec != nil {
+		for name, schema := range spec.Source.Schema {
+			keyed.SetColumnType(name, schema.Type)
+		}
+	}
+	j.Source, j.Report.Name = keyed, keyed.Name
+	return nil
+}
+
+// otherTable warns of items that the mapping, by its name, is not for: an export
+// of the staging table beside the mapping of the production one, say.
+func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
+	at := ""
+	if spec := m.Spec(); spec != nil {
+		if file, line, column := spec.Position("source.table"); line > 0 {
+			at = fmt.Sprintf(" (%s:%d:%d)", file, line, column)
+		}
+	}
+	return fmt.Sprintf("table %s: %s says that its items are of table %s, the mapping is for table %s%s: make sure that it is the right input",
+		m.SourceTable(), src.Path, t.Name, m.SourceTable(), at)
+}
+
+// keyMatches compares a declared key attribute, whose type may be unknown.
+func keyMatches(declared, mapped lens.KeyAttr) bool {
+	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
+}
+
+// timestamp decides on the time of cells without one of their own.
+func (j *Job) timestamp() {
+	chosen, why := FallbackTime, "neither the mapping nor the input gives a time; the current one would differ from run to run"
+	if us, ok := j.Mapping.ImportTimeMicros(); ok {
+		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
+	} else if t := j.Source.ExportTime; !t.IsZero() {
+		chosen, why = t.UTC(), "the export's exportTime"
+	}
+	j.Micros = micros(chosen)
+	j.Report.Choices = append(j.Report.Choices, infer.Choice{What: "timestamp", Chosen: chosen.Format("2006-01-02T15:04:05.000Z07:00"), Why: why})
+}
+
+// KeyJSON is the canonical JSON of an item's key.
+func (j *Job) KeyJSON(item attr.Item) string {
+	key := attr.Item{}
+	for _, k := range []lens.KeyAttr{j.Mapping.Key().Hash, j.Mapping.Key().Range} {
+		if v, ok := item[k.Name]; ok {
+			key[k.Name] = v
+		}
+	}
+	return string(attr.AppendItemJSON(nil, key))
+}
+
+// Targets are the Bigtable tables that the job writes: that of the items, and
+// those of the indexes.
+func (j *Job) Targets() []string {
+	tables := []string{j.Mapping.TargetTable()}
+	for _, x := range j.Mapping.Indexes() {
+		tables = append(tables, x.TargetTable())
+	}
+	return tables
+}
+
+// Timed begins to take the time of a phase; done ends it.
+func (j *Job) Timed(phase string) (done func(items int64)) {
+	if j.Options.Stopwatch == nil {
+		return func(int64) {}
+	}
+	start := j.Options.Stopwatch()
+	return func(items int64) {
+		j.Report.AddPhase(phase, items, j.Options.Stopwatch()-start)
+	}
+}

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+const RestartCheck = "restart"
+
+// persisted is a table, and what it held before the Bigtable was closed.
+type persisted struct {
+	layout RowLayout
+	table  string
+	held   held
+	of     func(Placed) lens.Placed                // nil: the source says nothing of its rows
+	kept   func(cells []layout.Cell) []layout.Cell // see differ
+}
+
+// Restart closes the Bigtable, opens it again and checks that the tables hold
+// what they held before.
+func (r *Run) Restart(ctx context.Context) error {
+	o := r.Jobs[0].Options
+	var tables []*persisted
+	for _, j := range r.Jobs {
+		switch {
+		case o.Restart == nil:
+			r.Report.Skip(RestartCheck, j.Report.Target, "no way to close the Bigtable and open it again was given")
+		case !j.same:
+			r.Report.Skip(RestartCheck, j.Report.Target, "the round trip before it found differences, or did not run")
+		default:
+			tables = append(tables, j.persisted()...)
+		}
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	tables = append(tables, &persisted{layout: RowLayout{J: r.Jobs[0]}, table: layout.SchemaTable})
+	there := tables[:0]
+	for _, t := range tables {
+		h, err := t.layout.J.Scan(ctx, r.B, t.table, nil, Retention{})
+		if status.Code(err) == codes.NotFound {
+			continue // a check before this one has told
+		}
+		if err != nil {
+			return err
+		}
+		t.held = h
+		there = append(there, t)
+	}
+	done := r.Jobs[0].Timed("restarting")
+	conn, err := o.Restart(ctx)
+	if err != nil {
+		return fmt.Errorf("closing the Bigtable and opening it again: %w", err)
+	}
+	done(r.Jobs[0].Report.Items)
+	r.Connect(conn)
+	for _, t := range there {
+		if err := r.Report.Check(RestartCheck, t.table, func() (string, error) { return t.compare(ctx, r.B, r.Report) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LeaveOpen notes that rows which somebody else keeps are not put to the test of
+// a restart.
+func (r *Run) LeaveOpen() {
+	for _, j := range r.Jobs {
+		r.Report.Skip(RestartCheck, j.Report.Target, "another loader's Bigtable is only read, and not closed")
+	}
+}
+
+// persisted are the tables of one source table.
+func (j *Job) persisted() []*persisted {
+	base := &persisted{layout: RowLayout{J: j}, table: j.Report.Target, of: func(p Placed) lens.Placed { return p.Base }}
+	if j.collected {
+		base.kept = NewRetention(j.Mapping.Families(), j.Options.Now).Kept
+	}
+	tables := []*persisted{base}
+	for i, x := range j.Indexes {
+		tables = append(tables, &persisted{layout: RowLayout{j, x}, table: x.TargetTable(), of: func(p Placed) lens.Placed { return p.index[i] }})
+	}
+	return tables
+}
+
+// compare checks what a table holds after the restart.
+func (t *persisted) compare(ctx context.Context, b *Bigtable, r *report.Report) (string, error) {
+	j := t.layout.J
+	f := report.Failure{Kind: report.NotPersistent, Table: t.table, Want: t.held.what()}
+	h, err := j.Scan(ctx, b, t.table, nil, Retention{})
+	if status.Code(err) == codes.NotFound {
+		f.Detail = "the table is not there any more"
+		r.Fail(f)
+		return "the table is not there", nil
+	}
+	if err != nil || h.Cells == t.held.Cells {
+		return h.what(), err
+	}
+	found := report.New(j.Options.MaxDifferences)
+	if t.of != nil {
+		d := differ{j: j, b: b, window: j.Options.Window, table: t.table, layout: t.layout, report: found, of: t.of, kept: t.kept}
+		if err := d.run(ctx); err != nil {
+			return "", err
+		}
+	}
+	r.FailAs(report.NotPersistent, found)
+	if found.Differences == 0 {
+		f.Got, f.Detail = h.what(), "the table held something else before"
+		r.Fail(f)
+	}
+	return h.what(), nil
+}

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// Bounds of the samples of a table.
+const (
+	maxSamples      = 12      // mapping rules that are shown
+	maxSampledItems = 4096    // items that are looked at for them
+	maxSampleBytes  = 4 << 10 // of an item or of its row, as text
+)
+
+// Describe fills in what the mapping does: its fidelity, and the first item of
+// each of its rules.
+func (j *Job) Describe() {
+	j.Report.Fidelity = FidelityOf(j.Mapping)
+	j.Report.Samples = []report.Sample{}
+	rules := 1
+	if spec := j.Mapping.Spec(); spec != nil {
+		rules = min(len(spec.Rules), maxSamples)
+	}
+	n := 0
+	for e, err := range j.Source.Entries() {
+		if n++; err != nil || n > maxSampledItems || len(j.Report.Samples) >= rules {
+			return // an error is told by the pass that checks the source
+		}
+		placed, err := j.Mapping.Place(e.Item, j.Micros)
+		if err != nil || slices.ContainsFunc(j.Report.Samples, func(s report.Sample) bool { return s.Rule == placed.Rule }) {
+			continue
+		}
+		row := layout.Row{Key: placed.Row, Cells: placed.Cells}
+		j.Report.Samples = append(j.Report.Samples, report.Sample{
+			Rule: placed.Rule,
+			Item: phrase.ClipTo(string(attr.AppendItemJSON(nil, e.Item)), maxSampleBytes),
+			Row:  phrase.ClipTo(string(fixtures.AppendRowText(nil, row, j.Mapping.CellText(row))), maxSampleBytes),
+		})
+	}
+}
+
+// FidelityOf is the fidelity table of a mapping.
+func FidelityOf(m *layout.Mapping) []report.Fidelity {
+	all := []report.Fidelity{}
+	for _, f := range m.Fidelity() {
+		all = append(all, report.Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: f.Class.String(), Why: f.Why})
+	}
+	return all
+}

@@ -1,0 +1,303 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// The size of a batch of mutations, well below what Bigtable takes in one
+// request (256 MB, 100,000 mutations an entry and in all).
+const (
+	maxBatchBytes     = 1 << 20
+	maxBatchMutations = 20_000
+)
+
+// load writes all items of the job that the checkpoint does not know as
+// written. It creates the tables.
+func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) error {
+	j.Report.IndexRows, j.Report.CellsUnchanged, j.Report.CellsWritten = 0, 0, 0
+	w := &Writer{B: b, J: j}
+	if err := w.addTable(ctx, j.Mapping.TargetTable(), j.Mapping.Families()); err != nil {
+		return err
+	}
+	for _, x := range j.Indexes {
+		if err := w.addTable(ctx, x.TargetTable(), x.Families()); err != nil {
+			return err
+		}
+	}
+	start, err := c.begin(ctx, w, table)
+	if err != nil {
+		return err
+	}
+	done := &c.state.Tables[table]
+	j.Report.ItemsResumed = start.Items - int64(len(start.Retry))
+	done.Retry = nil
+	since := 0
+	last, row := int64(-1), []byte(nil)
+	flush := func(next int64) error {
+		size, refused, err := w.flush(ctx)
+		if err != nil {
+			return err
+		}
+		done.Retry = append(done.Retry, refused...)
+		if next <= start.Items { // those that are tried again go by themselves
+			return nil
+		}
+		done.Items = next
+		if _, bad := slices.BinarySearch(refused, last); !bad {
+			done.Row = row
+		}
+		if since += size; since < j.Options.CheckpointBytes {
+			return nil
+		}
+		since = 0
+		return c.save()
+	}
+	err = j.eachWanted(ctx, "loading", start.wants, func(p Placed) error {
+		if w.full() {
+			if err := flush(p.n); err != nil {
+				return err
+			}
+		}
+		last, row = p.n, p.Base.Row
+		for i := range j.Indexes {
+			if p.index[i].Row != nil {
+				j.Report.IndexRows++
+				w.add(i+1, p, p.index[i])
+			}
+		}
+		w.add(0, p, p.Base)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush(last + 1)
+}
+
+// Writer gathers cells into MutateRows calls, for the table of the items and
+// those of the indexes.
+type Writer struct {
+	B         *Bigtable
+	J         *Job
+	tables    []WriteTable
+	mutations int
+	bytes     int
+}
+
+// WriteTable is a table that a Writer writes, and what is queued for it.
+type WriteTable struct {
+	ID      string
+	found   bool // the table was there before: what it holds is not written again
+	Entries []WriteEntry
+	// wide are the hashes of the cells that wide rows hold, by row: hashes in all.
+	wide   map[string]map[extsort.Hash]bool
+	hashes int
+}
+
+// WriteEntry is one entry of a request, and the item that it is of.
+type WriteEntry struct {
+	*btpb.MutateRowsRequest_Entry
+	n     int64
+	entry source.Entry
+}
+
+func (w *Writer) addTable(ctx context.Context, id string, families []layout.Family) error {
+	created, err := w.B.MakeTable(ctx, id, families)
+	w.tables = append(w.tables, WriteTable{ID: id, found: !created})
+	return err
+}
+
+func (w *Writer) full() bool {
+	return w.mutations >= maxBatchMutations || w.bytes >= w.J.Options.Batch
+}
+
+// add queues the cells of one item for a table.
+func (w *Writer) add(table int, p Placed, at lens.Placed) {
+	t := &w.tables[table]
+	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
+		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}
+		for _, c := range cells {
+			w.bytes += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
+		}
+		w.mutations += len(cells)
+		t.Entries = append(t.Entries, WriteEntry{e, p.n, p.Entry})
+	}
+}
+
+// flush sends what is queued, and returns its size and the items that Bigtable
+// refused, which became dead letters.
+func (w *Writer) flush(ctx context.Context) (size int, refused []int64, err error) {
+	for i := range w.tables {
+		t := &w.tables[i]
+		if t.found {
+			if err := w.DropUnchanged(ctx, t); err != nil {
+				return 0, nil, err
+			}
+		}
+		for batch := range batches(t.Entries) {
+			bad, err := w.send(ctx, t.ID, batch)
+			if err != nil {
+				return 0, nil, err
+			}
+			refused = append(refused, bad...)
+		}
+		clear(t.Entries)
+		t.Entries = t.Entries[:0]
+	}
+	size, w.bytes, w.mutations = w.bytes, 0, 0
+	slices.Sort(refused)
+	return size, slices.Compact(refused), nil
+}
+
+// batches cuts entries into requests of at most maxBatchMutations.
+func batches(entries []WriteEntry) func(yield func([]WriteEntry) bool) {
+	return func(yield func([]WriteEntry) bool) {
+		for len(entries) > 0 {
+			n, mutations := 0, 0
+			for n < len(entries) && (n == 0 || mutations+len(entries[n].GetMutations()) <= maxBatchMutations) {
+				mutations += len(entries[n].GetMutations())
+				n++
+			}
+			if !yield(entries[:n]) {
+				return
+			}
+			entries = entries[n:]
+		}
+	}
+}
+
+// DropUnchanged takes out the mutations whose cells the table holds already.
+func (w *Writer) DropUnchanged(ctx context.Context, t *WriteTable) error {
+	held := map[extsort.Hash]bool{}
+	var rows [][]byte // to read
+	for _, e := range t.Entries {
+		wide := t.wide[string(e.GetRowKey())]
+		if wide == nil {
+			rows = append(rows, e.GetRowKey())
+		}
+		for _, m := range e.GetMutations() {
+			h := hashMutation(e.GetRowKey(), m)
+			held[h] = wide[h]
+		}
+	}
+	slices.SortFunc(rows, bytes.Compare)
+	rows = slices.CompactFunc(rows, bytes.Equal)
+	if err := w.lookUp(ctx, t, rows, held); err != nil {
+		return err
+	}
+	for _, e := range t.Entries {
+		before := len(e.GetMutations())
+		e.Mutations = slices.DeleteFunc(e.Mutations, func(m *btpb.Mutation) bool { return held[hashMutation(e.GetRowKey(), m)] })
+		w.J.Report.CellsUnchanged += int64(before - len(e.GetMutations()))
+	}
+	t.Entries = slices.DeleteFunc(t.Entries, func(e WriteEntry) bool { return len(e.GetMutations()) == 0 })
+	return nil
+}
+
+// hashMutation is the hash of the cell that a mutation sets.
+func hashMutation(row []byte, m *btpb.Mutation) extsort.Hash {
+	s := m.GetSetCell()
+	return extsort.HashCell(row, layout.Cell{Family: s.GetFamilyName(), Qualifier: s.GetColumnQualifier(), Timestamp: s.GetTimestampMicros()}, s.GetValue())
+}
+
+// maxWideHashes bounds what is remembered of the cells of wide rows; a hash takes some
+// 40 bytes.
+const maxWideHashes = 1 << 20
+
+// lookUp marks those of the hashes in held that are of cells of some rows. Of a wide
+// row, which many batches meet, it remembers all, so that it is not read for each of
+// them: what is written to it meanwhile are cells of other items. A row of more than
+// maxWideHashes cells is read for each.
+func (w *Writer) lookUp(ctx context.Context, t *WriteTable, rows [][]byte, held map[extsort.Hash]bool) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var found []extsort.Hash       // of those in held, in the row at hand
+	var wide map[extsort.Hash]bool // nil: not to be remembered
+	for part, err := range w.B.Parts(ctx, btclient.Read{Table: t.ID, Keys: rows}, w.J.Options.Part) {
+		if err != nil {
+			return err
+		}
+		if !part.Continues {
+			found, wide = found[:0], nil
+			if part.More {
+				wide = map[extsort.Hash]bool{}
+			}
+		}
+		for _, c := range part.Cells {
+			h := extsort.HashCell(part.Key, c, c.Value)
+			if _, ok := held[h]; ok {
+				found = append(found, h)
+			}
+			if wide != nil {
+				wide[h] = true
+			}
+		}
+		if len(wide) > maxWideHashes {
+			wide = nil
+		}
+		if part.More {
+			continue
+		}
+		for _, h := range found {
+			held[h] = true
+		}
+		if wide != nil {
+			t.remember(part.Key, wide)
+		}
+	}
+	return nil
+}
+
+// remember keeps the hashes of a wide row, in place of others where they would be too
+// many.
+func (t *WriteTable) remember(row []byte, cells map[extsort.Hash]bool) {
+	if t.hashes += len(cells); t.hashes > maxWideHashes || t.wide == nil {
+		t.wide, t.hashes = map[string]map[extsort.Hash]bool{}, len(cells)
+	}
+	t.wide[string(row)] = cells
+}
+
+// send writes entries, again where that may help. An entry that Bigtable refuses
+// for good is an error, or a dead letter if there are any.
+func (w *Writer) send(ctx context.Context, table string, entries []WriteEntry) (refused []int64, err error) {
+	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
+	for i, e := range entries {
+		rows[i] = e.MutateRowsRequest_Entry
+	}
+	refusals, failed := w.B.MutateRows(ctx, table, rows)
+	bad := map[int]error{}
+	for _, r := range refusals {
+		bad[r.Entry] = r.Err
+	}
+	for i, e := range entries {
+		switch why, isBad := bad[i]; {
+		case isBad:
+			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
+			if w.J.Letters == nil {
+				return nil, fmt.Errorf("%w; what comes before it is written", why)
+			}
+			if err := w.J.Letters.add(w.J, e.entry, why); err != nil {
+				return nil, err
+			}
+			refused = append(refused, e.n)
+		case failed == nil:
+			w.J.Report.CellsWritten += int64(len(e.GetMutations()))
+			if w.J.wrote != nil {
+				w.J.wrote(table, e)
+			}
+		}
+	}
+	return refused, failed
+}

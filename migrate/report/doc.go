@@ -1,0 +1,9 @@
+// Package report is what a load, a verification or a comparison found, and how it is
+// shown: as text, JSON, JUnit XML and one page of HTML.
+//
+// What it promises: all differences are counted, the first of them listed, each with
+// its place; what follows from an item that has failed is not told as another fault.
+//
+// What it does not do: it acts on nothing. Who loads and compares is package migrate,
+// which records here what it finds.
+package report

@@ -1,0 +1,54 @@
+package report
+
+import "github.com/tabletop-emu/tabletop/internal/extsort"
+
+// failedItems are the items that have failed before their rows were compared. The
+// zero value has none.
+type failedItems struct {
+	items   map[extsort.Hash]bool // by Bigtable table and key
+	unruled map[string]bool       // the Bigtable tables of items that no rule takes
+}
+
+// maxFailedItems bounds how many items are remembered; what is said of others is
+// told again.
+const maxFailedItems = 100_000
+
+// ItemFailed notes that an item of a Bigtable table has failed: what is said of it
+// afterwards is the same fault, and is not told again.
+func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
+
+// Unruled notes that no rule takes an item of a Bigtable table that has failed.
+func (r *Report) Unruled(table string) { r.failed.unruled[table] = true }
+
+// ItemsFailed reports whether any item has failed.
+func (r *Report) ItemsFailed() bool { return len(r.failed.items) > 0 }
+
+// HasFailed reports whether an item of a Bigtable table has failed.
+func (r *Report) HasFailed(table, key string) bool { return r.failed.has(table, key) }
+
+func (s *failedItems) has(table, key string) bool {
+	return s.items[extsort.HashOf([]byte(table), []byte(key))]
+}
+
+func (s *failedItems) add(table, key string) {
+	if s.items == nil {
+		s.items, s.unruled = map[extsort.Hash]bool{}, map[string]bool{}
+	}
+	if len(s.items) < maxFailedItems {
+		s.items[extsort.HashOf([]byte(table), []byte(key))] = true
+	}
+}
+
+// explain reports whether a difference is only what follows from an item that has
+// failed: it is of the item, or of a row that no rule reads where there are items
+// that no rule takes.
+func (s *failedItems) explain(f Failure) bool {
+	switch f.Kind { //nolint:exhaustive // these are of items as they come, or of many of which one is the example
+	case Unmatched, KeyCollision, LimitExceeded, NotLoaded, LossNotAccepted, LintError:
+		return false
+	}
+	if f.ItemKey == "" {
+		return f.RowKey != "" && s.unruled[f.Table]
+	}
+	return s.has(f.Table, f.ItemKey)
+}

@@ -1,0 +1,476 @@
+package report
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Kind is what a failure is, one name a kind.
+type Kind string
+
+// The kinds of failures. Unmatched, KeyCollision and LimitExceeded are of items
+// that the mapping cannot lay out: a verification goes on without them, and says
+// nothing more of them. A load is refused for them, with the [Damage] of the input
+// that they are, or makes dead letters of them.
+const (
+	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
+	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another
+	LimitExceeded    Kind = "LimitExceeded"    // an item is beyond a limit of Bigtable
+	MissingRow       Kind = "MissingRow"       // an expected row is not there
+	ExtraRow         Kind = "ExtraRow"         // a row that no item asks for
+	MissingCell      Kind = "MissingCell"      // an expected cell is not there
+	ExtraCell        Kind = "ExtraCell"        // a cell that no item asks for
+	ValueDiffers     Kind = "ValueDiffers"     // a cell, or an attribute read back, has another value
+	TypeDiffers      Kind = "TypeDiffers"      // a value's type is not the source's
+	TimestampDiffers Kind = "TimestampDiffers" // the cell is there at another time
+	OrderDiffers     Kind = "OrderDiffers"     // the versions of a column are permuted
+	MissingTable     Kind = "MissingTable"     // the table of the items is not there
+	FamilyDiffers    Kind = "FamilyDiffers"    // a family is not there, or its garbage collection is not the mapping's
+	TableChanged     Kind = "TableChanged"     // a table differed, and no longer did when its rows were looked at
+	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
+	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source has not
+	DuplicateItem    Kind = "DuplicateItem"    // Diff found two items of one key on one side
+	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
+	IndexStale       Kind = "IndexStale"       // an index table differs from its base
+	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, says something else
+	PatternDiffers   Kind = "PatternDiffers"   // an access pattern gives another answer
+	PatternFullScan  Kind = "PatternFullScan"  // a native read reads a whole table, or too many ranges
+	NotIdempotent    Kind = "NotIdempotent"    // a second load changed something
+	NotPersistent    Kind = "NotPersistent"    // a row, or a table, changed when the Bigtable was closed and opened again
+	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would take cells of an item
+	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter; its Damage says why
+	LintError        Kind = "LintError"        // a finding of a level that Options.Lint.FailOn names
+)
+
+// Failure is one difference.
+type Failure struct {
+	Kind    Kind   `json:"kind"`
+	Fixture string `json:"fixture,omitempty"`
+	Check   string `json:"check,omitempty"` // the name of the check that found it; "pattern ID" of an access pattern
+	Table   string `json:"table,omitempty"` // the Bigtable table
+	Rule    string `json:"rule,omitempty"`
+	ItemKey string `json:"itemKey,omitempty"` // canonical JSON of the key attributes
+	RowKey  string `json:"rowKey,omitempty"`  // as text
+	RowHex  string `json:"rowKeyHex,omitempty"`
+	Column  string `json:"column,omitempty"` // family:qualifier, or the attribute
+	Pattern string `json:"pattern,omitempty"`
+	Want    string `json:"want,omitempty"`
+	Got     string `json:"got,omitempty"`
+	// Decoded is what the difference of a cell does to the items of its row, as
+	// the inverse of the mapping tells: `n: want {"N":"3"}, got {"N":"4"}`.
+	Decoded string        `json:"decoded,omitempty"`
+	Detail  string        `json:"detail,omitempty"`
+	Damage  source.Damage `json:"damage,omitempty"` // of a NotLoaded
+	// File is FILE or FILE:LINE of the fixture's file that expects something else.
+	File string `json:"file,omitempty"`
+	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.
+	Mapping string `json:"mapping,omitempty"`
+
+	check int // index of the check that found it; noCheck for none
+}
+
+// InRow is the place of a row, for a failure in it.
+func InRow(table string, key []byte) Failure {
+	return Failure{Table: table, RowKey: strconv.QuoteToGraphic(string(key)), RowHex: hex.EncodeToString(key)}
+}
+
+// String returns the failure on one line.
+func (f Failure) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Kind))
+	for _, part := range append([]placePart{{"fixture", f.Fixture}}, f.place()...) {
+		if part.Text != "" {
+			b.WriteString(" " + part.Name + " " + part.Text)
+		}
+	}
+	if f.Want != "" || f.Got != "" {
+		fmt.Fprintf(&b, ": want %s, got %s", OrNothing(f.Want), OrNothing(f.Got))
+	}
+	if f.Decoded != "" {
+		b.WriteString("; of items: " + f.Decoded)
+	}
+	if f.Detail != "" {
+		b.WriteString(": " + f.Detail)
+	}
+	if at := f.lines(); at != "" {
+		b.WriteString(" (" + at + ")")
+	}
+	return b.String()
+}
+
+// lines are the lines of files that the failure is about.
+func (f Failure) lines() string {
+	return strings.Join(slices.DeleteFunc([]string{f.File, f.Mapping}, func(s string) bool { return s == "" }), ", ")
+}
+
+// placePart is a part of a place: "row" and the row's key.
+type placePart struct{ Name, Text string }
+
+// place is where the failure is; what is not known has no text.
+func (f Failure) place() []placePart {
+	return []placePart{
+		{"pattern", f.Pattern},
+		{"table", f.Table},
+		{"rule", f.Rule},
+		{"item", f.ItemKey},
+		{"row", f.RowKey},
+		{"hex", f.RowHex},
+		{"column", f.Column},
+		{"damage", string(f.Damage)},
+	}
+}
+
+// OrNothing is the text, or "nothing" for none.
+func OrNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+// TableReport is what was done with one table.
+type TableReport struct {
+	Name       string `json:"name"`   // of the DynamoDB table
+	Target     string `json:"target"` // of the Bigtable table
+	Items      int64  `json:"items"`
+	Rows       int64  `json:"rows"`
+	Cells      int64  `json:"cells"`
+	Exceptions int64  `json:"exceptions"`
+	IndexRows  int64  `json:"indexRows"`
+	// CellsWritten and CellsUnchanged are what a load sent, and what it found
+	// there already; the cells of indexes count too.
+	CellsWritten   int64 `json:"cellsWritten"`
+	CellsUnchanged int64 `json:"cellsUnchanged"`
+	// ItemsResumed are those that a load passed over, since its checkpoint says
+	// that they are written.
+	ItemsResumed int64 `json:"itemsResumed"`
+	// DeadLetters are the items that could not be loaded. They are not in Items.
+	DeadLetters int64 `json:"deadLetters"`
+	// LeftOut are the items that the mapping cannot lay out, each a failure. They
+	// are not in Items.
+	LeftOut int64 `json:"leftOut"`
+	// Phases are what took how long; none without Options.Stopwatch.
+	Phases  []Phase        `json:"phases"`
+	Choices []infer.Choice `json:"choices"`
+	// Fidelity is what the mapping does to each attribute, Samples an item of
+	// each of its rules beside what it becomes.
+	Fidelity []Fidelity `json:"fidelity"`
+	Samples  []Sample   `json:"samples"`
+	// Rules are the rules of the mapping, then its indexes, with how many items
+	// each takes.
+	Rules []RuleRows `json:"rules"`
+	// Sidecar tells what the Exceptions are, by kind.
+	Sidecar []SidecarCells `json:"sidecar"`
+	// Accepted are the losses that the mapping accepts and that happen.
+	Accepted []AcceptedLoss `json:"accepted"`
+	// Mapping is the text of the mapping file that was used or inferred.
+	Mapping string `json:"mapping,omitempty"`
+}
+
+// Phase is a part of the work on one table.
+type Phase struct {
+	Name    string  `json:"name"`
+	Items   int64   `json:"items"` // of all passes
+	Seconds float64 `json:"seconds"`
+}
+
+// String returns "comparing 1000 items in 0.52 s, 1923 a second".
+func (p Phase) String() string {
+	text := fmt.Sprintf("%s %s in %.2f s", p.Name, phrase.Counted(p.Items, "item"), p.Seconds)
+	if p.Seconds > 0 {
+		text += fmt.Sprintf(", %.0f a second", float64(p.Items)/p.Seconds)
+	}
+	return text
+}
+
+// AddPhase adds to a phase of that name, or begins one.
+func (t *TableReport) AddPhase(name string, items int64, took time.Duration) {
+	i := slices.IndexFunc(t.Phases, func(p Phase) bool { return p.Name == name })
+	if i < 0 {
+		i = len(t.Phases)
+		t.Phases = append(t.Phases, Phase{Name: name})
+	}
+	t.Phases[i].Items += items
+	t.Phases[i].Seconds += took.Seconds()
+}
+
+// Sample is an item beside what it becomes.
+type Sample struct {
+	Rule string `json:"rule"` // of the mapping
+	Item string `json:"item"` // canonical DynamoDB JSON
+	Row  string `json:"row"`  // canonical text of its cells
+}
+
+// Fidelity is what the mapping does to one attribute under one rule.
+type Fidelity struct {
+	Rule      string `json:"rule"`
+	Attribute string `json:"attribute"`
+	Class     string `json:"class"` // lossless, lossless in domain, lossy
+	Why       string `json:"why,omitempty"`
+}
+
+// SidecarCells are the sidecar cells of one kind.
+type SidecarCells struct {
+	Kind  layout.SidecarKind `json:"kind"`
+	What  string             `json:"what"` // the kind in words
+	Cells int64              `json:"cells"`
+	// Item is the key of the first item with such a cell, Column the cell's.
+	Item   string `json:"item"`
+	Column string `json:"column"`
+}
+
+// RuleRows is what a rule of the mapping, or one of its indexes, was found to
+// take, with the row key of the first item as an example.
+type RuleRows struct {
+	Rule  string `json:"rule,omitempty"`
+	Index string `json:"index,omitempty"`
+	Items int64  `json:"items"`
+	// Item is the key of the first item, Row that of its row, as text and in hex;
+	// "" where Items is 0.
+	Item   string `json:"item,omitempty"`
+	Row    string `json:"row,omitempty"`
+	RowHex string `json:"rowHex,omitempty"`
+}
+
+// Count counts an item that the rule takes, by its key in canonical JSON and its row.
+func (r *RuleRows) Count(key func() string, row []byte) {
+	if r.Items++; r.Items == 1 {
+		r.Item, r.Row, r.RowHex = key(), phrase.Column(string(row)), hex.EncodeToString(row)
+	}
+}
+
+// AcceptedLoss is what a table loses and its mapping accepts.
+type AcceptedLoss struct {
+	Rule string `json:"rule"`
+	What string `json:"what"` // as in accept_loss
+	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
+	// collection.
+	Family string `json:"family,omitempty"`
+	GC     string `json:"gc,omitempty"`
+	Cells  int64  `json:"cells,omitempty"`
+	// Attribute and Values are of a loss by the layout.
+	Attribute string `json:"attribute,omitempty"`
+	Values    int64  `json:"values,omitempty"`
+	Example   string `json:"example"` // the key of an item
+	Why       string `json:"why,omitempty"`
+}
+
+// Check is one thing that was verified.
+type Check struct {
+	Name        string     `json:"name"`
+	Table       string     `json:"table,omitempty"`
+	State       CheckState `json:"state"`
+	Differences int64      `json:"differences"`
+	// Detail says what was checked; of a skipped check, why it was skipped.
+	Detail string `json:"detail,omitempty"`
+}
+
+// CheckState is how a check ended.
+type CheckState string
+
+// The states of a check.
+const (
+	CheckOK      CheckState = "ok"
+	CheckFailed  CheckState = "failed"  // it found differences
+	CheckSkipped CheckState = "skipped" // it could not run, and says nothing
+	CheckNoted   CheckState = "noted"   // it found errors or warnings of lint that are no differences
+)
+
+// PatternReport is one access pattern that was run.
+type PatternReport struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+	// Doors are the ways it was run: "dynamodb", "bigtable".
+	Doors []string `json:"doors"`
+	// Ranges is how many keys and ranges the native read asks for; RowsScanned
+	// and RowsReturned are what the server says of it, 0 where it says nothing.
+	Ranges       int   `json:"ranges"`
+	RowsScanned  int64 `json:"rowsScanned"`
+	RowsReturned int64 `json:"rowsReturned"`
+
+	Items       int   `json:"items"`
+	Differences int64 `json:"differences"`
+}
+
+// Report is the result of a load or a verification.
+type Report struct {
+	Fixture string `json:"fixture,omitempty"`
+	Title   string `json:"title,omitempty"`
+	Source  string `json:"source"`
+	Format  string `json:"format"`
+	// Items is the number of items read, summed over the tables.
+	Items int64 `json:"items"`
+	// Rows is the number of base rows: those of indexes are not counted.
+	Rows int64 `json:"rows"`
+	// Differences is the number of failures, also of those not listed.
+	Differences int64 `json:"differences"`
+	// Exceptions is the number of sidecar cells, which hold the types that
+	// deviate from the mapping's.
+	Exceptions int64 `json:"exceptions"`
+	// Compared reports whether anything was compared: Load does not.
+	Compared bool `json:"compared"`
+	// Warnings are what a reader should know although nothing differs.
+	Warnings []string        `json:"warnings"`
+	Tables   []TableReport   `json:"tables"`
+	Checks   []Check         `json:"checks"`
+	Patterns []PatternReport `json:"patterns"`
+	// Failures are the first differences, at most Options.MaxDifferences.
+	Failures []Failure `json:"failures"`
+	// Lint is what the rules of package lint found; nil where they were not
+	// applied.
+	Lint *lint.Result `json:"lint,omitempty"`
+
+	// OnlyLint says that the rules were applied, and nothing else was done.
+	OnlyLint bool `json:"-"`
+	// DiffOf is what two sides were compared by, "item" or "row"; "" of other reports.
+	DiffOf string `json:"-"`
+	// FailOn is the level from which on findings are differences.
+	FailOn lint.Level `json:"-"`
+
+	most   int
+	stage  stage
+	failed failedItems
+	untold int64 // differences that follow from those
+}
+
+// New is an empty report that lists at most so many failures.
+func New(most int) *Report {
+	return &Report{
+		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+	}
+}
+
+// Aside is an empty report like r, for failures that may become others in r ([Report.FailAs]).
+func (r *Report) Aside() *Report {
+	found := New(r.most)
+	found.failed = r.failed
+	return found
+}
+
+// Full reports whether no more failures are listed.
+func (r *Report) Full() bool { return len(r.Failures) >= r.most }
+
+// Found is the number of differences, also of those that are not told since they
+// follow from items that have failed.
+func (r *Report) Found() int64 { return r.Differences + r.untold }
+
+// Equal reports whether nothing differed.
+func (r *Report) Equal() bool { return r.Differences == 0 }
+
+// Counts reports whether a finding of lint is a difference.
+func (r *Report) Counts(f lint.Finding) bool {
+	return r.FailOn != lint.Off && f.Level >= r.FailOn
+}
+
+// Noted says which errors and warnings of lint are no differences, and what would
+// make them some: "1 error, 2 warnings not counted as differences (--fail-on
+// lint=warn counts them)"; "" if there are none.
+func (r *Report) Noted() string {
+	if r.Lint == nil {
+		return ""
+	}
+	n := map[lint.Level]int64{}
+	for _, f := range r.Lint.Findings {
+		if !r.Counts(f) {
+			n[f.Level]++
+		}
+	}
+	var parts []string
+	least := lint.Off
+	for _, level := range []struct {
+		lint.Level
+		name string
+	}{{lint.Error, "error"}, {lint.Warn, "warning"}} {
+		if n[level.Level] > 0 {
+			parts, least = append(parts, phrase.Counted(n[level.Level], level.name)), level.Level
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s not counted as differences (--fail-on lint=%s counts them)", strings.Join(parts, ", "), least)
+}
+
+// FailuresOf lists the listed failures that the check of that index found.
+func (r *Report) FailuresOf(check int) []Failure {
+	return r.failuresWhere(func(f Failure) bool { return f.check == check })
+}
+
+// FailuresOfPattern lists the listed failures of an access pattern.
+func (r *Report) FailuresOfPattern(id string) []Failure {
+	return r.failuresWhere(func(f Failure) bool { return f.check == noCheck && f.Pattern == id })
+}
+
+func (r *Report) failuresWhere(found func(Failure) bool) []Failure {
+	return slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return !found(f) })
+}
+
+// stage is what a verification is at: a check, by its index in the report, or an
+// access pattern.
+type stage struct {
+	name  string
+	check int
+}
+
+// noCheck is the check of a stage that is an access pattern.
+const noCheck = -1
+
+// BeginPattern makes an access pattern the stage at hand.
+func (r *Report) BeginPattern(id string) { r.stage = stage{"pattern " + id, noCheck} }
+
+// Fail records a failure of the stage at hand.
+func (r *Report) Fail(f Failure) {
+	if r.failed.explain(f) {
+		r.untold++
+		return
+	}
+	f.Fixture, f.Check, f.check = r.Fixture, r.stage.name, r.stage.check
+	r.Differences++
+	if len(r.Failures) < r.most {
+		r.Failures = append(r.Failures, f)
+	}
+}
+
+// FailAs records the failures of found, as such of one kind.
+func (r *Report) FailAs(kind Kind, found *Report) {
+	r.untold += found.untold
+	for _, f := range found.Failures {
+		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
+		r.Fail(f)
+	}
+	r.Differences += found.Differences - int64(len(found.Failures))
+}
+
+// Check runs one check and records how many differences it found.
+func (r *Report) Check(name, table string, run func() (detail string, err error)) error {
+	before, untold := r.Differences, r.untold
+	r.stage = stage{name, len(r.Checks)}
+	detail, err := run()
+	if err != nil {
+		return err
+	}
+	c := Check{Name: name, Table: table, State: CheckOK, Differences: r.Differences - before, Detail: detail}
+	if c.Differences > 0 {
+		c.State = CheckFailed
+	}
+	if n := r.untold - untold; n > 0 {
+		c.Detail += fmt.Sprintf("; %s that may follow from items that failed before not told", phrase.Counted(n, "difference"))
+	}
+	r.Checks = append(r.Checks, c)
+	return nil
+}
+
+// Skip records a check that cannot run, and why.
+func (r *Report) Skip(name, table, why string, args ...any) {
+	r.Checks = append(r.Checks, Check{Name: name, Table: table, State: CheckSkipped, Detail: fmt.Sprintf(why, args...)})
+}

@@ -1,0 +1,48 @@
+package migrate
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// StoredMappings are the mappings by which the tables of an instance were loaded,
+// as the rows of _migration_schema tell, sorted by Bigtable table; none where no
+// load noted one. Options say which instance. An error is an [source.Error] where
+// what is noted cannot be read; others are Bigtable's.
+func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o run.Options) ([]*mapping.Mapping, error) {
+	o = o.Normalized()
+	var all []*mapping.Mapping
+	for row, err := range run.NewBigtable(conn, o).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
+		if status.Code(err) == codes.NotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		// The rows of attributes have the attribute's name behind the '#', which no
+		// Bigtable table has in its own.
+		table, attribute, _ := strings.Cut(string(row.Key), "#")
+		if attribute != "" {
+			continue
+		}
+		m, err := layout.FromSchemaRows(table, []layout.Row{row})
+		if err != nil {
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
+		}
+		if m == nil || m.TargetTable() != table {
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)
+		}
+		all = append(all, (*mapping.Mapping)(m))
+	}
+	return all, nil
+}
