@@ -101,3 +101,12 @@ func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	spec.Target.Joiner = joiner
 	return Compile(&spec)
 }
+
+// Changed compiles the mapping anew from a copy of its file that change has been
+// made to; what its joiner auto has come to stays. A default layout has no file.
+// Errors are *SpecError.
+func (m *Mapping) Changed(change func(*mapfile.Spec)) (*Mapping, error) {
+	spec := *m.spec
+	change(&spec)
+	return compile(&spec, m.proven)
+}

@@ -201,9 +201,7 @@ type trial struct {
 }
 
 func newTrial(conn grpc.ClientConnInterface, b *run.Bigtable, j *run.Job) (*trial, error) {
-	spec := *j.Mapping.Spec()
-	spec.Source.Table, spec.Target.Table = Table, Table
-	m, err := layout.Compile(&spec)
+	m, err := j.Mapping.Changed(func(s *mapfile.Spec) { s.Source.Table, s.Target.Table = Table, Table })
 	if err != nil {
 		return nil, fmt.Errorf("compiling the mapping of table %s for tables of its own: %w", j.Report.Name, err)
 	}

@@ -203,9 +203,7 @@ func (j *Job) unmet(kinds ...string) (warnings []string) {
 		if !slices.Contains(kinds, l.What) || slices.ContainsFunc(j.Report.Accepted, func(a report.AcceptedLoss) bool { return a.What == l.What && (l.Rule == "" || l.Rule == a.Rule) }) {
 			continue
 		}
-		without := *spec
-		without.AcceptLoss = slices.Delete(slices.Clone(spec.AcceptLoss), i, i+1)
-		if _, err := layout.Compile(&without); err != nil {
+		if _, err := j.Mapping.Changed(func(s *mapfile.Spec) { s.AcceptLoss = slices.Delete(slices.Clone(s.AcceptLoss), i, i+1) }); err != nil {
 			continue
 		}
 		text := "what: " + l.What
