@@ -229,22 +229,25 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 		return err
 	}
 	d.catalog.Store(next)
-	if removed {
+	if len(removed) > 0 {
 		d.flushTombstones()
+		if d.mem != nil {
+			d.background.Go(func() { d.cutOut(removed) })
+		}
 	}
 	return nil
 }
 
 // write adds to b what makes the stored catalog from into c, and the removal
 // of the cells of tables that are in from alone. It tells whether a table that
-// could be read or written in from is another one now or gone, and whether
-// cells are removed.
-func (c *catalog) write(b *pebble.Batch, from *catalog) (changed, removed bool, err error) {
+// could be read or written in from is another one now or gone, and the ids of
+// those whose cells are removed.
+func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed []uint32, err error) {
 	if c == from {
-		return false, false, nil
+		return false, nil, nil
 	}
-	fail := func(what string, err error) (bool, bool, error) {
-		return false, false, fmt.Errorf("engine: catalog: %s: %w", what, err)
+	fail := func(what string, err error) (bool, []uint32, error) {
+		return false, nil, fmt.Errorf("engine: catalog: %s: %w", what, err)
 	}
 	if c.nextID != from.nextID {
 		if err := b.Set(catalogKey(catalogNextID, ""), binary.BigEndian.AppendUint32(nil, c.nextID), nil); err != nil {
@@ -272,7 +275,7 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed, removed bool, 
 		if kept[t.def.ID] {
 			return nil
 		}
-		removed = true
+		removed = append(removed, t.def.ID)
 		prefix := appendTablePrefix(nil, t.def.ID)
 		return b.DeleteRange(prefix, prefixEnd(bytes.Clone(prefix)), nil)
 	}

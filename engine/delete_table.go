@@ -89,6 +89,45 @@ func (d *DB) dropOldest(c *catalog) {
 	}
 }
 
+// cutOut gives back the memory of tables that are gone, which Pebble would keep
+// in its first files until others come: their cells are cut out of the files.
+// Small ones can wait for that. Nothing can be under an id that is in no
+// catalog; Restore can bring one back, but not meanwhile.
+func (d *DB) cutOut(ids []uint32) {
+	if d.enter() != nil {
+		return // what is closed is given back whole
+	}
+	defer d.leave()
+	flushed, err := d.pebble.AsyncFlush()
+	if err == nil {
+		<-flushed
+		err = d.cutOutFlushed(ids)
+	}
+	if err != nil && d.logger != nil && d.life.Err() == nil {
+		d.logger.Warn("store: deleted tables: " + err.Error())
+	}
+}
+
+func (d *DB) cutOutFlushed(ids []uint32) error {
+	d.catalogMu.Lock()
+	defer d.catalogMu.Unlock()
+	c := d.catalog.Load()
+	used := map[uint32]bool{}
+	for _, t := range c.tables {
+		used[t.def.ID] = true
+	}
+	for _, id := range ids {
+		if _, ok := c.deleted[id]; ok || used[id] || d.tableBytes(id) < smallDropBytes {
+			continue
+		}
+		lower := appendTablePrefix(nil, id)
+		if err := d.pebble.Excise(d.life, pebble.KeyRange{Start: lower, End: prefixEnd(slices.Clone(lower))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // tableBytes estimates what the files hold of a table: nothing where they do not
 // tell.
 func (d *DB) tableBytes(id uint32) int64 {
