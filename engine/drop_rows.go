@@ -48,11 +48,31 @@ func (d *DB) reclaim(lower, upper []byte) {
 		d.smallDrops.Store(0)
 		d.flushTombstones()
 	}
+	if d.mem != nil && size >= largeDropBytes {
+		d.mergeDropped(lower, upper)
+	}
+}
+
+// mergeDropped gives back the memory of many rows that were dropped, which Pebble
+// would keep in its first files until others come: the files are merged with
+// what drops them. Rows that were written since stay.
+func (d *DB) mergeDropped(lower, upper []byte) {
+	flushed, err := d.pebble.AsyncFlush()
+	if err == nil {
+		<-flushed
+		err = d.pebble.Compact(d.life, lower, upper, false)
+	}
+	if err != nil && d.logger != nil && d.life.Err() == nil {
+		d.logger.Warn("store: dropped rows: " + err.Error())
+	}
 }
 
 const (
 	// smallDropBytes is the size on disk of rows whose space can wait.
 	smallDropBytes = 4 << 20
+	// largeDropBytes is the size of rows whose space in memory is not left to
+	// when files are merged anyway.
+	largeDropBytes = 32 << 20
 	// maxSmallDrops bounds the range tombstones in the memtable: a read after a
 	// write pays some 0.1 µs for each.
 	maxSmallDrops = 16
