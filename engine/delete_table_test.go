@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -121,11 +122,11 @@ func TestFaultB11_MemoryComesBack(t *testing.T) {
 // comes back too, but for that of one which holds something else.
 func TestFaultB11_MemoryOfLargeRows(t *testing.T) {
 	t.Parallel()
-	for name, remove := range map[string]func(*testing.T, *DB) error{
-		"delete table": func(t *testing.T, d *DB) error {
-			return d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error { return tx.SoftDeleteTable("t") })
+	for name, remove := range map[string]func(context.Context, *DB) error{
+		"delete table": func(ctx context.Context, d *DB) error {
+			return d.UpdateCatalog(ctx, func(tx *CatalogTx) error { return tx.SoftDeleteTable("t") })
 		},
-		"drop rows": func(t *testing.T, d *DB) error { return d.DropRows(t.Context(), "t", Span{}) },
+		"drop rows": func(ctx context.Context, d *DB) error { return d.DropRows(ctx, "t", Span{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +135,7 @@ func TestFaultB11_MemoryOfLargeRows(t *testing.T) {
 	}
 }
 
-func testMemoryOfLargeRows(t *testing.T, remove func(*testing.T, *DB) error) {
+func testMemoryOfLargeRows(t *testing.T, remove func(context.Context, *DB) error) {
 	t.Helper()
 	d := openTest(t, Options{KeepDeletedBytes: 1 << 20})
 	createTest(t, d, "f")
@@ -148,7 +149,7 @@ func testMemoryOfLargeRows(t *testing.T, remove func(*testing.T, *DB) error) {
 		t.Fatal(err)
 	}
 	was := d.mem.held()
-	if err := remove(t, d); err != nil {
+	if err := remove(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	d.waitForMemory()

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
+// FamiliesCheck is the name of the check of families in a report.
 const FamiliesCheck = "families"
 
 // compareFamilies compares the families of the tables of a job with those that

@@ -43,7 +43,7 @@ func ReadFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	return f, err
 }
 
-// readOptional reads a file of a fixture that need not be there.
+// ReadOptionalFile reads a file of a fixture that need not be there.
 func ReadOptionalFile(fsys fs.FS, name string) ([]byte, error) {
 	text, err := fixtures.ReadOptional(fsys, name)
 	return text, OfFixtures(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
+// RestartCheck is the name of the check of a restart in a report.
 const RestartCheck = "restart"
 
 // persisted is a table, and what it held before the Bigtable was closed.

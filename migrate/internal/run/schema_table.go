@@ -69,7 +69,7 @@ func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err er
 	var entries []WriteEntry
 	replace := func(key []byte, content []layout.Cell) {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
-		e.Mutations = btclient.AppendSets(e.Mutations, content)
+		e.Mutations = btclient.AppendSets(e.GetMutations(), content)
 		entries = append(entries, WriteEntry{MutateRowsRequest_Entry: e})
 	}
 	for _, row := range want {
