@@ -84,8 +84,9 @@
 // An arrow points at what a package may import; tests enforce it.
 //
 //	engine <- emu <- testkit -> migrate -> facade -> facade/{attr,expr,mapping}
-//	                           migrate -> fixtures -> facade/mapping -> internal/layout
-//	                          cmd/tabletop -> engine, emu, facade, migrate
+//	                 testkit, migrate -> fixtures -> internal/layout
+//	                 facade/mapping -> internal/layout
+//	                 cmd/tabletop -> engine, emu, facade, migrate, fixtures
 //
 // The facade never sees an engine: it uses only what any Bigtable can do, over any
 // connection. So nothing passes here thanks to a shortcut that production lacks.
@@ -95,10 +96,16 @@
 // A file is named after what a reader looks up. The RPC ReadRows is in
 // emu/read_rows.go, an operation of table administration in emu/admin_*.go, a
 // row filter in emu/internal/filter, the DynamoDB operation PutItem in
-// facade/op_put_item.go. Limits are in limits.go. Error texts are in
+// facade/op_put_item.go. Limits are in limits.go of emu and facade, those of values and
+// expressions in facade/attr and facade/expr. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
-// facade/messages.go, facade/attr/error.go and facade/expr/error.go. Tests have
-// the same stem, text cases are in testdata/<stem>.
+// facade/messages.go, facade/internal/wire/messages.go, facade/attr/error.go and
+// facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
+// the catalogs of texts and traps. In the engine, what expires is decided in
+// gc.go. How the store finishes what a crash left is in
+// facade/internal/store/transaction_recovery.go. A flag of the binary is in
+// cmd/tabletop/<command>.go. Lint rules are in the table of their subject in
+// migrate/lint, by their number.
 //
 // What is supported is listed in emu.Support and facade.Operations, and in
 // docs/support.md, which is generated from them.

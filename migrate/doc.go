@@ -8,7 +8,7 @@
 // sides, [Reverse] writes rows as an export. What they find is a [report.Report].
 // Package infer finds a mapping where none is given.
 //
-// What it promises: a damaged input is refused with an [source.Error] before
+// What it promises: a damaged input is refused with a [source.Error] before
 // anything is written; nothing is dropped silently; memory is bounded by the
 // largest item, row and batch, and by a fixed allowance (sources of up to 20 MiB
 // of JSON are decoded once and held), never by the table; the same input gives

@@ -34,7 +34,7 @@ import (
 // mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
 // A mapping file that does not compile is judged as far as it can be read.
 //
-// An error is an [source.Error] where the fixture is at fault; findings are in
+// An error is a [source.Error] where the fixture is at fault; findings are in
 // Report.Lint. They are differences where Options.Lint.FailOn says so, or where
 // expect/lint.golden.json expects others.
 func Lint(ctx context.Context, fsys fs.FS, o run.Options) (*report.Report, error) {

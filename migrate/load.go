@@ -13,7 +13,7 @@ import (
 // Load writes a source into Bigtable as its mappings say, and the rows of the
 // indexes that they lay out: [Prepare], then [Prepared.Load]. At last it notes in
 // _migration_schema how the tables are to be read. It reads the whole
-// source first: an error that is an [source.Error] or a [mapping.SpecError] says
+// source first: an error that is a [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
 // compared: see [VerifySource] and [Compare].
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o run.Options) (*report.Report, error) {

@@ -17,7 +17,7 @@ import (
 
 // StoredMappings are the mappings by which the tables of an instance were loaded,
 // as the rows of _migration_schema tell, sorted by Bigtable table; none where no
-// load noted one. Options say which instance. An error is an [source.Error] where
+// load noted one. Options say which instance. An error is a [source.Error] where
 // what is noted cannot be read; others are Bigtable's.
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o run.Options) ([]*mapping.Mapping, error) {
 	o = o.Normalized()

@@ -29,12 +29,12 @@ import (
 // opens the Bigtable, if Options.Restart is given, which must change nothing: conn
 // is not used after that. A mapping file
 // in the directory goes before Options.Mappings, its clock before Options.Now: a
-// store with RunGC must then run by [Clock].
+// store with RunGC must then run by [fixtures.Clock].
 //
 // The tables that the fixture names must not hold other rows; patterns that
 // write empty and reload them. Access patterns are also asked in the instance
 // called Options.Instance with "-oracle" behind it, which must be empty and is
-// left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is an [source.Error] where the fixture
+// left so: Verify is for a Bigtable of its own, VerifyAgainst for others. An error is a [source.Error] where the fixture
 // is at fault, which one that compares nothing is too; differences are in the
 // report.
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, fsys fs.FS, o run.Options) (*report.Report, error) {

@@ -15,7 +15,7 @@
 // What it does not do: it checks no request, phrases no answer of DynamoDB and
 // counts no capacity.
 //
-// Its owners, each above those that it uses:
+// Its owners, each below those that it uses:
 //
 //	instance      the Bigtable, the clock, tokens; work in the background
 //	catalog       definitions of tables, cached; the latch of each table

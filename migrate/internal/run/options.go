@@ -45,7 +45,7 @@ type Options struct {
 	MaxDifferences int
 
 	// AllowEmpty lets Verify, VerifySource and Compare take a source without items,
-	// of which they can show nothing. Default: it is an [source.Error] (SourceEmpty),
+	// of which they can show nothing. Default: it is a [source.Error] (SourceEmpty),
 	// so that an export that came out empty does not pass.
 	AllowEmpty bool
 
@@ -75,7 +75,7 @@ type Options struct {
 
 	// Remap lets Load write to a table in which another mapping, that of an earlier
 	// load, left cells of the same items that this one does not write: they stay, and
-	// the report warns of them. Default: that is an [source.Error] (MappingRefused), and
+	// the report warns of them. Default: that is a [source.Error] (MappingRefused), and
 	// nothing is written.
 	Remap bool
 

@@ -21,7 +21,7 @@ import (
 // Remaps compares the mapping with the one by which its table was loaded before,
 // if a load noted one in layout.SchemaTable. Where that one left cells of items of
 // the source in columns, or at times, at which this one has none, a load would mix
-// the two layouts, and no later one would take the old cells away: an [source.Error],
+// the two layouts, and no later one would take the old cells away: a [source.Error],
 // unless Options.Remap lets it. What else differs is a warning; "" for none.
 func (j *Job) Remaps(ctx context.Context, b *Bigtable) (warning string, err error) {
 	noted, err := b.SchemaOf(ctx, j.Report.Target)

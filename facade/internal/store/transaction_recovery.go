@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// recoverTransactions finishes the transactions of which there is a record:
+// those that have expired, or with force all. A pending one is
+// aborted. The record of one that its owner may still be at is left: the owner
+// may have to learn from it how it was decided.
+func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
+	prefix := []byte(transactionRowPrefix)
+	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	for row, err := range tx.bt.Read(ctx, btclient.Read{Table: tx.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
+		if err != nil {
+			return err
+		}
+		id, err := hex.DecodeString(string(row.Key[len(prefix):]))
+		if err != nil {
+			return fmt.Errorf("row %q of table %s names no transaction", row.Key, tx.o.Catalog)
+		}
+		r, err := parseTransaction(string(id), row)
+		if err != nil {
+			return err
+		}
+		if err := tx.recoverTransaction(ctx, &r, force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
+	if r.state == 0 || !force && !tx.expired(r) {
+		return nil
+	}
+	if r.undecided() {
+		ok, err := tx.decide(ctx, r, transactionAborted)
+		if err != nil {
+			return err
+		}
+		if r.state = transactionAborted; !ok {
+			if *r, err = tx.readTransaction(ctx, r.id); err != nil || r.state == 0 {
+				return err
+			}
+		}
+	}
+	if !tx.expired(r) {
+		return tx.settleItems(ctx, r)
+	}
+	return tx.finish(ctx, r)
+}
+
+// settleTransactions finishes what this process's transactions left.
+func (tx *transactions) settleTransactions(ctx context.Context) error {
+	tx.mu.Lock()
+	ids := make([]string, 0, len(tx.unfinished))
+	for id := range tx.unfinished {
+		ids = append(ids, id)
+	}
+	tx.mu.Unlock()
+	for _, id := range ids {
+		r, err := tx.readTransaction(ctx, id)
+		if err == nil {
+			err = tx.recoverTransaction(ctx, &r, true)
+		}
+		if err == nil && r.state != 0 {
+			err = tx.removeRecord(ctx, &r)
+		}
+		if err != nil {
+			return err
+		}
+		tx.mu.Lock()
+		delete(tx.unfinished, id)
+		tx.mu.Unlock()
+	}
+	return nil
+}
