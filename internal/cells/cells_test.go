@@ -10,8 +10,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// keys are short texts of few bytes, among them the greatest, so that they meet.
-var keys = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xfe, 0xff}), 0, 3)
+// keys draws short texts of few bytes, among them the greatest, so that they meet. A
+// generator names itself when it is first used: each test has its own.
+func keys() *rapid.Generator[[]byte] {
+	return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xfe, 0xff}), 0, 3)
+}
 
 // holds reports whether one of the spans has the key.
 func holds(spans []cells.Span, key []byte) bool {
@@ -22,7 +25,7 @@ func holds(spans []cells.Span, key []byte) bool {
 
 // spans are sorted and disjoint: each second stretch between some keys.
 func spans(t *rapid.T, name string) []cells.Span {
-	bounds := rapid.SliceOfDistinct(keys, func(k []byte) string { return string(k) }).Draw(t, name)
+	bounds := rapid.SliceOfDistinct(keys(), func(k []byte) string { return string(k) }).Draw(t, name)
 	slices.SortFunc(bounds, bytes.Compare)
 	var out []cells.Span
 	for pair := range slices.Chunk(bounds, 2) {
@@ -38,7 +41,7 @@ func spans(t *rapid.T, name string) []cells.Span {
 func TestIntersect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, key := spans(t, "a"), spans(t, "b"), keys.Draw(t, "key")
+		a, b, key := spans(t, "a"), spans(t, "b"), keys().Draw(t, "key")
 		both := cells.Intersect(a, b)
 		if got, want := holds(both, key), holds(a, key) && holds(b, key); got != want {
 			t.Errorf("%q is in the intersection %q: %v, want %v", key, both, got, want)
@@ -54,7 +57,7 @@ func TestIntersect(t *testing.T) {
 func TestPrefixEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		prefix, key := keys.Draw(t, "prefix"), keys.Draw(t, "key")
+		prefix, key := keys().Draw(t, "prefix"), keys().Draw(t, "key")
 		span := cells.Span{Start: prefix, End: cells.PrefixEnd(prefix)}
 		if got, want := holds([]cells.Span{span}, key), bytes.HasPrefix(key, prefix); got != want {
 			t.Errorf("%q begins with %q: %v, want %v", key, prefix, got, want)
@@ -65,7 +68,7 @@ func TestPrefixEnd(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		row, key := keys.Draw(t, "row"), keys.Draw(t, "key")
+		row, key := keys().Draw(t, "row"), keys().Draw(t, "key")
 		if got := holds([]cells.Span{cells.Of(row)}, key); got != bytes.Equal(row, key) {
 			t.Errorf("%q is in the span of %q: %v", key, row, got)
 		}
