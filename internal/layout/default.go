@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -262,7 +263,7 @@ func planWithin(prefix []byte, c lens.KeyCondition, form func([]byte) []byte) le
 	if v.Empty() {
 		return lens.Plan{}
 	}
-	s := Span{Start: prefix, End: rowkey.PrefixEnd(prefix)}
+	s := Span{Start: prefix, End: cells.PrefixEnd(prefix)}
 	if len(v.Lo) > 0 {
 		s.Start = append(bytes.Clone(prefix), form(v.Lo)...)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -275,7 +276,7 @@ func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (Sp
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = lens.SortOrder
 			}
-			return lens.Clamp(Span{Start: row, End: rowkey.PrefixEnd(row)}), order, true
+			return lens.Clamp(Span{Start: row, End: cells.PrefixEnd(row)}), order, true
 		}
 	}
 	order := lens.SameOrder
@@ -289,7 +290,7 @@ func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (Sp
 // which is not in the last segment unless last.
 func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (Span, lens.Order) {
 	m := x.mapped
-	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: rowkey.PrefixEnd(row)}
+	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: cells.PrefixEnd(row)}
 	if v.Hi != nil {
 		s.End = m.joiner.AppendSegment(bytes.Clone(row), v.Hi, last)
 	}
@@ -303,7 +304,7 @@ func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (Span, lens.Ord
 			if bytes.Compare(v.Hi[:n], v.Lo) < 0 {
 				continue
 			}
-			if end := rowkey.PrefixEnd(append(append(bytes.Clone(row), v.Hi[:n]...), m.joiner.Delim)); bytes.Compare(end, s.End) > 0 {
+			if end := cells.PrefixEnd(append(append(bytes.Clone(row), v.Hi[:n]...), m.joiner.Delim)); bytes.Compare(end, s.End) > 0 {
 				s.End = end
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -88,7 +89,7 @@ func (r *rule) sortTexts(c lens.KeyCondition) lens.Interval {
 	texts := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
 	if t := r.when[rowkey.SlotRange]; t != nil {
 		prefix, _ := t.LiteralEnds(nil)
-		texts = texts.Intersect(lens.Interval{Lo: prefix, Hi: rowkey.PrefixEnd(prefix)})
+		texts = texts.Intersect(lens.Interval{Lo: prefix, Hi: cells.PrefixEnd(prefix)})
 	}
 	return texts
 }
@@ -157,7 +158,7 @@ func (l *rules) textBounds(x *candidate, c lens.KeyCondition, p *rowkey.Part) (l
 	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
 		prefix := []byte(p.Enc.Prefix)
 		text := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
-		if text = text.Intersect(lens.Interval{Lo: prefix, Hi: rowkey.PrefixEnd(prefix)}); text.Empty() {
+		if text = text.Intersect(lens.Interval{Lo: prefix, Hi: cells.PrefixEnd(prefix)}); text.Empty() {
 			return lens.Interval{Lo: []byte{0}, Hi: []byte{0}}, lens.SameOrder
 		}
 		return text.Within(prefix), lens.SameOrder
@@ -197,15 +198,15 @@ func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 // bounded is the span of the keys that go on from base with a text of the
 // interval. width is that of the text where it is fixed by the joiner.
 func (l *rules) bounded(base []byte, v lens.Interval, last bool, width int) Span {
-	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, last), End: rowkey.PrefixEnd(base)}
+	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, last), End: cells.PrefixEnd(base)}
 	if v.Hi != nil {
 		hi := v.Hi
 		switch k := l.joiner.DelimOffence(hi); {
 		case l.joiner.Kind == rowkey.JoinPlain && !last && k >= 0:
 			// What sorts below has no such byte: it is hi[:k] or below it.
-			s.End = rowkey.PrefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.Delim))
+			s.End = cells.PrefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.Delim))
 		case l.joiner.Kind == rowkey.JoinFixed && !last && len(hi) > width:
-			s.End = rowkey.PrefixEnd(append(bytes.Clone(base), hi[:width]...))
+			s.End = cells.PrefixEnd(append(bytes.Clone(base), hi[:width]...))
 		default:
 			s.End = l.joiner.AppendSegment(bytes.Clone(base), hi, last)
 		}

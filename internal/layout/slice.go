@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -293,7 +294,7 @@ func (s *Slice) Bounds(c lens.KeyCondition) (from, before []byte, ok bool) {
 	if s.core != nil {
 		v, _ := s.texts(c)
 		if w := s.width; w > 0 && len(v.Hi) > w {
-			v.Hi = rowkey.PrefixEnd(v.Hi[:w]) // what follows a text in a qualifier is not of its order
+			v.Hi = cells.PrefixEnd(v.Hi[:w]) // what follows a text in a qualifier is not of its order
 		}
 		return v.Lo, v.Hi, !v.Empty()
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // RangeOp is the operator of a sort-key condition.
@@ -116,7 +116,7 @@ func (c KeyCondition) Bounds(form func(attr.Value) ([]byte, bool)) Interval {
 		to(c.B, true)
 	case BeginsWith:
 		if b, ok := form(c.A); ok {
-			v = Interval{b, rowkey.PrefixEnd(b)}
+			v = Interval{b, cells.PrefixEnd(b)}
 		}
 	}
 	return v

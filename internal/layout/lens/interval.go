@@ -3,7 +3,7 @@ package lens
 import (
 	"bytes"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // Interval is the keys x with Lo <= x < Hi; a nil Hi has no bound.
@@ -41,7 +41,7 @@ func (v Interval) Common() []byte {
 		return nil
 	}
 	for n := len(v.Lo); n > 0; n-- {
-		if end := rowkey.PrefixEnd(v.Lo[:n]); end == nil || bytes.Compare(end, v.Hi) >= 0 {
+		if end := cells.PrefixEnd(v.Lo[:n]); end == nil || bytes.Compare(end, v.Hi) >= 0 {
 			return v.Lo[:n]
 		}
 	}

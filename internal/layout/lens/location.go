@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/tabletop-emu/tabletop/internal/cells"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Location is where an item of a given key lives, or would live.
@@ -60,7 +59,7 @@ type CellRange struct {
 func (e Extent) Cells() CellRange {
 	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
 	if e.Prefix {
-		r.Before = rowkey.PrefixEnd(e.Qualifier)
+		r.Before = cells.PrefixEnd(e.Qualifier)
 	} else {
 		r.Before = append(bytes.Clone(e.Qualifier), 0)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/internal/cells"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // Plan is how the items that satisfy a condition are read: the rows that can
@@ -42,7 +41,7 @@ func Clamp(s cells.Span) cells.Span {
 		s.Start = s.Start[:MaxRowKeyBytes]
 	}
 	if len(s.End) > MaxRowKeyBytes {
-		s.End = rowkey.PrefixEnd(s.End[:MaxRowKeyBytes])
+		s.End = cells.PrefixEnd(s.End[:MaxRowKeyBytes])
 	}
 	return s
 }

@@ -220,16 +220,3 @@ func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
 	}
 	return seg, nil, false, true
 }
-
-// PrefixEnd is the least key above all that begin with prefix; nil where there
-// is none.
-func PrefixEnd(prefix []byte) []byte {
-	end := bytes.Clone(prefix)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i] < 0xff {
-			end[i]++
-			return end[:i+1]
-		}
-	}
-	return nil
-}
