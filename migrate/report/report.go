@@ -76,7 +76,8 @@ type Failure struct {
 	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.
 	Mapping string `json:"mapping,omitempty"`
 
-	check int // index of the check that found it; noCheck for none
+	check int  // index of the check that found it; noCheck for none
+	was   Kind // before FailAs, "" for the same
 }
 
 // InRow is the place of a row, for a failure in it.
@@ -283,7 +284,7 @@ const (
 	CheckOK      CheckState = "ok"
 	CheckFailed  CheckState = "failed"  // it found differences
 	CheckSkipped CheckState = "skipped" // it could not run, and says nothing
-	CheckNoted   CheckState = "noted"   // it found errors or warnings of lint that are no differences
+	CheckNoted   CheckState = "noted"   // it found what is no difference and what a reader must know: errors or warnings of lint, parts of a table that are not laid out
 )
 
 // PatternReport is one access pattern that was run.
@@ -324,7 +325,11 @@ type Report struct {
 	Tables   []TableReport   `json:"tables"`
 	Checks   []Check         `json:"checks"`
 	Patterns []PatternReport `json:"patterns"`
-	// Failures are the first differences, at most Options.MaxDifferences.
+	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
+	NotLaidOut []NotLaidOut `json:"notLaidOut"`
+	// Failures are the first differences, at most Options.MaxDifferences, unless
+	// there are more checks that fail and kinds of their failures: of each one is
+	// there.
 	Failures []Failure `json:"failures"`
 	// Lint is what the rules of package lint found; nil where they were not
 	// applied.
@@ -338,15 +343,24 @@ type Report struct {
 	FailOn lint.Level `json:"-"`
 
 	most   int
+	listed map[failureGroup]int // how many of Failures are of each
 	stage  stage
 	failed failedItems
 	untold int64 // differences that follow from those
+}
+
+// failureGroup is what one example at least is listed of.
+type failureGroup struct {
+	stage stage
+	kind  Kind
+	as    Kind // the kind that it had before FailAs, "" for the same
 }
 
 // New is an empty report that lists at most so many failures.
 func New(most int) *Report {
 	return &Report{
 		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+		NotLaidOut: []NotLaidOut{},
 	}
 }
 
@@ -357,8 +371,14 @@ func (r *Report) Aside() *Report {
 	return found
 }
 
-// Full reports whether no more failures are listed.
+// Full reports whether no more failures are listed, but for the first of a check, or
+// of a kind.
 func (r *Report) Full() bool { return len(r.Failures) >= r.most }
+
+// Lists reports whether the next failure of a kind is listed.
+func (r *Report) Lists(kind Kind) bool {
+	return !r.Full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
+}
 
 // Found is the number of differences, also of those that are not told since they
 // follow from items that have failed.
@@ -436,16 +456,45 @@ func (r *Report) Fail(f Failure) {
 	}
 	f.Fixture, f.Check, f.check = r.Fixture, r.stage.name, r.stage.check
 	r.Differences++
-	if len(r.Failures) < r.most {
-		r.Failures = append(r.Failures, f)
+	r.list(f)
+}
+
+// list adds to Failures. Where they are as many as may be, the first of a group takes
+// the place of the last of the group that has most, so that none crowds out another.
+func (r *Report) list(f Failure) {
+	of := f.group()
+	if r.listed == nil {
+		r.listed = map[failureGroup]int{}
 	}
+	if r.Full() {
+		if r.listed[of] > 0 {
+			return
+		}
+		most := 1
+		for _, n := range r.listed {
+			most = max(most, n)
+		}
+		for i := len(r.Failures) - 1; i >= 0 && most > 1; i-- {
+			if g := r.Failures[i].group(); r.listed[g] == most {
+				r.Failures = slices.Delete(r.Failures, i, i+1)
+				r.listed[g]--
+				break
+			}
+		}
+	}
+	r.listed[of]++
+	r.Failures = append(r.Failures, f)
+}
+
+func (f Failure) group() failureGroup {
+	return failureGroup{stage{f.Check, f.check}, f.Kind, f.was}
 }
 
 // FailAs records the failures of found, as such of one kind.
 func (r *Report) FailAs(kind Kind, found *Report) {
 	r.untold += found.untold
 	for _, f := range found.Failures {
-		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
+		f.Detail, f.Kind, f.was = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind, f.Kind
 		r.Fail(f)
 	}
 	r.Differences += found.Differences - int64(len(found.Failures))

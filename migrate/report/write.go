@@ -290,7 +290,7 @@ func WriteJUnit(w io.Writer, reports ...*Report) error {
 				continue // each rule that found something has a case of its own
 			}
 			add("check", validXML(strings.TrimSpace(c.Name+" "+c.Table)), c.Differences, r.FailuresOf(i))
-			if c.State == CheckSkipped {
+			if c.State == CheckSkipped || c.State == CheckNoted {
 				s.Cases[len(s.Cases)-1].Skipped = &junitSkipped{Message: validXML(c.Detail)}
 				s.Skipped++
 			}
