@@ -90,13 +90,13 @@ func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
 	t.Parallel()
 	const n = 1203
 	conn := newBigtableServer(t)
-	o := run.Options{Mappings: []*mapping.Mapping{mappingOf(t, servedMapping)}}
-	if _, err := Load(t.Context(), conn, servedExport(t, n), o); err != nil {
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, servedMapping)}}
+	if _, err := Load(t.Context(), conn, servedExport(t, n), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	verify := func(when string) {
 		t.Helper()
-		r, err := Compare(t.Context(), conn, servedExport(t, n), o)
+		r, err := Verify(t.Context(), conn, OfSource(servedExport(t, n)), VerifyOptions{Common: o, Stored: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
 
 	// A loader that knows no indexes: theirs is the time of the load too.
 	other := newBigtableServer(t)
-	if _, err := Load(t.Context(), other, servedExport(t, n), o); err != nil {
+	if _, err := Load(t.Context(), other, servedExport(t, n), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	b := run.NewBigtable(other, run.Options{})
@@ -194,7 +194,7 @@ func TestFaultM3_ServeOverAnotherMapping(t *testing.T) {
 					return facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
 				}
 				if by == "load" {
-					if _, err := Load(t.Context(), conn, servedExport(t, 3), run.Options{Mappings: []*mapping.Mapping{first}}); err != nil {
+					if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{first}}}); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -276,7 +276,7 @@ func TestFaultM3_LoadedAnew(t *testing.T) {
 	conn := newBigtableServer(t)
 	second := mappingOf(t, strings.Replace(servedMapping, "a:{attr}", "a:x{attr}", 1))
 	for _, m := range []*mapping.Mapping{mappingOf(t, servedMapping), second} {
-		if _, err := Load(t.Context(), conn, servedExport(t, 3), run.Options{Mappings: []*mapping.Mapping{m}, Remap: true}); err != nil {
+		if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: true}); err != nil {
 			t.Fatal(err)
 		}
 		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
