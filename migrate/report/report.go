@@ -218,6 +218,9 @@ type Fidelity struct {
 	Attribute string `json:"attribute"`
 	Class     string `json:"class"` // lossless, lossless in domain, lossy
 	Why       string `json:"why,omitempty"`
+	// Items are how many items of the rule have the attribute; 0 where none has, or
+	// nobody counted.
+	Items int64 `json:"items,omitzero"`
 }
 
 // SidecarCells are the sidecar cells of one kind.

@@ -34,6 +34,8 @@ type Job struct {
 	failures *report.Report
 	refused  []int64 // the numbers of the items that are left out, ascending
 
+	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
+
 	expired int64 // items whose time to live is over
 
 	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure

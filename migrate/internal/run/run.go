@@ -132,10 +132,12 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := &Run{Jobs: jobs, Report: r, Options: o}
+	all.LeaveOut()
 	if !o.Warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 }) {
 		return nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
-	return &Run{Jobs: jobs, Report: r, Options: o}, nil
+	return all, nil
 }
 
 // LoadAgain loads a second time and checks that there was nothing to write.
