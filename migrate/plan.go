@@ -50,6 +50,10 @@ type TablePlan struct {
 	// Fidelity is what becomes of each attribute that a rule places, and of those that
 	// occur besides. Text shows what occurs, the losses first.
 	Fidelity []report.Fidelity `json:"fidelity"`
+	// LeftOut are the items that the mapping cannot lay out, which are not in Items, and
+	// Refused what is wrong with them: a load refuses the source for them.
+	LeftOut int64                 `json:"leftOut"`
+	Refused []report.RefusedItems `json:"refused"`
 	// Notes are what else changes for who uses the table, one sentence each.
 	Notes   []string       `json:"notes"`
 	Choices []infer.Choice `json:"choices"`
@@ -76,19 +80,26 @@ type ViewPlan struct {
 	SQL  string `json:"sql"`
 }
 
-// MakePlan reads a source, lays it out, and writes nothing. Errors are those of
-// Prepare.
+// Refuses reports whether there are items for which a load would refuse the source.
+func (p *Plan) Refuses() bool {
+	return slices.ContainsFunc(p.Tables, func(t TablePlan) bool { return t.LeftOut > 0 })
+}
+
+// MakePlan reads a source, lays it out, and writes nothing. Items that the mapping
+// cannot lay out are told in the plan; other errors are those of Prepare.
 func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
-	p, err := Prepare(ctx, src, LoadOptions{Common: o.Common})
+	options := LoadOptions{Common: o.Common}.options()
+	options.Judges = true
+	r, err := run.Prepare(ctx, src, options)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, NotLaidOut: p.run.Report.NotLaidOut, Warnings: p.run.Report.Warnings}
-	for _, j := range p.run.Jobs {
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, NotLaidOut: r.Report.NotLaidOut, Warnings: r.Report.Warnings}
+	for _, j := range r.Jobs {
 		t := TablePlan{
 			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
 			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
-			Fidelity: j.Report.Fidelity, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
+			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
 		for _, v := range j.Mapping.Views() {
 			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
@@ -158,6 +169,12 @@ func (p *Plan) Text() string {
 		}
 		for _, v := range t.Views {
 			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
+		}
+		if t.LeftOut > 0 {
+			fmt.Fprintf(&b, "\n  %s that the mapping cannot lay out: a load refuses the source for them, or makes dead letters of them\n", phrase.Counted(t.LeftOut, "item"))
+		}
+		for _, x := range t.Refused {
+			fmt.Fprintf(&b, "    %s\n", x)
 		}
 		b.WriteString("\n  row keys\n")
 		b.WriteString(rowKeyTable(t.Rules))

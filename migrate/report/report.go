@@ -18,12 +18,14 @@ import (
 // Kind is what a failure is, one name a kind.
 type Kind string
 
-// The kinds of failures. Unmatched, KeyCollision and LimitExceeded are of items
-// that the mapping cannot lay out: a verification goes on without them, and says
-// nothing more of them. A load is refused for them, with the [Damage] of the input
-// that they are, or makes dead letters of them.
+// The kinds of failures. Unmatched, ItemRefused, KeyCollision and LimitExceeded are of
+// items that the mapping cannot lay out, as DuplicateItem is of a second item of one
+// key: a verification goes on without them, and says nothing more of them
+// ([TableReport.Refused] counts them by what is wrong). A load is refused for them, with
+// the [Damage] of the input that they are, or makes dead letters of them.
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
+	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold what it has
 	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another
 	LimitExceeded    Kind = "LimitExceeded"    // an item is beyond a limit of Bigtable
 	MissingRow       Kind = "MissingRow"       // an expected row is not there
@@ -39,7 +41,7 @@ const (
 	TableChanged     Kind = "TableChanged"     // a table differed, and no longer did when its rows were looked at
 	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
 	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source has not
-	DuplicateItem    Kind = "DuplicateItem"    // Diff found two items of one key on one side
+	DuplicateItem    Kind = "DuplicateItem"    // there are two items of one key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
 	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, says something else
@@ -76,8 +78,8 @@ type Failure struct {
 	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.
 	Mapping string `json:"mapping,omitempty"`
 
-	check int  // index of the check that found it; noCheck for none
-	was   Kind // before FailAs, "" for the same
+	check int    // index of the check that found it; noCheck for none
+	by    string // see Grouped
 }
 
 // InRow is the place of a row, for a failure in it.
@@ -160,6 +162,9 @@ type TableReport struct {
 	// LeftOut are the items that the mapping cannot lay out, each a failure. They
 	// are not in Items.
 	LeftOut int64 `json:"leftOut"`
+	// Refused says what is wrong with those, by error, rule and attribute, in the order
+	// in which it was met. An item can have several errors.
+	Refused []RefusedItems `json:"refused"`
 	// Phases are what took how long; none without Options.Stopwatch.
 	Phases  []Phase        `json:"phases"`
 	Choices []infer.Choice `json:"choices"`
@@ -176,6 +181,31 @@ type TableReport struct {
 	Accepted []AcceptedLoss `json:"accepted"`
 	// Mapping is the text of the mapping file that was used or inferred.
 	Mapping string `json:"mapping,omitempty"`
+}
+
+// RefusedItems are the items that a mapping cannot lay out for one reason.
+type RefusedItems struct {
+	Error     string `json:"error"` // E-DOMAIN, or the kind of the failure where there is no such code
+	Rule      string `json:"rule,omitempty"`
+	Attribute string `json:"attribute,omitempty"`
+	Items     int64  `json:"items"`
+	// Item is the key of the first of them, At where it stands in the source, What what
+	// it has there and what was expected.
+	Item string `json:"item"`
+	At   string `json:"at"`
+	What string `json:"what"`
+}
+
+// String returns the reason on one line.
+func (x RefusedItems) String() string {
+	text := x.Error
+	if x.Rule != "" {
+		text += " rule " + x.Rule
+	}
+	if x.Attribute != "" {
+		text += " attribute " + phrase.Clip(phrase.Column(x.Attribute))
+	}
+	return fmt.Sprintf("%s: %s, e.g. %s at %s: %s", text, phrase.Counted(x.Items, "item"), phrase.Clip(x.Item), x.At, x.What)
 }
 
 // Phase is a part of the work on one table.
@@ -356,7 +386,7 @@ type Report struct {
 type failureGroup struct {
 	stage stage
 	kind  Kind
-	as    Kind // the kind that it had before FailAs, "" for the same
+	group string // of Failure.Grouped
 }
 
 // New is an empty report that lists at most so many failures.
@@ -490,14 +520,22 @@ func (r *Report) list(f Failure) {
 }
 
 func (f Failure) group() failureGroup {
-	return failureGroup{stage{f.Check, f.check}, f.Kind, f.was}
+	return failureGroup{stage{f.Check, f.check}, f.Kind, f.by}
+}
+
+// Grouped is the failure as one of a group within its kind: a report that has room for
+// few lists one of each group at least.
+func (f Failure) Grouped(by string) Failure {
+	f.by = by
+	return f
 }
 
 // FailAs records the failures of found, as such of one kind.
 func (r *Report) FailAs(kind Kind, found *Report) {
 	r.untold += found.untold
 	for _, f := range found.Failures {
-		f.Detail, f.Kind, f.was = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind, f.Kind
+		f = f.Grouped(string(f.Kind) + " " + f.by)
+		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
 		r.Fail(f)
 	}
 	r.Differences += found.Differences - int64(len(found.Failures))

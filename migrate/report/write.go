@@ -46,6 +46,9 @@ func (r *Report) Text() string {
 		if t.LeftOut > 0 {
 			fmt.Fprintf(&b, "  %s left out: the mapping cannot lay them out\n", phrase.Counted(t.LeftOut, "item"))
 		}
+		for _, x := range t.Refused {
+			fmt.Fprintf(&b, "  %-10s %s\n", "refused", x)
+		}
 		if t.ItemsResumed > 0 {
 			fmt.Fprintf(&b, "  %s passed over: the checkpoint says that they are written\n", phrase.Counted(t.ItemsResumed, "item"))
 		}

@@ -383,7 +383,9 @@ func (j *Job) meetings(ctx context.Context) (again bool, err error) {
 	first := newMeeting(sameKey, sameCell)
 	err = j.Each(ctx, "checking", func(p Placed) error {
 		if len(sameKey) > 0 {
-			return first.meet(j.meets(p, j.keyHash(p.Entry.Item), ""), source.KeyDuplicate, "the item has the same key as the item at %s: %s")
+			m := j.meets(p, j.keyHash(p.Entry.Item), "")
+			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
+			return first.meet(m, source.KeyDuplicate, "the item has the same key as the item at %s: %s")
 		}
 		onCell := func(c layout.Cell) met {
 			m := j.meets(p, extsort.CellHash(p.Base.Row, c), cellText(c))

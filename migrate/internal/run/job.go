@@ -55,7 +55,7 @@ func (j *Job) LoadAfresh(ctx context.Context, b *Bigtable) error {
 
 // NewJob finds the mapping of a table, or infers it.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
-	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}}}
+	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.Mapping = (*layout.Mapping)(m)
