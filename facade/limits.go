@@ -1,6 +1,9 @@
 package facade
 
-import "github.com/tabletop-emu/tabletop/facade/internal/store"
+import (
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
 
 // Every limit of the DynamoDB API that operations enforce; package wire has that of
 // a request's body. Sources: the SDK models of 2026-11 and the quotas page of the
@@ -16,8 +19,8 @@ const (
 	maxKeyNameChars   = 255 // key, index key and projected attribute names
 
 	// Keys and items.
-	maxHashKeyBytes  = 2048
-	maxRangeKeyBytes = 1024
+	maxHashKeyBytes  = lens.MaxHashBytes
+	maxRangeKeyBytes = lens.MaxSortBytes
 	maxItemBytes     = 400 << 10
 
 	// Pages and batches.
