@@ -91,6 +91,7 @@ func (v *validator) fail(member, value, constraint string) {
 // Operations and members that are not here: as they are checked.
 var memberOrder = map[string][]string{
 	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
+	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
 	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
 	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
 	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
@@ -237,6 +238,16 @@ func (v *validator) name(member, name string) {
 // controlTableName is tableName for operations on tables, which answer for
 // the name alone and with texts of their own.
 func (v *validator) controlTableName(value *string) (string, error) {
+	name, err := v.changedTableName(value)
+	if err != nil {
+		return "", err
+	}
+	return name, v.constrained()
+}
+
+// changedTableName is controlTableName where what the name does not satisfy is told
+// with what other members do not.
+func (v *validator) changedTableName(value *string) (string, error) {
 	if value == nil {
 		return "", validationError(fmt.Sprintf(msgParameterRequired, "TableName"))
 	}
@@ -247,7 +258,7 @@ func (v *validator) controlTableName(value *string) (string, error) {
 		return "", validationError(msgTableNameLength)
 	}
 	v.name("TableName", name)
-	return name, v.constrained()
+	return name, nil
 }
 
 // returnOptions checks the members that say what a call reports.
