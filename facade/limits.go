@@ -5,8 +5,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Every limit of the DynamoDB API that operations enforce; package wire has that of
-// a request's body. Sources: the SDK models of 2026-11 and the quotas page of the
+// The limits of the DynamoDB API that are of its operations. Those of a request's
+// body are in package wire, of values in package attr, of expressions in package
+// expr. Sources: the SDK models of 2026-11 and the quotas page of the
 // developer guide.
 const (
 	// Answers.

@@ -4,7 +4,7 @@ package facade
 // testdata/messages.tsv, which says when it comes and who has seen it; test
 // cases carry the same number. Texts of attribute values (50-61, and those of
 // unreadable ones) come from package attr, those of expressions (75-95, 100,
-// 101, 103, 104, 124-131) from package expr, those of the frame from package wire.
+// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire.
 
 // Of no operation.
 const (
@@ -101,6 +101,7 @@ const (
 	msgRangeTooLarge         = msgInvalidParameterPrefix + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"                                                                                                                                            // 72
 	msgUpdateKey             = msgInvalidParameterPrefix + "Cannot update attribute %s. This attribute is part of the key"                                                                                                                                                          // 73
 	msgPathIntoKey           = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s"                                                                                                                                                // 74
+	msgPathIntoIndexKey      = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s"                                                                                                                                           // 74b
 	msgIndexKeyTooLarge      = msgInvalidParameterPrefix + "Size of secondary index key %s has exceeded the size limit of %d bytes. IndexName: %s"                                                                                                                                  // of 71, 72
 )
 
@@ -130,14 +131,15 @@ const (
 	msgLegacyOperatorAlone     = "ConditionalOperator cannot be used without Filter or Expected"                                                      // 119
 	msgLegacyOperatorOne       = "ConditionalOperator can only be used when Filter or Expected has two or more elements"                              // 120
 	msgKeyConditionCount       = "Conditions can be of length 1 or 2 only"                                                                            // 123
-	msgKeyConditionOperator    = "Attempted conditional constraint is not an indexable operation"                                                     // 126
 	msgDuplicateAttribute      = msgInvalidParameterPrefix + "Duplicate value in attribute name: %s"                                                  // 121
+	msgNameEmpty               = "Empty attribute name"                                                                                               // 121b
 )
 
 // H. Query and Scan.
 const (
 	msgNoKeyCondition      = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                               // 122
 	msgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                     // 132
+	msgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                           // 132b
 	msgIndexUnknown        = "The table does not have the specified index: %s"                                                                                              // 133
 	msgConsistentOnGlobal  = "Consistent reads are not supported on global secondary indexes"                                                                               // 134
 	msgAllOnPartialGlobal  = msgInvalidParameterPrefix + "Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL" // 135
@@ -171,7 +173,8 @@ const (
 	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152
 	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                 // 153
 	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" //nolint:misspell // 154, sic
-	msgTransactTooLarge    = "The aggregate size of the items in the transaction exceeds 4 MB"
+	msgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                        // 152b
+	msgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                    // ours
 	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"
 	msgTokenRunning        = "The transaction with the given request token is already in progress."
 	msgTTLEnabled          = "TimeToLive is already enabled" // 158

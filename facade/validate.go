@@ -68,9 +68,10 @@ func (v *validator) reject(message string) error {
 	return validationError(message)
 }
 
-// enveloped is a failure that carries the newer prefix whatever the operation.
-func (v *validator) enveloped(message string) error {
-	if v.current {
+// rejectSelect is a failure of Select: of the two operations that have it, Query
+// carries the newer prefix.
+func (v *validator) rejectSelect(message string) error {
+	if v.current && v.operation == "Query" {
 		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
 	}
 	return validationError(message)
@@ -323,6 +324,8 @@ func (v *validator) placeholderValue(key string, err error) error {
 		return validationError(named)
 	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
 		return v.reject(text)
+	case e.Problem == attr.EmptySet && v.isWrite():
+		return v.reject(text)
 	default:
 		return v.reject(named)
 	}
@@ -374,9 +377,10 @@ type expressionParameter struct {
 	text *string
 }
 
-// placeholders checks the way a request uses expressions: not together with
-// legacy parameters, names and values only with an expression.
-func (v *validator) placeholders(names map[string]string, values map[string]wire.Value, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
+// expressionStyle checks the way a request uses expressions: not together with
+// legacy parameters, names and values only with an expression. What the names
+// and values are is for placeholders, which comes after the other members.
+func (v *validator) expressionStyle(names map[string]string, values map[string]wire.Value, expressions []expressionParameter, legacy []string) error {
 	var given, absent []string // absent: of those that can use values
 	valued := false
 	for _, e := range expressions {
@@ -390,21 +394,26 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 		}
 	}
 	if len(legacy) > 0 && len(given) > 0 {
-		return nil, v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
+		return v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
 	}
 	if len(given) == 0 && names != nil {
-		return nil, v.reject(msgNamesWithoutExpr)
+		return v.reject(msgNamesWithoutExpr)
 	}
 	if values != nil && !valued {
 		if v.current {
-			return nil, v.reject(msgValuesWithoutExpr)
+			return v.reject(msgValuesWithoutExpr)
 		}
 		verb := "is"
 		if len(absent) > 1 {
 			verb = "are"
 		}
-		return nil, v.reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
+		return v.reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
 	}
+	return nil
+}
+
+// placeholders checks the names and values of the expressions of a request.
+func (v *validator) placeholders(names map[string]string, values map[string]wire.Value) (*expr.Placeholders, error) {
 	var plain map[string]attr.Value
 	if values != nil {
 		plain = make(map[string]attr.Value, len(values))
@@ -533,17 +542,28 @@ func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 	return nil
 }
 
-// checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
-// scalars.
-func checkPathsOutsideKeys(key lens.KeySchema, paths []expr.Path) error {
-	return checkPathsOutsideIndexKey(store.IndexKeyOf(key), paths)
-}
-
-// checkPathsOutsideIndexKey is checkPathsOutsideKeys for a read of an index.
-func checkPathsOutsideIndexKey(key store.IndexKey, paths []expr.Path) error {
+// checkPathsOutsideKeys refuses paths that go into a key attribute of a table
+// or of any of its indexes: keys are scalars.
+func checkPathsOutsideKeys(t *store.Table, paths []expr.Path) error {
+	nested := map[string]bool{}
 	for _, p := range paths {
-		if len(p) > 1 && key.Has(p.Attribute()) {
-			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
+		if len(p) > 1 {
+			nested[p.Attribute()] = true
+		}
+	}
+	if len(nested) == 0 {
+		return nil
+	}
+	for _, a := range t.Key.Attrs() {
+		if nested[a.Name] {
+			return validationError(fmt.Sprintf(msgPathIntoKey, a.Name))
+		}
+	}
+	for i := range t.Indexes {
+		for _, a := range t.Indexes[i].Key.Attributes() {
+			if nested[a.Name] {
+				return validationError(fmt.Sprintf(msgPathIntoIndexKey, a.Name))
+			}
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
-			_, r, err := PrepareFixture(t.Context(), conn, s.Files, run.Options{})
+			_, r, err := prepare(t.Context(), conn, OfFixture(s.Files), run.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 			if err := j.LoadAfresh(t.Context(), r.B); err != nil { // what another loader made of the good items
 				t.Fatal(err)
 			}
-			before, err := VerifyAgainst(t.Context(), conn, s.Files, run.Options{}) // S6 has findings of the rows besides
+			before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 has findings of the rows besides
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,12 +165,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
 						files := withItem(t, s.Files, item, first)
-						r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+						r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 						if err != nil {
 							t.Fatal(err)
 						}
 						wantItemFailure(t, r, 0, kind, j)
-						r, err = VerifyAgainst(t.Context(), conn, files, run.Options{})
+						r, err = Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -179,12 +179,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						o := run.Options{}
+						o := Common{}
 						if m != nil {
 							o.Mappings = []*mapping.Mapping{m}
 						}
 						empty := newBigtableServer(t)
-						if _, err = Load(t.Context(), empty, src, o); run.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
+						if _, err = Load(t.Context(), empty, src, LoadOptions{Common: o}); run.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
 							t.Errorf("a load answers %v, and leaves tables %v", err, tableIDs(t, empty))
 						}
 					})
@@ -203,7 +203,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 	for i := range 30 {
 		files["source/items.jsonl"].Data = fmt.Appendf(files["source/items.jsonl"].Data, `{"pk":{"S":"c"},"sk":{"S":"other%d"}}`+"\n", i)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{MaxDifferences: 5})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Common: Common{MaxDifferences: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,8 @@ type ViewPlan struct {
 
 // MakePlan reads a source, lays it out, and writes nothing. Errors are those of
 // Prepare.
-func MakePlan(ctx context.Context, src *source.Source, o run.Options) (*Plan, error) {
-	p, err := Prepare(ctx, src, o)
+func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
+	p, err := Prepare(ctx, src, LoadOptions{Common: o.Common})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func createdTables(m *layout.Mapping) []BigtablePlan {
 func familyPlans(families []layout.Family) []FamilyPlan {
 	plans := []FamilyPlan{}
 	for _, f := range families {
-		plans = append(plans, FamilyPlan{f.Name, run.GcText(f.GC)})
+		plans = append(plans, FamilyPlan{f.Name, f.GC.String()})
 	}
 	return plans
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -42,7 +41,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := MakePlan(t.Context(), src, run.Options{Mappings: []*mapping.Mapping{m}})
+	plan, err := MakePlan(t.Context(), src, PlanOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,7 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := MakePlan(t.Context(), src, run.Options{Mappings: []*mapping.Mapping{m}, Now: func() time.Time { return now }})
+	plan, err := MakePlan(t.Context(), src, PlanOptions{Common: Common{Mappings: []*mapping.Mapping{m}, Now: func() time.Time { return now }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +132,6 @@ func TestMakePlan_KeyNotUnique(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = MakePlan(t.Context(), src, run.Options{})
+	_, err = MakePlan(t.Context(), src, PlanOptions{})
 	WantDamage(t, err, source.KeyUnknown, "in.json:2: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])")
 }

@@ -110,7 +110,7 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	o := options(mappings)
+	o := migrate.PlanOptions{Common: common(mappings)}
 	done := p.showProgress(&o.Progress)
 	plan, err := migrate.MakePlan(ctx, src, o)
 	done()

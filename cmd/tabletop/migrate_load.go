@@ -96,7 +96,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
-	o := options(mappings)
+	o := migrate.LoadOptions{Common: common(mappings)}
 	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -26,13 +27,7 @@ func inferred(t *testing.T, text string, o source.Options) (*Inferred, error) {
 
 func wantDamage(t *testing.T, err error, damage source.Damage, text string) {
 	t.Helper()
-	var input *source.Error
-	if !errors.As(err, &input) {
-		t.Fatalf("error %v, want an Error", err)
-	}
-	if input.Damage != damage || !strings.Contains(err.Error(), text) {
-		t.Errorf("damage %s, message %q; want %s, %q", input.Damage, err, damage, text)
-	}
+	exporttest.WantDamage(t, err, source.DamageOf(err), damage, text)
 }
 
 func TestTable_Key(t *testing.T) {

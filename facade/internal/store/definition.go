@@ -121,8 +121,8 @@ type Index struct {
 	Name       string   `json:"name"`
 	Global     bool     `json:"global"`
 	Key        IndexKey `json:"key"`
-	Projection string   `json:"projection"`       // projectAll, …
-	NonKey     []string `json:"nonKey,omitempty"` // of projectInclude
+	Projection string   `json:"projection"`       // ProjectAll, …
+	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
 	ReadUnits  int64    `json:"readUnits,omitempty"`
 	WriteUnits int64    `json:"writeUnits,omitempty"`
 	// UnitChanges is that of ReadUnits and WriteUnits.

@@ -140,13 +140,7 @@ func (j *Job) timestamp() {
 
 // KeyJSON is the canonical JSON of an item's key.
 func (j *Job) KeyJSON(item attr.Item) string {
-	key := attr.Item{}
-	for _, k := range []lens.KeyAttr{j.Mapping.Key().Hash, j.Mapping.Key().Range} {
-		if v, ok := item[k.Name]; ok {
-			key[k.Name] = v
-		}
-	}
-	return string(attr.AppendItemJSON(nil, key))
+	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
 // Targets are the Bigtable tables that the job writes: that of the items, and
