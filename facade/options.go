@@ -97,7 +97,8 @@ type Options struct {
 	// index is added. It is called from several goroutines. Default: nobody is told.
 	Progress func(Progress)
 
-	maxTables, maxNamespaces int // limits, which tests lower
+	maxTables, maxNamespaces int   // limits, which tests lower
+	countedItems             int64 // likewise; 0: the store's
 }
 
 // store returns the options of the store over a catalog. o is normalized.
@@ -109,7 +110,7 @@ func (o Options) store(catalog string) store.Options {
 	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
-		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables,
+		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
 		Deadline: o.Deadline, Progress: progress,
 	}
 }

@@ -30,6 +30,7 @@
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
+//	counter       counts the items of tables
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
 // of an item; then the mutexes of single owners, never two of them at once.
@@ -97,7 +98,7 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
-// IndexLag, StatusDelays, Deadline and Progress.
+// IndexLag, StatusDelays, CountedItems, Deadline and Progress.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
@@ -111,6 +112,7 @@ type Options struct {
 	MaxTables         int
 	Deadline          time.Duration  // of a call of the Bigtable; 0: none
 	Progress          func(Progress) // nil: nobody is told
+	CountedItems      int64          // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -135,6 +137,7 @@ type Store struct {
 	*filler
 	*tables
 	*reaper
+	*counter
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
@@ -159,7 +162,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	cat.fillAgain = f.fillAgain
 	s := &Store{
 		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
-		&reaper{in, cat, tx, w, rd, ts},
+		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd},
 	}
 	err = s.openCatalog(ctx)
 	if err == nil {

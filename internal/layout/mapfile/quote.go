@@ -38,6 +38,8 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 
 // unsafe reports whether YAML may read a text otherwise where it is not in quotes.
 func unsafe(s string) bool {
-	control := func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff }
+	control := func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+	}
 	return strings.ContainsFunc(s, control) || strings.TrimSpace(s) != s || strings.HasPrefix(s, "?") || strings.Contains(s, "<<")
 }
