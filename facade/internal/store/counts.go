@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -63,8 +64,9 @@ type tableCounts struct {
 	// written grows with every write of this process that has ended, and with some
 	// that wrote nothing.
 	written atomic.Uint64
-	// kept is the last count that the catalog has, nil for none: of a large table.
-	kept atomic.Pointer[TableCounts]
+	// kept is the text of the last count that the catalog has, nil for none: of a
+	// large table.
+	kept atomic.Pointer[[]byte]
 
 	turn     chan struct{} // held while known is looked at, or a small table is counted
 	known    *knownCounts
@@ -87,12 +89,17 @@ func newTableCounts() *tableCounts { return &tableCounts{turn: make(chan struct{
 // began before it is not taken for one that saw it.
 func (k *tableCounts) wrote() { k.written.Add(1) }
 
-// keep notes what the catalog has; a text that is none is as good as none.
+// keep notes what the catalog has.
 func (k *tableCounts) keep(text []byte) {
-	var counts TableCounts
-	if k.kept.Load() == nil && json.Unmarshal(text, &counts) == nil {
-		k.kept.Store(&counts)
+	if kept := k.kept.Load(); kept == nil || !bytes.Equal(*kept, text) {
+		k.kept.Store(new(bytes.Clone(text)))
 	}
+}
+
+// recall returns what the catalog had; a text that is no count is as good as none.
+func (k *tableCounts) recall() (counts TableCounts, ok bool) {
+	kept := k.kept.Load()
+	return counts, kept != nil && json.Unmarshal(*kept, &counts) == nil
 }
 
 func (k *tableCounts) take(ctx context.Context) error {
@@ -122,9 +129,7 @@ func (ct *counter) Counts(ctx context.Context, t *Table) (TableCounts, error) {
 	now := ct.o.Now()
 	if k.known == nil {
 		k.known = &knownCounts{}
-		if kept := k.kept.Load(); kept != nil {
-			k.known.TableCounts, k.known.large = *kept, true
-		}
+		k.known.TableCounts, k.known.large = k.recall()
 	}
 	if k.known.large {
 		ct.countLater(c, now)
@@ -160,13 +165,11 @@ func (ct *counter) KnownCounts(ctx context.Context, t *Table) (TableCounts, erro
 		return TableCounts{}, err
 	}
 	defer k.give()
-	switch kept := k.kept.Load(); {
-	case k.known != nil:
+	if k.known != nil {
 		return k.known.TableCounts, nil
-	case kept != nil:
-		return *kept, nil
 	}
-	return TableCounts{}, nil
+	counts, _ := k.recall()
+	return counts, nil
 }
 
 // mostItems is how many items a small table has at most.
