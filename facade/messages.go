@@ -150,6 +150,7 @@ const (
 	msgNotProjected        = msgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"
 	msgIndexBackfilling    = "Cannot read from backfilling global secondary index: %s"
 	msgStartKeyInvalid     = "The provided starting key is invalid: %s"                                                                                          // 139
+	msgStartKeyShape       = "The provided starting key is invalid"                                                                                              // 139b
 	msgStartKeyOutside     = "The provided starting key is outside query boundaries based on provided conditions"                                                // 140
 	msgStartKeyPredicate   = "The provided starting key does not match the range key predicate"                                                                  // 141
 	msgStartKeySingle      = "The query can return at most one row and cannot be restarted"                                                                      // 142

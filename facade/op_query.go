@@ -77,6 +77,9 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err := checkBoundValues(key, bound); err != nil {
 		return nil, err
 	}
+	if err := p.checkStartKeyOfTable(); err != nil {
+		return nil, err
+	}
 	if err := p.checkQueryStart(bound); err != nil {
 		return nil, err
 	}
@@ -186,21 +189,25 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	if p.startKey == nil {
 		return nil
 	}
-	if p.returnsOne() {
-		return validationError(msgStartKeySingle)
-	}
 	key := p.key()
-	for i, hash := range bound.Hash {
-		if !attr.Equal(p.startKey[key.Hash[i].Name], hash) {
-			return validationError(msgStartKeyOutside)
-		}
-	}
 	sort := make([]attr.Value, len(key.Range))
 	for i, a := range key.Range {
 		sort[i] = p.startKey[a.Name]
 	}
 	if !bound.Matches(sort...) {
 		return validationError(msgStartKeyPredicate)
+	}
+	for i, hash := range bound.Hash {
+		switch {
+		case attr.Equal(p.startKey[key.Hash[i].Name], hash):
+		case bound.Op == expr.NoRange && len(bound.Equal) == 0:
+			return validationError(msgStartKeyOutside)
+		default:
+			return validationError(msgStartKeySingle)
+		}
+	}
+	if p.returnsOne() {
+		return validationError(msgStartKeySingle)
 	}
 	return nil
 }

@@ -69,7 +69,9 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := s.resolveRead(ctx, p, name); err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{p.checkStartKey, p.checkProjected, p.checkProjectionPaths, p.checkFilterPaths} {
+	for _, check := range []func() error{
+		p.checkStartKey, p.checkProjected, p.checkStartKeyOfTable, p.checkProjectionPaths, p.checkFilterPaths,
+	} {
 		if err := check(); err != nil {
 			return nil, err
 		}

@@ -232,32 +232,51 @@ func (p *readPlan) unprojected(paths []expr.Path) []string {
 	return missing
 }
 
-// checkStartKey checks the shape of ExclusiveStartKey: the key of the table
-// and, for an index, the index's key attributes.
+// checkStartKey checks the shape of ExclusiveStartKey: it has the key of the
+// table and, for an index, the index's key attributes. The types are those of
+// the key that the read goes by, unless that is a scan of the table.
 func (p *readPlan) checkStartKey() error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
 	given := p.in.ExclusiveStartKey.Item
-	want := map[string]attr.Type{}
+	names := map[string]bool{}
 	for _, a := range p.table.Key.Attrs() {
-		want[a.Name] = a.Type
+		names[a.Name] = true
 	}
-	if p.index != nil {
-		for _, a := range p.index.Key.Attributes() {
-			want[a.Name] = a.Type
+	for _, a := range p.key().Attributes() {
+		names[a.Name] = true
+	}
+	scansTable := p.index == nil && p.v.operation == "Scan"
+	shape := msgStartKeyShape
+	if scansTable {
+		shape = fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch)
+	}
+	if len(given) != len(names) {
+		return validationError(shape)
+	}
+	if scansTable {
+		return nil
+	}
+	for _, a := range p.key().Attributes() {
+		switch value, ok := given[a.Name]; {
+		case !ok:
+			return validationError(shape)
+		case value.Type != a.Type:
+			return validationError(msgKeyMismatch)
 		}
 	}
-	mismatch := validationError(fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch))
-	if len(given) != len(want) {
-		return mismatch
+	return nil
+}
+
+// checkStartKeyOfTable checks what ExclusiveStartKey has of the table's key, and
+// takes it.
+func (p *readPlan) checkStartKeyOfTable() error {
+	if p.in.ExclusiveStartKey == nil {
+		return nil
 	}
-	for name, t := range want {
-		if given[name].Type != t {
-			return mismatch
-		}
-	}
-	if err := checkKeySizes(p.table.Key, given); err != nil {
+	given := p.in.ExclusiveStartKey.Item
+	if err := checkKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
 		if e, ok := asError(err); ok {
 			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
 		}

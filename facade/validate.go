@@ -417,20 +417,20 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 	var plain map[string]attr.Value
 	if values != nil {
 		plain = make(map[string]attr.Value, len(values))
-		keys := make([]string, 0, len(values))
 		for key, value := range values {
 			plain[key] = value.Value
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			if err := values[key].Err; err != nil {
-				return nil, v.placeholderValue(key, err)
-			}
 		}
 	}
 	p, err := expr.NewPlaceholders(names, plain)
-	return p, v.expression(err)
+	if err != nil {
+		return nil, v.expression(err)
+	}
+	for _, key := range sortedKeys(values) {
+		if err := values[key].Err; err != nil {
+			return nil, v.placeholderValue(key, err)
+		}
+	}
+	return p, nil
 }
 
 // checkKey checks the member Key: exactly the key attributes, of their types,

@@ -54,6 +54,9 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 		if err != nil {
 			return nil, err
 		}
+		if err := j.DoorWrites(ctx, r.B); err != nil {
+			return nil, err
+		}
 		if warning != "" {
 			r.Report.Warnings = append(r.Report.Warnings, warning)
 		}

@@ -151,6 +151,8 @@ type TableReport struct {
 	// there already; the cells of indexes count too.
 	CellsWritten   int64 `json:"cellsWritten"`
 	CellsUnchanged int64 `json:"cellsUnchanged"`
+	// CellsDeleted are what a load took away, since incremental exports delete it.
+	CellsDeleted int64 `json:"cellsDeleted,omitzero"`
 	// ItemsResumed are those that a load passed over, since its checkpoint says
 	// that they are written.
 	ItemsResumed int64 `json:"itemsResumed"`

@@ -52,6 +52,9 @@ func (r *Report) Text() string {
 		if t.CellsUnchanged > 0 {
 			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}
+		if t.CellsDeleted > 0 {
+			fmt.Fprintf(&b, "  %s deleted, as the incremental exports say\n", phrase.Counted(t.CellsDeleted, "cell"))
+		}
 		for _, p := range t.Phases {
 			fmt.Fprintf(&b, "  %s\n", p)
 		}

@@ -104,6 +104,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			}
 			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports without a gap, changes on the items they were made to"
 			table.ExportTime, table.Declared, table.entries = r.after[len(r.after)-1].to, -1, r.entries
+			table.FullTime, table.changes = part.to, r.eachChange
 		}
 		src.Tables = append(src.Tables, table)
 	}

@@ -64,6 +64,9 @@ type Table struct {
 	Indexes []Index
 	// ExportTime is the moment that the data stands for; zero if unknown.
 	ExportTime time.Time
+	// FullTime is the moment of the full export that the incremental ones up to
+	// ExportTime follow; zero where there are none.
+	FullTime time.Time
 	// Declared is the number of items that the input itself announces, -1 if
 	// it announces none.
 	Declared int64
@@ -71,10 +74,11 @@ type Table struct {
 	KeyFrom string
 
 	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
-	File    string                              // what messages about the table as a whole name
-	Named   bool                                // Name is what the input or its description says
-	types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
-	Lenient bool                                // Entries passes over items that are at fault themselves
+	changes func(yield func(Change, error) bool)
+	File    string               // what messages about the table as a whole name
+	Named   bool                 // Name is what the input or its description says
+	types   map[string]attr.Type // of columns that do not say theirs; nil but for CSV
+	Lenient bool                 // Entries passes over items that are at fault themselves
 }
 
 // Of is a table of items in memory, with their key; at is the moment that they stand
@@ -104,6 +108,14 @@ func (t *Table) As(name string, key mapping.KeySchema) *Table {
 func (t *Table) SetColumnType(name string, typ attr.Type) {
 	if t.types != nil {
 		t.types[name] = typ
+	}
+}
+
+// Changes streams what incremental exports made of the items that they changed, in
+// bounded memory; nothing of any other source. Errors are those of Entries.
+func (t *Table) Changes(yield func(Change, error) bool) {
+	if t.changes != nil {
+		t.changes(yield)
 	}
 }
 

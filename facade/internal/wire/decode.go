@@ -44,8 +44,16 @@ func decodeError(body []byte, in any, err error) error {
 	if !errors.As(err, &semantic) || semantic.GoType == nil {
 		return serializationError("")
 	}
-	value := valueAt(body, semantic.ByteOffset)
-	return serializationError(mismatchText(semantic.JSONKind, value, semantic.GoType, placeOf(in, semantic.JSONPointer)))
+	at := placeOf(in, semantic.JSONPointer)
+	switch {
+	case !errors.Is(err, errNoStructure):
+		value := valueAt(body, semantic.ByteOffset)
+		return serializationError(mismatchText(semantic.JSONKind, value, semantic.GoType, at))
+	case at.element:
+		return serializationError(msgUnexpectedValueType)
+	default:
+		return serializationError(msgUnexpectedFieldType)
+	}
 }
 
 // place is where a value of a request stands.

@@ -131,6 +131,8 @@ func (j *Job) timestamp() {
 	chosen, why := FallbackTime, "neither the mapping nor the input gives a time; the current one would differ from run to run"
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
+	} else if t := j.Source.FullTime; !t.IsZero() {
+		chosen, why = t.UTC(), "the full export's exportTime: what its incremental exports did not change keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}

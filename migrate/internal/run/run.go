@@ -37,7 +37,10 @@ func (r *Run) LoadAll(ctx context.Context) error {
 	}
 	for i, j := range r.Jobs {
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
-			// First, so that the next load knows of one that was cut off.
+			if err := j.catchUp(ctx, r.B); err != nil {
+				return "", err
+			}
+			// Before the rows, so that the next load knows of one that was cut off.
 			if _, err := j.WriteSchema(ctx, r.B); err != nil {
 				return "", err
 			}
