@@ -86,7 +86,8 @@ type Options struct {
 	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	maxTables, maxNamespaces int // limits, which tests lower
+	maxTables, maxNamespaces int   // limits, which tests lower
+	countedItems             int64 // likewise; 0: the store's
 }
 
 // store returns the options of the store over a catalog. o is normalized.
@@ -94,7 +95,7 @@ func (o Options) store(catalog string) store.Options {
 	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
-		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables,
+		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
 	}
 }
 

@@ -33,10 +33,6 @@ type defaultLayout struct {
 	own      []lens.Extent // of every item
 }
 
-// maxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
-// account, and table quotas".
-const maxSortKeyBytes = 1024
-
 // Default returns the lossless layout of a table that has no mapping file. It
 // needs the family FamilyItem.
 func Default(sourceTable, targetTable string, key lens.KeySchema) (*Mapping, error) {
@@ -57,7 +53,7 @@ func (l *defaultLayout) columnFamilies() []Family {
 	return []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}}
 }
 
-const maxShortPartitionBytes = lens.MaxRowKeyBytes - maxSortKeyBytes
+const maxShortPartitionBytes = lens.MaxRowKeyBytes - lens.MaxSortBytes
 
 // defaultRow is the row key of the default layout.
 func defaultRow(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {

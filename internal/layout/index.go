@@ -138,8 +138,11 @@ func (x *Index) Families() []Family {
 func (x *Index) OneCell() bool { return x.mapped == nil }
 
 // Contains reports whether an item is in the index: it has all the index's key
-// attributes, with the declared types, none of them empty.
-func (x *Index) Contains(item attr.Item) bool { return x.def.Key.Check(x.source, item) == nil }
+// attributes, with the declared types, none of them empty, or larger than a key may
+// be. An item that was there before its index can have such ones.
+func (x *Index) Contains(item attr.Item) bool {
+	return x.def.Key.Check(x.source, item) == nil && x.def.Key.Fits(item)
+}
 
 // isKey reports whether name is a key attribute of index or table.
 func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
@@ -164,7 +167,7 @@ func (x *Index) Project(item attr.Item) attr.Item {
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.
-const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
+const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*lens.MaxSortBytes + 2) - (2 + 16)
 
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.

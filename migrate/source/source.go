@@ -73,7 +73,7 @@ type Table struct {
 	// KeyFrom says where Key was found, for reports.
 	KeyFrom string
 
-	entries func(yield func(Entry, error) bool) // goes on after an error ofItem, if yield wants
+	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
 	changes func(yield func(Change, error) bool)
 	File    string               // what messages about the table as a whole name
 	Named   bool                 // Name is what the input or its description says

@@ -30,6 +30,7 @@
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
+//	counter       counts the items of tables
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
 // of an item; then the mutexes of single owners, never two of them at once.
@@ -94,7 +95,7 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
-// IndexLag and StatusDelays.
+// IndexLag, StatusDelays and CountedItems.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
@@ -106,6 +107,7 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
+	CountedItems      int64 // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -130,6 +132,7 @@ type Store struct {
 	*filler
 	*tables
 	*reaper
+	*counter
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
@@ -154,7 +157,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	cat.fillAgain = f.fillAgain
 	s := &Store{
 		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
-		&reaper{in, cat, tx, w, rd, ts},
+		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd},
 	}
 	err = s.openCatalog(ctx)
 	if err == nil {

@@ -460,7 +460,7 @@ func (ts *tables) RemoveDeleted(ctx context.Context) error {
 	return ts.finishDeletes(ctx)
 }
 
-// finishDeletes is removeDeleted for who changes definitions.
+// finishDeletes is RemoveDeleted for callers that hold the lock of definitions.
 func (ts *tables) finishDeletes(ctx context.Context) error {
 	var errs []error
 	for _, def := range ts.cat.deleted() {
