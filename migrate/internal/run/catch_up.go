@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -125,7 +126,7 @@ func (j *Job) catchUp(ctx context.Context, b *Bigtable) error {
 	if err != nil {
 		return err
 	}
-	if len(LoadedBy(noted, j.Mapping)) > 0 {
+	if len(loadnote.Changes(noted, j.Mapping)) > 0 {
 		if was, err := layout.FromSchemaRows(j.Report.Target, noted); err == nil && was != nil {
 			c.was = was
 		}
