@@ -77,7 +77,7 @@ func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err e
 	if err != nil {
 		return "", err
 	}
-	at := LoadedAt(noted, j.Report.Target)
+	at := loadnote.At(noted, j.Report.Target)
 	if at.IsZero() || micros(at) == j.Micros {
 		return "", nil
 	}
