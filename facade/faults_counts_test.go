@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -299,6 +302,51 @@ func TestFaultD26_OtherProcesses(t *testing.T) {
 	now.Advance(time.Second)
 	if got := describedNow(t, b).ItemCount; got != 2 {
 		t.Errorf("the other sees %d items a second later, want 2", got)
+	}
+}
+
+// A table with an item that cannot be read is described as it was last counted. One
+// that is large is not tried again within a minute.
+func TestFaultD26_Unreadable(t *testing.T) {
+	t.Parallel()
+	for name, items := range map[string]int{"small": 2, "large": 8} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now, conn := clock.NewFrozen(testTime), &readsConn{}
+			s := newTestServer(t, func(o *Options) {
+				conn.ClientConnInterface = o.Conn
+				o.Conn, o.Now, o.countedItems = conn, now.Now, 5
+				o.Logger = slog.New(slog.DiscardHandler)
+			})
+			must(t, s, "CreateTable", createCounted)
+			for i := range items {
+				putCounted(t, s, strconv.Itoa(i), "", 10)
+			}
+			describedNow(t, s)
+			s.store.Wait()
+			base := nativeTableOf(t, s, "counted").base
+			placed, err := base.Place(attr.Item{"pk": attr.String("1"), "sk": attr.Int(1)}, importTimeMicros)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := placed.Cells[0]
+			garbage := []*btpb.Mutation{btclient.SetCell(c.Family, c.Qualifier, c.Timestamp, []byte("garbage"))}
+			if err := nativeClient(s).MutateRow(t.Context(), base.TargetTable(), placed.Row, garbage); err != nil {
+				t.Fatal(err)
+			}
+			must(t, s, "DeleteItem", `{"TableName": "counted", "Key": {"pk": {"S": "0"}, "sk": {"N": "1"}}}`)
+			now.Advance(2 * time.Minute)
+			conn.take()
+			for range 3 {
+				if got := describedNow(t, s).ItemCount; got != int64(items) {
+					t.Errorf("%d items, want %d as before", got, items)
+				}
+				s.store.Wait()
+			}
+			if _, reads, _ := conn.take(); name == "large" && reads != 1 {
+				t.Errorf("%d reads, want 1", reads)
+			}
+		})
 	}
 }
 

@@ -70,7 +70,8 @@ type tableCounts struct {
 
 	turn     chan struct{} // held while known is looked at, or a small table is counted
 	known    *knownCounts
-	counting bool // in the background
+	counting bool      // in the background
+	begun    time.Time // when a count in the background last was
 }
 
 // knownCounts is one count, with what was the case when it began.
@@ -184,10 +185,10 @@ func (kc *knownCounts) isOf(c *cachedTable) bool {
 // held.
 func (ct *counter) countLater(c *cachedTable, now time.Time) {
 	k := c.layout.counts
-	if k.counting || !k.known.at.IsZero() && now.Sub(k.known.at) < countEvery {
+	if k.counting || !k.begun.IsZero() && now.Sub(k.begun) < countEvery {
 		return
 	}
-	k.counting = true
+	k.counting, k.begun = true, now
 	last := k.known
 	ct.background.Go(func() {
 		counted, err := ct.countLarge(ct.life, c, last, now)
