@@ -39,7 +39,7 @@ type Job struct {
 	now  time.Time // by which the time to live is judged; zero: it is not
 	left int64     // items that leavesOut left out of the last pass
 
-	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
+	wrote func(table string, e writeEntry) // is told of what Bigtable took; nil but where that is a failure
 
 	losses losses // what garbage collection would take, known after the comparison
 	same   bool   // the comparison found no difference
