@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
 )
 
 // IndexDef declares a secondary index. Local indexes have the base table's
@@ -164,7 +165,7 @@ func (x *Index) Project(item attr.Item) attr.Item {
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.
-const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*maxSortKeyBytes + 2) - (2 + 16)
+const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*unmapped.MaxSortKeyBytes + 2) - (2 + 16)
 
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.
@@ -220,7 +221,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
 	start := len(row)
-	row, err := appendDefaultRow(row, x.source, x.base, keys)
+	row, err := unmapped.AppendRow(row, x.source, x.base, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +364,7 @@ func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
 	}
 	if x.mapped == nil {
 		prefix, long := x.appendPartition(nil, c.Hash)
-		return planWithin(prefix, c, func(b []byte) []byte {
+		return unmapped.PlanWithin(prefix, c, func(b []byte) []byte {
 			if long {
 				return rowkey.AppendGroups(nil, b)
 			}
