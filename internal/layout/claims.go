@@ -31,9 +31,9 @@ func (c *compiler) exclusive() {
 			}
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		for _, name := range slices.Sorted(maps.Keys(r.schema)) {
 			p := cmp.Or(r.byAttr[name], r.star)
-			if c.l.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
+			if r.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
 					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}

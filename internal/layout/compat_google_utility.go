@@ -32,7 +32,7 @@ type googleUtility struct {
 }
 
 func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
-	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key, schema: spec.Source.Schema}}
+	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key}}
 	c.words()
 	c.key()
 	t := spec.Target

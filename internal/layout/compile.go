@@ -3,13 +3,16 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rules is the layout that a mapping file describes.
@@ -20,7 +23,6 @@ type rules struct {
 	families []Family
 	declared map[string]GC
 	rank     map[string]int // of a family among them
-	schema   map[string]codec.Schema
 	// setFamily and mapFamily name the family of an attribute's sets and
 	// maps, where one is declared; familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
@@ -43,7 +45,10 @@ var (
 type compiler struct {
 	spec *mapfile.Spec
 	l    *rules
-	err  *mapfile.SpecError
+	// schemas are what each rule knows of attributes; the last one is that of the
+	// table.
+	schemas []map[string]codec.Schema
+	err     *mapfile.SpecError
 }
 
 func (c *compiler) fail(path string, code lens.Code, what, expected string) {
@@ -56,15 +61,14 @@ func (c *compiler) fail(path string, code lens.Code, what, expected string) {
 // "" while that is open.
 func compileRules(spec *mapfile.Spec, proven string) (*rules, error) {
 	c := &compiler{spec: spec, l: &rules{
-		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
+		table: spec.Source.Table, key: spec.Source.Key,
 		declared: map[string]GC{}, rank: map[string]int{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
 		keepUnknown: spec.UnknownAttribute == mapfile.UnknownSidecar,
 	}}
 	c.key()
 	c.l.families = spec.Target.Families
-	if c.l.ttl = c.timeToLive(); c.l.ttl != nil {
-		c.l.schema = c.l.ttl.without(c.l.schema)
-	}
+	c.l.ttl = c.timeToLive()
+	c.ruleSchemas()
 	c.families()
 	var err error
 	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
@@ -122,13 +126,50 @@ func (c *compiler) key() {
 		case a.attr.Type != attr.S && a.attr.Type != attr.N && a.attr.Type != attr.B:
 			c.fail(a.path, lens.CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
 		}
-		if s, ok := c.l.schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
+		if s, ok := c.spec.Source.Schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
 			c.fail("source.schema", lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
 		}
 	}
 	if k.Hash.Name == k.Range.Name {
 		c.fail("source.key.range", lens.CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
 	}
+}
+
+// ruleSchemas finds out what each rule knows of the types of attributes.
+func (c *compiler) ruleSchemas() {
+	for i := range c.spec.Rules {
+		r := &c.spec.Rules[i]
+		schema := c.spec.RuleSchema(r)
+		for _, name := range slices.Sorted(maps.Keys(r.Schema)) {
+			path := strictyaml.Join(fmt.Sprintf("rules[%d].schema", i), name)
+			k := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == name })
+			switch {
+			case k >= 0:
+				if t := r.Schema[name].Type; t != attr.Absent && t != c.l.key.Attrs()[k].Type {
+					c.fail(path, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
+				}
+				delete(schema, name)
+			case schema[name].Type == attr.Absent:
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule does not say the type of %q, and source.schema has none", name), "its type, in one of them")
+			}
+		}
+		c.schemas = append(c.schemas, c.l.ttl.without(schema))
+	}
+	c.schemas = append(c.schemas, c.l.ttl.without(c.spec.Source.Schema))
+}
+
+// attributes are those that are of some kind under a rule, or in the schema of the
+// table, in order of name.
+func (c *compiler) attributes(is func(codec.Schema) bool) []string {
+	names := map[string]bool{}
+	for _, schema := range c.schemas {
+		for name, s := range schema {
+			if is(s) {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // Compile checks that every rule of spec can be inverted and builds the

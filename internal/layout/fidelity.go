@@ -94,7 +94,7 @@ func (l *rules) attributesOf(r *rule) []string {
 	for name := range r.byAttr {
 		names[name] = !l.key.IsKey(name)
 	}
-	for name := range l.schema {
+	for name := range r.schema {
 		names[name] = names[name] || r.star != nil && !l.key.IsKey(name) && !r.timeAttrs[name]
 	}
 	return slices.Sorted(func(yield func(string) bool) {
@@ -135,7 +135,7 @@ func (l *rules) keyFidelity(r *rule, slot int, a lens.KeyAttr) Fidelity {
 
 func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: name}
-	s := l.schema[name]
+	s := r.schema[name]
 	var why []string
 	note := func(class Class, text string) {
 		f.Class = max(f.Class, class)

@@ -85,7 +85,7 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	r := l.rules[g.IntN(len(l.rules))]
 	r.drawKey(g, l, item)
 	g.Mild = g.Mild || g.IntN(2) == 0 // a hostile key is often in the domain, a stray type seldom
-	names := slices.Concat(slices.Sorted(maps.Keys(r.byAttr)), slices.Sorted(maps.Keys(r.timeAttrs)), slices.Sorted(maps.Keys(l.schema)))
+	names := slices.Concat(slices.Sorted(maps.Keys(r.byAttr)), slices.Sorted(maps.Keys(r.timeAttrs)), slices.Sorted(maps.Keys(r.schema)))
 	if !g.Mild || len(names) == 0 {
 		names = append(names, "unknown", "q:r")
 	}
@@ -159,7 +159,7 @@ func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
 	case l.ttl != nil && name == l.ttl.name:
 		return attr.Int(edge.Pick(g, int64(0), 1, 1700000000, 253402300798, 253402300799, 1e12))
 	}
-	schema := l.schema[name]
+	schema := r.schema[name]
 	if p := r.byAttr[name]; p != nil {
 		switch {
 		case p.codec.Message != nil:

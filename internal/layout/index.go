@@ -70,7 +70,7 @@ func (m *Mapping) index(i int) error {
 			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
 		}
 	}
-	key := g.Key
+	key, types := g.Key, spec.Types()
 	for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
 		if a.Name == "" {
 			continue
@@ -81,7 +81,7 @@ func (m *Mapping) index(i int) error {
 				t = cmp.Or(t, k.Type)
 			}
 		}
-		a.Type = cmp.Or(t, spec.Source.Schema[a.Name].Type)
+		a.Type = cmp.Or(t, types[a.Name].Type)
 		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
 		}
@@ -104,7 +104,7 @@ func (m *Mapping) index(i int) error {
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
-	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
+	x.mapped = &mappedLayout{schema: types, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
 	if c.err != nil {
 		return c.err

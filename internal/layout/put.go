@@ -94,7 +94,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		case star || name != "member" && name != "key" || enc != "" && c.names(r, name):
 			return c.reference(r, name, enc)
 		case name == "member":
-			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
+			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(r.schema[spec.Attr].Type))
 			return rowkey.SlotMember, e, err
 		}
 		e, err := rowkey.ParseElementEncoder(enc, attr.S)

@@ -41,7 +41,7 @@ func (d *decoder) familyColumn(c column, name string, member []byte) error {
 		return nil
 	}
 	d.expiry(p, c.versions[0].Timestamp)
-	t := d.l.schema[name].Type
+	t := d.r.schema[name].Type
 	if marked, form, ok := parseMark(d.side["a/"+name]); ok && form == 0 {
 		t = marked
 	}

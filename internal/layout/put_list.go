@@ -71,7 +71,7 @@ func (p valuePut) listOf(c column) (attr.Value, error) {
 // isElement reports whether the cells of a column are elements of a list.
 func (p valuePut) isElement(d *decoder, name string, c column) bool {
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
-	return p.listed(d, t, form, marked && form != markEmpty, d.l.schema[name])
+	return p.listed(d, t, form, marked && form != markEmpty, d.r.schema[name])
 }
 
 // ListElement reports whether c, one of the cells of an item's row that a rule

@@ -22,7 +22,7 @@ type mapPut struct {
 
 func (p mapPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)
+	c.checkElements(put, spec, r.schema[p.attr].Type == attr.M)
 }
 
 func (mapPut) shape() shape { return shapeCells }
@@ -73,7 +73,7 @@ func markFits(family string, qual []byte) bool {
 // mapCells adds the cells of the keys of a map.
 func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *lens.Error {
 	for i, k := range keys {
-		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.l.schema[name].At(k), micros); err != nil {
+		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.r.schema[name].At(k), micros); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 	if !utf8.ValidString(key) {
 		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
 	}
-	v, err := d.inside(c, d.l.schema[name].At(key))
+	v, err := d.inside(c, d.r.schema[name].At(key))
 	if err != nil {
 		return err
 	}

@@ -20,13 +20,13 @@ type setPut struct {
 
 func (p setPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	c.checkElements(put, spec, c.l.schema[p.attr].Type.IsSet())
+	c.checkElements(put, spec, r.schema[p.attr].Type.IsSet())
 }
 
 func (setPut) shape() shape { return shapeCells }
 
 func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
-	if v.Type != w.l.schema[name].Type {
+	if v.Type != w.r.schema[name].Type {
 		return w.extra(name, v)
 	}
 	quals := make([][]byte, len(v.Set))
@@ -68,7 +68,7 @@ func (p *placer) members(family string, quals [][]byte, micros int64) {
 }
 
 func (p setPut) read(d *decoder, item *partial, special string, c column) error {
-	return d.member(item, p.attr, []byte(special), d.l.schema[p.attr].Type, c)
+	return d.member(item, p.attr, []byte(special), d.r.schema[p.attr].Type, c)
 }
 
 // member adds a member to a set of type t.

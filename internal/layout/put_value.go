@@ -21,7 +21,7 @@ type valuePut struct {
 
 func (p valuePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	if p.codec.ByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
+	if p.codec.ByType && r.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
 		c.fail(put.path+".attr", lens.CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
@@ -38,7 +38,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
 func (p *placer) known(t *cellTemplate, name string) *lens.Error {
-	if _, ok := p.l.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
+	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
 		return nil
 	}
 	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
@@ -49,7 +49,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 	if p.codec.OmitsNull && v.Type == attr.NULL {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
-	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
+	schema, micros := w.r.schema[name], w.micros(p.cellTemplate)
 	native := p.native(w.r)
 	if native {
 		if done, err := p.elements(w, name, special, v, schema); done || err != nil {
@@ -134,7 +134,7 @@ func (p valuePut) value(d *decoder, item *partial, name string, c column) error 
 	if form == markEmpty {
 		marked = false // stale: what is there wins
 	}
-	schema := d.l.schema[name]
+	schema := d.r.schema[name]
 	var v attr.Value
 	var err error
 	if p.listed(d, t, form, marked, schema) {

@@ -40,27 +40,36 @@ func (m *Mapping) CellText(row Row) func(c Cell) string {
 	if !ok {
 		return text
 	}
-	var puts []*put
-	slots := 0
+	type message struct {
+		*put
+		schema codec.Schema
+		slots  int
+	}
+	var messages []message
 	for _, r := range l.rules {
-		if _, ok := l.parseRow(r, row); ok {
-			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.Message == nil })...)
-			slots = max(slots, rowkey.FirstCapture+len(r.captures))
+		if _, ok := l.parseRow(r, row); !ok {
+			continue
+		}
+		for _, p := range r.puts {
+			if p.codec.Message == nil {
+				continue
+			}
+			schema := r.schema[p.attr]
+			if p.shape() == shapeItem {
+				schema = r.itemSchema()
+			}
+			messages = append(messages, message{p, schema, rowkey.FirstCapture + len(r.captures)})
 		}
 	}
-	if len(puts) == 0 {
+	if len(messages) == 0 {
 		return text
 	}
 	return func(c Cell) string {
-		for _, p := range puts {
-			if p.family != c.Family || !p.qual.Match(c.Qualifier, make([]attr.Value, slots), nil) {
+		for _, p := range messages {
+			if p.family != c.Family || !p.qual.Match(c.Qualifier, make([]attr.Value, p.slots), nil) {
 				continue
 			}
-			schema := l.schema[p.attr]
-			if p.shape() == shapeItem {
-				schema = l.itemSchema()
-			}
-			if v, err := p.codec.Decode(c.Value, schema); err == nil {
+			if v, err := p.codec.Decode(c.Value, p.schema); err == nil {
 				return string(p.codec.Message.FullName()) + " " + string(codec.AppendPlainJSON(nil, v))
 			}
 		}

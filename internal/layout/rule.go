@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -35,6 +36,10 @@ type rule struct {
 	byAttr   map[string]*put
 	star     *put
 	presence bool // it has a put without attribute
+	// schema is what it knows of the types of attributes. listed says that the file
+	// lists them for this rule, so that "*" stands for these.
+	schema map[string]codec.Schema
+	listed bool
 	// timeAttrs are the attributes that live in cell timestamps.
 	timeAttrs map[string]bool
 	// exclusive says that a row of this rule belongs to one item.
@@ -65,7 +70,7 @@ type capture struct {
 
 func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
-		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()),
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
 		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
 	for _, a := range c.l.key.Attrs() {

@@ -45,7 +45,7 @@ func (c *compiler) timeToLive() *timeToLive {
 	if ttl.Attribute == "" {
 		c.fail(path+".attribute", lens.CodeSyntax, "no attribute", "the attribute that holds the expiry")
 	}
-	if s, ok := c.l.schema[ttl.Attribute]; ok && s.Type != attr.N {
+	if s, ok := c.spec.Source.Schema[ttl.Attribute]; ok && s.Type != attr.N {
 		c.fail(path+".attribute", lens.CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
 	}
 	var age, shift time.Duration
@@ -156,8 +156,12 @@ func (p *placer) timedOut(told bool) *lens.Error {
 	return nil
 }
 
-// without returns the schema without the attribute that is the timestamp.
+// without returns the schema without the attribute that is the timestamp, if there is
+// one.
 func (t *timeToLive) without(schema map[string]codec.Schema) map[string]codec.Schema {
+	if t == nil {
+		return schema
+	}
 	if _, ok := schema[t.name]; !ok {
 		return schema
 	}

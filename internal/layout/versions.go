@@ -187,7 +187,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if r.version != rowkey.SlotNone {
-		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		for _, name := range slices.Sorted(maps.Keys(r.schema)) {
 			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.IsKey(name) && !r.timeAttrs[name] {
 				r.versioned = append(r.versioned, name)
 			}

@@ -53,7 +53,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 	order = append(order, quoteName(sourceKeyColumn))
 	names := g.Include
 	if g.Projection == mapfile.ProjectAll {
-		names = slices.Sorted(maps.Keys(l.schema))
+		names = l.names()
 	}
 	for _, name := range names {
 		if !taken[name] && !l.key.IsKey(name) { // the row key tells those
@@ -80,7 +80,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 			special = name
 		}
 		single := !p.byTime && p.shape() == shapeCell && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
-			(l.schema[name].Type != attr.L || !p.native(r))
+			(r.schema[name].Type != attr.L || !p.native(r))
 		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
@@ -135,7 +135,21 @@ func (l *rules) putOf(r *rule, name string) *put {
 	if p := r.byAttr[name]; p != nil {
 		return p
 	}
+	if _, listed := r.schema[name]; r.listed && !listed {
+		return nil
+	}
 	return r.star
+}
+
+// names are the attributes that the rules know the types of.
+func (l *rules) names() []string {
+	all := map[string]bool{}
+	for _, r := range l.rules {
+		for name := range r.schema {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func quoteName(name string) string {

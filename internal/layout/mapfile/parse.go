@@ -58,6 +58,7 @@ var hooks = []strictyaml.Hook{
 	strictyaml.ReadKey("prefixes.set", func(v strictyaml.Value, t *Target) error { return readPrefix(v, &t.SetPrefix) }),
 	strictyaml.ReadKey("prefixes.map", func(v strictyaml.Value, t *Target) error { return readPrefix(v, &t.MapPrefix) }),
 	strictyaml.ReadKey("when", readWhen),
+	strictyaml.ReadKey("schema", readRuleSchema),
 	strictyaml.ReadKey("attr", readAttr),
 	strictyaml.Read(readPutTime),
 	strictyaml.ReadKey("as", readTimeFormat),

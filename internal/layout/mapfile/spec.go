@@ -201,8 +201,11 @@ type Rule struct {
 	// When is the templates that the key attributes must match.
 	When map[string]string `yaml:"when"`
 	Same []string          // `same` in `when`: key attributes that must be equal
-	Row  []string          `yaml:"row,required" expect:"a segment template"` // row key segments
-	Put  []Put             `yaml:"put,required"`
+	// Schema is the attributes that the rule's items have: "*" stands for these. A
+	// zero type is that of Source.Schema. nil: they are those of Source.Schema.
+	Schema map[string]Schema
+	Row    []string `yaml:"row,required" expect:"a segment template"` // row key segments
+	Put    []Put    `yaml:"put,required"`
 	// Latest is the start of the sort key of copies of the highest version, as
 	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
 	// they come back as copies of it.

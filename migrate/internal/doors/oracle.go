@@ -152,7 +152,7 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 			}
 			for _, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
 				if k.Name != "" {
-					types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
+					types[k.Name] = cmp.Or(types[k.Name], spec.Types()[k.Name].Type)
 				}
 			}
 		}

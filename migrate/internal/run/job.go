@@ -100,7 +100,7 @@ func (j *Job) adopt(src *source.Source) error {
 		j.Warnings = append(j.Warnings, otherTable(src, t, m))
 	}
 	if spec := m.Spec(); spec != nil {
-		for name, schema := range spec.Source.Schema {
+		for name, schema := range spec.Types() {
 			keyed.SetColumnType(name, schema.Type)
 		}
 	}
