@@ -149,7 +149,7 @@ func (c *compiler) claims() {
 			c.fail(x.p.path+".cell", lens.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
-			return
+			break // of each put one
 		}
 	}
 }

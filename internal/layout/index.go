@@ -56,11 +56,10 @@ func DefaultIndex(targetTable string, base lens.KeySchema, def IndexDef) (*Index
 	return &Index{def: def, base: base, table: targetTable}, nil
 }
 
-// index compiles an index of a mapping file: a table of its own, or a view.
-func (m *Mapping) index(i int) error {
-	spec := m.spec
+// index compiles an index of a mapping file into m: a table of its own, or a view.
+func (c *compiler) index(m *Mapping, i int) {
+	spec := c.spec
 	g := spec.Source.GSIs[i]
-	c := &compiler{spec: spec}
 	path := fmt.Sprintf("source.gsis[%d]", i)
 	if g.Name == "" {
 		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
@@ -71,46 +70,38 @@ func (m *Mapping) index(i int) error {
 		}
 	}
 	key, types := g.Key, spec.Types()
-	for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
-		if a.Name == "" {
-			continue
-		}
-		t := a.Type
-		for _, k := range spec.Source.Key.Attrs() {
-			if k.Name == a.Name {
-				t = cmp.Or(t, k.Type)
+	typed := c.sound(func() {
+		for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
+			if a.Name == "" {
+				continue
+			}
+			t := a.Type
+			for _, k := range spec.Source.Key.Attrs() {
+				if k.Name == a.Name {
+					t = cmp.Or(t, k.Type)
+				}
+			}
+			a.Type = cmp.Or(t, types[a.Name].Type)
+			if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
 			}
 		}
-		a.Type = cmp.Or(t, types[a.Name].Type)
-		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
-		}
-	}
-	if c.err != nil {
-		return c.err
-	}
+	})
 	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
 		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
 	}
-	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
-	case mapfile.IndexAsView:
-		m.views = append(m.views, c.view(l, &g, key, path))
-		fallthrough
-	case mapfile.IndexAsNone:
-		if c.err != nil {
-			return c.err
-		}
-		return nil
+	switch {
+	case !typed || g.As == mapfile.IndexAsNone:
+		return
+	case g.As == mapfile.IndexAsView:
+		m.views = append(m.views, c.view(m.layout.(*rules), &g, key, path)) //nolint:forcetypeassert // a mapping file's layout
+		return
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: types, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
-	if c.err != nil {
-		return c.err
-	}
 	m.indexes = append(m.indexes, x)
-	return nil
 }
 
 // Name is the index's name.

@@ -53,8 +53,13 @@ func (c *compiler) invert(r *rule, path string) {
 	for slot := range r.stored {
 		row[slot] = true
 	}
-	for i, p := range r.puts {
-		c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+	timed := c.sound(func() {
+		for i, p := range r.puts {
+			c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+		}
+	})
+	if !timed {
+		return
 	}
 	known := r.closure(maps.Clone(row))
 	for slot := range r.keys {

@@ -104,6 +104,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		c.fail(path+".cell", lens.CodeSyntax, err.Error(), "")
 		return
 	}
+	before := len(c.faults)
 	switch spec.Order {
 	case "", mapfile.OrderAppend, mapfile.OrderNewestFirst:
 	default:
@@ -121,12 +122,15 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	if specials > 1 {
 		c.fail(path+".cell", lens.CodeInverse, "more than one of {attr}, {member} and {key}", "one")
 	}
+	if len(c.faults) > before {
+		return
+	}
 	p.placement = c.placement(&p.cellTemplate, spec)
 	p.check(c, r, p, spec)
 	if c.spec.Fidelity == mapfile.FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
 		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
 	}
-	if c.err == nil {
+	if len(c.faults) == before {
 		c.putTime(r, p, spec)
 	}
 }

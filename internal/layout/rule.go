@@ -84,28 +84,26 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 			r.accepted[l.What] = true
 		}
 	}
-	c.when(r, spec, path)
-	c.row(r, spec, path)
-	for i := range spec.Put {
-		if c.err != nil {
-			return r
+	if !c.sound(func() { c.when(r, spec, path) }) {
+		return r // what it captures is not known
+	}
+	sound := c.sound(func() {
+		c.row(r, spec, path)
+		for i := range spec.Put {
+			c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
 		}
-		c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
+		if len(spec.Put) == 0 {
+			c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
+		}
+	})
+	if !sound {
+		return r
 	}
 	r.columns = slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p == r.star })
 	if r.star != nil {
 		r.columns = append(r.columns, r.star)
 	}
-	if len(spec.Put) == 0 {
-		c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
-	}
-	if c.err == nil {
-		c.invert(r, path)
-	}
-	if c.err == nil && c.l.ttl != nil {
-		c.l.ttl.checkRule(c, r)
-	}
-	if c.err == nil {
+	if c.sound(func() { c.invert(r, path) }) && (c.l.ttl == nil || c.sound(func() { c.l.ttl.checkRule(c, r) })) {
 		c.versions(r, spec, path)
 	}
 	return r

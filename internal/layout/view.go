@@ -40,7 +40,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 	}
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
-		if c.err == nil && !c.sortsByValue(l, a) {
+		if expr != "" && !c.sortsByValue(l, a) {
 			c.fail(path, lens.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
 		}
 		add(a.Name, expr)
