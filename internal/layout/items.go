@@ -79,8 +79,10 @@ func columns(cells []Cell, f func(column) error) error {
 	return nil
 }
 
-func (l *rules) corrupt(r *rule, row Row, c column, err error) *lens.Error {
-	return &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Rule: r.name, Row: row.Key, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
+// corrupt is the error of a column of an attribute, "" where it is of none, that no
+// item can have produced.
+func (d *decoder) corrupt(c column, attribute string, err error) *lens.Error {
+	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
 }
 
 func (l *rules) items(row Row) ([]attr.Item, error) {

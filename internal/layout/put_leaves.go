@@ -121,7 +121,7 @@ func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c column) err
 	for _, k := range path[1:] {
 		schema = schema.At(k)
 	}
-	v, err := d.inside(c, schema)
+	v, err := d.inside(c, path[0], schema)
 	if err != nil {
 		return err
 	}

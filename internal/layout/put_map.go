@@ -104,9 +104,9 @@ func (p mapPut) read(d *decoder, item *partial, special string, c column) error 
 // mapValue adds the value of a key to a map.
 func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 	if !utf8.ValidString(key) {
-		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
+		return d.corrupt(c, name, fmt.Errorf("%q is no map key", key))
 	}
-	v, err := d.inside(c, d.r.schema[name].At(key))
+	v, err := d.inside(c, name, d.r.schema[name].At(key))
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 }
 
 // inside is the inverse of mapCell.
-func (d *decoder) inside(c column, schema codec.Schema) (attr.Value, error) {
+func (d *decoder) inside(c column, name string, schema codec.Schema) (attr.Value, error) {
 	t, form, marked := d.markOfCell(c)
 	v, err := d.plain(codec.ByType, t, form, marked, c.versions[0].Value, schema)
 	if err != nil {
-		return v, d.l.corrupt(d.r, d.row, c, err)
+		return v, d.corrupt(c, name, err)
 	}
 	return v, nil
 }

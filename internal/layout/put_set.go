@@ -78,11 +78,11 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 	case t == attr.NS:
 		n, err := attr.ParseNumber(m)
 		if err != nil {
-			return d.l.corrupt(d.r, d.row, c, err)
+			return d.corrupt(c, name, err)
 		}
 		m = n
 	case t == attr.SS && !utf8.Valid(member):
-		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", codec.Clip(member)))
+		return d.corrupt(c, name, fmt.Errorf("%x is no string", codec.Clip(member)))
 	}
 	v := p.item[name]
 	if v.Type != t {

@@ -78,8 +78,12 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 		return err
 	}
 	expected := p.codec.Expected(schema)
-	if p.codec.Round != nil && v.Type != attr.N { // accepting its loss would not help
+	switch { // accepting the loss would not help
+	case p.codec.Round == nil:
+	case v.Type != attr.N:
 		expected = "type N (codec f64be)"
+	case w.r.accepted[mapfile.LossPrecision]:
+		expected = "a number that, rounded to 64 bits of floating point, is still one of DynamoDB's (codec f64be)"
 	}
 	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {
 		return err
@@ -143,7 +147,7 @@ func (p valuePut) value(d *decoder, item *partial, name string, c column) error 
 		v, err = d.plain(p.codec, t, form, marked, newest.Value, schema)
 	}
 	if err != nil {
-		return d.l.corrupt(d.r, d.row, c, err)
+		return d.corrupt(c, name, err)
 	}
 	item.item[name] = v
 	return nil

@@ -104,7 +104,7 @@ func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 	p.tellTime(item, c.versions[0])
 	rest, err := p.attributes(c.versions[0].Value, d.r.itemSchema())
 	if err != nil {
-		return d.l.corrupt(d.r, d.row, c, err)
+		return d.corrupt(c, "", err)
 	}
 	for k, v := range rest {
 		if !d.l.key.IsKey(k) {

@@ -230,7 +230,7 @@ func (d *decoder) typeColumn(c column) error {
 		d.expiry(p, c.versions[0].Timestamp)
 		var err error
 		if p.extras, err = parseExtras(value); err != nil {
-			return d.l.corrupt(d.r, d.row, c, err)
+			return d.corrupt(c, "", err)
 		}
 		return nil
 	}

@@ -127,7 +127,8 @@ var All = []*Codec{
 		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseFloat(b) },
 		Round: func(v attr.Value) ([]byte, bool) {
 			b, _ := appendFloat(nil, v)
-			return b, v.Type == attr.N
+			_, err := parseFloat(b) // the nearest can be beyond what a number may be
+			return b, v.Type == attr.N && err == nil
 		},
 	},
 	{
