@@ -60,8 +60,9 @@
 //
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
-//   - internal/clock is the time source, internal/pull turns sequences into
-//     iterators, internal/nearest finds the name that somebody meant.
+//   - internal/clock is the time source, internal/days reads durations, internal/pull
+//     turns sequences into iterators, internal/nearest finds the name that somebody
+//     meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
 //     internal/strictyaml is the one strict reader of YAML.
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -57,12 +58,14 @@ func (c *compiler) timeToLive() *timeToLive {
 		age = time.Second
 	case shifts && strings.HasSuffix(arg, ")"):
 		var err error
-		if age, err = time.ParseDuration(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
+		if age, err = days.Parse(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
 			c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
+			return nil
 		}
 		shift = age
 	default:
 		c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
+		return nil
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
 		c.fail(path+".attribute", lens.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
