@@ -13,6 +13,59 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
+// closeLast finds the rules whose last segments are to be escaped: where rules differ
+// in their numbers of segments, and a row of one could be another's, all but those of
+// the most segments.
+func (c *compiler) closeLast() {
+	j := &c.l.joiner
+	most, meet := 0, false
+	for i, r := range c.l.rules {
+		most = max(most, len(r.row))
+		for _, o := range c.l.rules[:i] {
+			meet = meet || len(r.row) != len(o.row) && c.rowsMeet(r, o)
+		}
+	}
+	j.All = j.All || j.Auto && meet
+	for _, r := range c.l.rules {
+		r.closed = j.All && len(r.row) < most
+	}
+	for _, r := range c.l.rules {
+		for _, o := range c.l.rules {
+			if len(r.row) < len(o.row) && c.rowsMeet(r, o) {
+				r.strays = append(r.strays, o)
+			}
+		}
+	}
+}
+
+// Stray reports whether the row of an item of a rule is also that of an item which
+// another rule, with more segments, would put there: a delimiter in the last segment of
+// one is taken for the end of a segment by the other. key is the key of that item as far
+// as the row tells it.
+func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, ok bool) {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return "", nil, false
+	}
+	for _, o := range r.strays {
+		vars, ok := l.parseRow(o, Row{Key: row})
+		if !ok {
+			continue
+		}
+		key := attr.Item{}
+		for i, a := range l.key.Attrs() {
+			if !vars[i].IsAbsent() {
+				key[a.Name] = vars[i]
+			}
+		}
+		if of, _, err := l.bind(key); len(key) == r.keys && (err != nil || of != o) {
+			continue // the key is no rule's, or another one's
+		}
+		return o.name, key, true
+	}
+	return "", nil, false
+}
+
 // exclusive finds the rules whose rows belong to one item.
 func (c *compiler) exclusive() {
 	for _, r := range c.l.rules {
@@ -76,6 +129,9 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 		case rowkey.JoinFixed:
 			return true
 		case rowkey.JoinPlain, rowkey.JoinEscaped:
+			if c.l.joiner.All {
+				return false
+			}
 			n--
 		}
 	}

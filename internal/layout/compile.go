@@ -109,6 +109,7 @@ func (c *compiler) rules(proven string) {
 
 // together checks the rules against each other, all of which are sound.
 func (c *compiler) together() {
+	c.closeLast()
 	c.exclusive()
 	c.claims()
 	c.absences()

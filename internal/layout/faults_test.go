@@ -44,7 +44,7 @@ rules:
 - {name: two, when: {SK: "{x:nosuch}"}, row: ["{PK}", "{x}"], put: [{attr: "*", cell: "a:{attr}"}]}
 - {name: three, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 accept_loss: [{rule: four, what: types, why: x}]
-`, `m.yaml:6:20: target.joiner: unknown joiner "both"; expected plain('#'), escaped('#'), oc, fixed or auto
+`, `m.yaml:6:20: target.joiner: unknown joiner "both"; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto
 m.yaml:6:58: target.families["b!"]: E-FAMILY: "b!" is no family name; expected 1 to 64 of -_.a-zA-Z0-9
 m.yaml:6:66: target.families._t: E-FAMILY: types would be collected by age; expected no maxAge
 m.yaml:8:40: rules[0].row[0]: template "{PX}": {PX} is neither a capture nor a key attribute

@@ -14,7 +14,7 @@ import (
 // parseRow sets the variables that the row of a rule tells; false where it is
 // no row of the rule.
 func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
-	segs, ok := l.joiner.Split(row.Key, len(r.row), r.widths)
+	segs, ok := l.split(r, row.Key)
 	if !ok {
 		return nil, false
 	}
@@ -42,6 +42,14 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 	}
 	again, err := l.rowKey(r, vars, nil)
 	return vars, err == nil && bytes.Equal(again, row.Key)
+}
+
+// split takes a row key of a rule apart into its segments.
+func (l *rules) split(r *rule, key []byte) ([][]byte, bool) {
+	if r.closed {
+		return l.joiner.SplitClosed(key, len(r.row), r.widths)
+	}
+	return l.joiner.Split(key, len(r.row), r.widths)
 }
 
 // keyItem is the item of the key attributes of vars; false where one is

@@ -111,7 +111,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *len
 		if i > 0 {
 			key = append(key, l.joiner.Delimiter()...)
 		}
-		key = l.joiner.AppendSegment(key, seg, last)
+		key = l.joiner.AppendSegment(key, seg, last && !r.closed)
 	}
 	if len(key) == 0 || len(key) > lens.MaxRowKeyBytes {
 		return nil, l.fault(lens.CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", lens.MaxRowKeyBytes))

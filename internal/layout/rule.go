@@ -25,7 +25,11 @@ type rule struct {
 	when     [2]*rowkey.Template
 	same     bool
 	row      []*rowkey.Template
-	widths   []int // of the segments but the last, for joinFixed
+	widths   []int // of the segments but the last, for rowkey.JoinFixed
+	// closed says that the last segment is written as the others are.
+	closed bool
+	// strays are the rules with more segments whose rows can be its own.
+	strays   []*rule
 	rowSlots map[int]bool
 	// hashed are the key attributes whose hash in the row stands for them, and
 	// stored their puts: the row has only the hash, a cell the value.

@@ -146,8 +146,8 @@ const (
 type Target struct {
 	Table    string            `yaml:"table,required" expect:"a table id"`
 	Families []cells.Family    `yaml:"families,required"`
-	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), oc, fixed or auto"` // plain('#'), escaped('#'), oc, fixed, auto (default)
-	Names    map[string]string `yaml:"names" expect:"a family name"`                                // attribute to the name its family has after the prefix
+	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto"` // the default is auto
+	Names    map[string]string `yaml:"names" expect:"a family name"`                                                  // attribute to the name its family has after the prefix
 	// SetPrefix and MapPrefix begin the names of the families of sets and
 	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
 	SetPrefix string `yaml:"prefixes.set"`

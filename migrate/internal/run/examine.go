@@ -159,6 +159,7 @@ type tally struct {
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
 	accepted   []report.AcceptedLoss
+	strays     []stray
 }
 
 // examine reads all of the table's source, lays it out, and makes sure that
@@ -178,6 +179,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
 	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
+	warnings = append(warnings, j.strayWarnings()...)
 	if j.expired > 0 {
 		warnings = append(warnings, fmt.Sprintf("table %s: %s expired by source.ttl, %s: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)",
 			j.Source.Name, phrase.Counted(j.expired, "item"), j.Mapping.TTL().Attribute))
@@ -224,6 +226,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 			}
 		}
 		t.add(j, p)
+		t.stray(j, p)
 		return rows.Add(extsort.HashOf(p.Base.Row))
 	})
 	if err != nil {
@@ -251,7 +254,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
 	j.Report.Accepted = t.accepted
-	j.expired = t.expired
+	j.expired, j.strays = t.expired, t.strays
 	return false, nil
 }
 

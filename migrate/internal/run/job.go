@@ -35,6 +35,7 @@ type Job struct {
 	refused  []int64 // the numbers of the items that are left out, ascending
 
 	expired int64 // items whose time to live is over
+	strays  []stray
 
 	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
 
