@@ -199,7 +199,7 @@ func (c *compiler) claims() {
 					x.r.shared, y.r.shared = true, true
 				}
 				continue
-			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
+			case x.r == y.r && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
 				continue // an attribute of that very name is refused when it comes
 			}
 			c.fail(x.p.path+".cell", lens.CodeCollision,
