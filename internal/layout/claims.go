@@ -75,7 +75,7 @@ func (c *compiler) exclusive() {
 				r.exclusive = false
 			}
 		}
-		if r.tag && !c.l.sidecar {
+		if r.tag && !r.sidecar {
 			c.fail(fmt.Sprintf("rules[%d].tag", r.index), lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 		}
 		if !r.exclusive {
@@ -86,7 +86,7 @@ func (c *compiler) exclusive() {
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.schema)) {
 			p := cmp.Or(r.byAttr[name], r.star)
-			if r.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
+			if r.schema[name].Type == attr.L && p != nil && p.native(r) && r.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
 					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}

@@ -155,9 +155,12 @@ func (c *compiler) ruleSchemas() {
 				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule does not say the type of %q, and source.schema has none", name), "its type, in one of them")
 			}
 		}
-		c.schemas = append(c.schemas, c.l.ttl.without(schema))
+		if c.l.ttl != nil && c.l.ttl.rules[i] {
+			schema = c.l.ttl.without(schema)
+		}
+		c.schemas = append(c.schemas, schema)
 	}
-	c.schemas = append(c.schemas, c.l.ttl.without(c.spec.Source.Schema))
+	c.schemas = append(c.schemas, c.spec.Source.Schema)
 }
 
 // attributes are those that are of some kind under a rule, or in the schema of the

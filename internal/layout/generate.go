@@ -92,8 +92,8 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	if g.Mild && r.star == nil { // attributes that the rule has no place for
 		names = slices.DeleteFunc(names, func(name string) bool { return r.byAttr[name] == nil && !r.timeAttrs[name] })
 	}
-	if l.ttl != nil {
-		names = append(names, l.ttl.name)
+	if r.ttl != nil {
+		names = append(names, r.ttl.name)
 	}
 	if len(names) == 0 {
 		return item
@@ -156,7 +156,7 @@ func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
 		i := slices.IndexFunc(r.puts, func(p *put) bool { return p.timeAttr == name })
 		v, _ := r.puts[i].timeValue(edge.Pick(g, int64(0), 1, 1694359308000, 1694359308001, 9999999999999) * 1000)
 		return v
-	case l.ttl != nil && name == l.ttl.name:
+	case r.ttl != nil && name == r.ttl.name:
 		return attr.Int(edge.Pick(g, int64(0), 1, 1700000000, 253402300798, 253402300799, 1e12))
 	}
 	schema := r.schema[name]

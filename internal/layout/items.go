@@ -255,7 +255,7 @@ func (d *decoder) column(c column) error {
 	case lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
-	if d.r.exclusive {
+	if d.r.exclusive && d.l.expires(c.family) == (d.r.ttl != nil) {
 		if name, ok := d.l.familyAttr[c.family]; ok && !d.r.spells(name, c.family) {
 			return d.familyColumn(c, name, c.qual)
 		}

@@ -275,13 +275,13 @@ func (l *rules) extentsOf(found []candidate, c lens.KeyCondition) []lens.Extent 
 				e.MinTime, e.MaxTime = l.timeBounds(&x, p.timeSlot)
 			}
 			add(e)
-			if l.sidecar && !p.byTime {
+			if x.r.sidecar && !p.byTime {
 				for _, form := range [2]string{"c/", "r/"} {
 					add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
 				}
 			}
 		}
-		if l.sidecar {
+		if x.r.sidecar {
 			add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + x.r.name + "/"), Prefix: true})
 		}
 	}

@@ -257,6 +257,10 @@ rules: [{name: doc, row: ["{PK}"], put: [{attr: l, cell: "v:=", codec: nord, ts:
 			return rapid.SampledFrom([]string{"p", "p#", "q"}).Draw(t, "pk"), fmt.Sprintf("2020-11-0%dT10:00:00.%03d", rapid.IntRange(0, 4).Draw(t, "day"), rapid.IntRange(0, 2).Draw(t, "ms"))
 		},
 	},
+	{name: "a schema for each rule", yaml: entitiesMapping, derived: true},
+	{name: "segments of two numbers", yaml: strings.Replace(orgsMapping, "JOINER", "auto", 1), derived: true},
+	{name: "one rule expires", yaml: strings.Replace(sessionsMapping, "TYPES", "", 1), derived: true},
+	{name: "one rule expires with its types", yaml: strings.Replace(strings.Replace(sessionsMapping, "TYPES", "gc: {maxAge: 30d}", 1), "- {name: doc", "#", 1), derived: true},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},

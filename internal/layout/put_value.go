@@ -38,7 +38,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
 func (p *placer) known(t *cellTemplate, name string) *lens.Error {
-	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
+	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.r.sidecar {
 		return nil
 	}
 	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
@@ -96,11 +96,11 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch {
 	case v.Type.IsSet():
-		if family := w.l.setFamily[name]; family != "" {
+		if family := w.l.setFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
 			return true, p.set(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.M:
-		if family := w.l.mapFamily[name]; family != "" {
+		if family := w.l.mapFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
 			return true, p.mapping(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.L:
@@ -117,7 +117,7 @@ func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
 // whole keeps a set, map or list that cannot have a cell an element as one cell.
 // what and expected say why it cannot.
 func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *lens.Error {
-	if !w.l.sidecar {
+	if !w.r.sidecar {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
 	}
 	if err := w.exception(p.family, name, nil, mark(v.Type, markJSON), v, expected); err != nil {

@@ -65,7 +65,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 		return value, nil
 	}
 	aside := func(name string) *lens.Error {
-		if !w.l.sidecar {
+		if !w.r.sidecar {
 			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])

@@ -61,6 +61,14 @@ type rule struct {
 	// versioned are the attributes whose absence each version records.
 	versioned []string
 
+	// ttl is how garbage collection deletes its items; nil where it does not.
+	ttl *timeToLive
+	// sidecar says that the rule has exceptions in FamilyTypes.
+	sidecar bool
+	// barred are the attributes that items of the rule cannot have: they would be in an
+	// index that does not expire with them.
+	barred map[string]bool
+
 	accepted map[string]bool // the losses: LossTypes and so on
 }
 
@@ -76,6 +84,11 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
 		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
+	}
+	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
+		r.ttl = c.l.ttl
+		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
+		r.barred = r.ttl.barred(c, index)
 	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -107,7 +120,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	if r.star != nil {
 		r.columns = append(r.columns, r.star)
 	}
-	if c.sound(func() { c.invert(r, path) }) && (c.l.ttl == nil || c.sound(func() { c.l.ttl.checkRule(c, r) })) {
+	if c.sound(func() { c.invert(r, path) }) && (r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) })) {
 		c.versions(r, spec, path)
 	}
 	return r

@@ -100,7 +100,7 @@ func (p *placer) cellException(family string, qual []byte, name string, mark []b
 }
 
 func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *lens.Error {
-	if !p.l.sidecar {
+	if !p.r.sidecar {
 		if loss == mapfile.LossEmpty && p.r.accepted[mapfile.LossEmpty] {
 			return nil
 		}
@@ -113,13 +113,13 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 	if len(qual) > lens.MaxQualifierBytes {
 		return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("c/")))
 	}
-	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
+	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.types, Value: mark})
 	return nil
 }
 
 // extra keeps a value in the item's `i/` cell.
 func (p *placer) extra(name string, v attr.Value) *lens.Error {
-	if !p.l.sidecar {
+	if !p.r.sidecar {
 		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)

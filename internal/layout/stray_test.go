@@ -64,7 +64,7 @@ func TestFaultM6_LastSegmentsAreEscaped(t *testing.T) {
 	hostile := []string{"acme", "acme#u#bob", "acme#s#bob", "#", "$", "a$23u", "acme#u#", "u", "s#u"}
 	for _, joiner := range []string{"auto", "escaped-all('#')"} {
 		m := mustLoad(t, strings.NewReplacer("JOINER", joiner, "e:{attr}", "o:{attr}", "u:{attr}", "o:{attr}").Replace(orgsMapping)) // columns of one name
-		rows := map[string]string{} // row to rule
+		rows := map[string]string{}                                                                                                  // row to rule
 		var placed []lens.Placed
 		var items []attr.Item
 		for _, o := range hostile {
