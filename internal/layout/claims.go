@@ -69,7 +69,8 @@ func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, o
 // exclusive finds the rules whose rows belong to one item.
 func (c *compiler) exclusive() {
 	for _, r := range c.l.rules {
-		r.exclusive = len(r.identity) == 0
+		r.exclusive = len(r.identity) == 0 && !r.byCell
+		r.shared = r.byCell
 		for _, o := range c.l.rules {
 			if o != r && c.rowsMeet(r, o) {
 				r.exclusive = false
@@ -78,10 +79,13 @@ func (c *compiler) exclusive() {
 		if r.tag && !r.sidecar {
 			c.fail(fmt.Sprintf("rules[%d].tag", r.index), lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 		}
-		if !r.exclusive {
-			for _, p := range r.stored {
-				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
+		if len(r.identity) > 0 {
+			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
+				p := r.stored[slot]
+				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items of the rule are in a row", p.attr), "a row for each item")
 			}
+		}
+		if !r.exclusive {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.schema)) {

@@ -49,6 +49,9 @@ func (c *compiler) invert(r *rule, path string) {
 			c.fail(path+".put", lens.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
 		}
 	}
+	if !c.sound(func() { c.keptKeys(r) }) {
+		return
+	}
 	row := maps.Clone(r.rowSlots)
 	for slot := range r.stored {
 		row[slot] = true

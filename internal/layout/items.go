@@ -31,7 +31,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 		if i < 0 {
 			return nil, false
 		}
-		v, err := p.codec.Decode(row.Cells[i].Value, codec.Schema{Type: r.keyTypes[slot]})
+		v, err := p.codec.Decode(row.Cells[i].Value, codec.Schema{Type: r.typeOf(slot)})
 		if err != nil {
 			return nil, false
 		}

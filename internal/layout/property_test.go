@@ -259,6 +259,7 @@ rules: [{name: doc, row: ["{PK}"], put: [{attr: l, cell: "v:=", codec: nord, ts:
 	},
 	{name: "a schema for each rule", yaml: entitiesMapping, derived: true},
 	{name: "segments of two numbers", yaml: strings.Replace(orgsMapping, "JOINER", "auto", 1), derived: true},
+	{name: "kept keys", yaml: ordersMapping, derived: true},
 	{name: "one rule expires", yaml: strings.Replace(sessionsMapping, "TYPES", "", 1), derived: true},
 	{name: "one rule expires with its types", yaml: strings.Replace(strings.Replace(sessionsMapping, "TYPES", "gc: {maxAge: 30d}", 1), "- {name: doc", "#", 1), derived: true},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
@@ -464,7 +465,7 @@ func checkGroups(t *rapid.T, m *Mapping, rows []Row) {
 // tagged reports whether the rule shares columns by a tag.
 func (m *Mapping) tagged(name string) bool {
 	l, ok := m.layout.(*rules)
-	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && r.tag })
+	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && (r.tag || r.byCell) })
 }
 
 // checkRefusal fails for an error that the mapping has no reason to give.

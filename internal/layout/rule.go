@@ -31,10 +31,13 @@ type rule struct {
 	// strays are the rules with more segments whose rows can be its own.
 	strays   []*rule
 	rowSlots map[int]bool
-	// hashed are the key attributes whose hash in the row stands for them, and
-	// stored their puts: the row has only the hash, a cell the value.
-	hashed   map[int]bool
+	// hashed are the key attributes whose hash in the row stands for them.
+	hashed map[int]bool
+	// stored are the puts of what cells alone tell: of a hashed attribute, and of what
+	// is not in the row at all. byCell says that there is such: two items can then claim
+	// one row, of which one alone can be there.
 	stored   map[int]*put
+	byCell   bool
 	puts     []*put
 	columns  []*put // as columns are read: literal ones before "*"
 	byAttr   map[string]*put
@@ -54,7 +57,7 @@ type rule struct {
 	// `i/` cells of the sidecar.
 	identity []int
 	// version is the variable that numbers the versions of an item, which are
-	// cells of the same columns; slotNone without one.
+	// cells of the same columns; rowkey.SlotNone without one.
 	version int
 	// latest says that version 0 is a copy of the highest, and not stored.
 	latest bool

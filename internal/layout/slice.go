@@ -53,8 +53,11 @@ func (m *Mapping) Slices(row []byte) []*Slice {
 	}
 	var all []*Slice
 	for _, r := range l.rules {
-		if r.exclusive {
+		switch {
+		case r.exclusive:
 			continue // no other item is in its rows
+		case len(r.stored) > 0:
+			return nil // a cell tells whose item it is
 		}
 		vars, ok := l.parseRow(r, Row{Key: row})
 		if !ok {

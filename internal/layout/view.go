@@ -72,6 +72,10 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {
 		p := l.putOf(r, name)
+		if p == nil && l.key.IsKey(name) {
+			expr = "" // every item has it
+			break
+		}
 		if p == nil {
 			continue
 		}
@@ -98,7 +102,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 // markColumns are the columns of the sidecar that say that an attribute, which
 // has one column, is of another type than the schema's; nil without a sidecar.
 func (l *rules) markColumns(name string) []string {
-	if !l.sidecar {
+	if !l.sidecar || l.key.IsKey(name) {
 		return nil
 	}
 	var marks []string
@@ -129,10 +133,10 @@ func (c *compiler) sortsByValue(l *rules, a lens.KeyAttr) bool {
 
 // putOf is the put that takes an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
-	if l.key.IsKey(name) || r.timeAttrs[name] {
+	if r.timeAttrs[name] {
 		return nil
 	}
-	if p := r.byAttr[name]; p != nil {
+	if p := r.byAttr[name]; p != nil || l.key.IsKey(name) {
 		return p
 	}
 	if _, listed := r.schema[name]; r.listed && !listed {
