@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // IndexDef declares a secondary index. Local indexes have the base table's
@@ -256,7 +257,7 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 		}
 		v := projected[name]
 		if len("a/")+len(name) > lens.MaxQualifierBytes {
-			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
+			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: phrase.ClipTo(name, codec.ShownBytes), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
 			cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // bind finds the rule of an item, by its key, and the values of the rule's
@@ -365,7 +366,7 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowke
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if !p.r.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", phrase.ClipTo(element, codec.ShownBytes), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }

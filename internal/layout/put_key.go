@@ -91,7 +91,7 @@ func (p keyPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	schema := codec.Schema{Type: v.Type}
 	b, ok := p.codec.Encode(v, schema)
 	if !ok {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Clip(attr.AppendJSON(nil, v))), p.codec.Expected(schema))
+		return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Shown(v)), p.codec.Expected(schema))
 	}
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
 }

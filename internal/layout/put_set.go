@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // setPut is a cell a member of a set, under the put's {member}.
@@ -82,7 +83,7 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 		}
 		m = n
 	case t == attr.SS && !utf8.Valid(member):
-		return d.corrupt(c, name, fmt.Errorf("%x is no string", codec.Clip(member)))
+		return d.corrupt(c, name, fmt.Errorf("%s is no string", phrase.ClipHex(member, codec.ShownBytes)))
 	}
 	v := p.item[name]
 	if v.Type != t {

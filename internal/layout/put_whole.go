@@ -66,7 +66,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	}
 	aside := func(name string) *lens.Error {
 		if !w.r.sidecar {
-			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
+			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil

@@ -104,7 +104,7 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 		if loss == mapfile.LossEmpty && p.r.accepted[mapfile.LossEmpty] {
 			return nil
 		}
-		what := fmt.Sprintf("the value is %s", codec.Clip(attr.AppendJSON(nil, v)))
+		what := fmt.Sprintf("the value is %s", codec.Shown(v))
 		if loss == mapfile.LossEmpty {
 			what = "the value is an empty " + v.Type.String()
 		}
@@ -120,7 +120,7 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 // extra keeps a value in the item's `i/` cell.
 func (p *placer) extra(name string, v attr.Value) *lens.Error {
 	if !p.r.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil
@@ -134,7 +134,7 @@ func (p *placer) keep(name string, v attr.Value) {
 	p.extras[name] = v
 }
 
-// plainMark is the type mark of a value in the form of appendPlain.
+// plainMark is the type mark of a value in the form of codec.Plain.
 func plainMark(t attr.Type) []byte {
 	if t.IsScalar() {
 		return mark(t)

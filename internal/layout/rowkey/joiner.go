@@ -29,7 +29,7 @@ type Joiner struct {
 	All bool
 }
 
-// escapeMax is the highest byte that joinEscaped escapes: the escape itself.
+// escapeMax is the highest byte that JoinEscaped escapes: the escape itself.
 const escapeMax = '$'
 
 // ParseJoiner finds a joiner by its text in a mapping file.
