@@ -220,7 +220,7 @@ var noFeatures = &btpb.FeatureFlags{}
 
 // wantsWholeRows recognizes the official Go client, which refuses a message
 // that ends within a row: it checks after every message that none is open
-// (google-cloud-go, bigtable.go: chunkReader.Close). The protocol allows such
+// (google-cloud-go, bigtable.go, where its reader of chunks is closed). The protocol allows such
 // messages, and other clients read them.
 func wantsWholeRows(ctx context.Context) bool {
 	if len(metadata.ValueFromIncomingContext(ctx, "google-cloud-resource-prefix")) == 0 {

@@ -164,15 +164,11 @@ func sameKey(key store.IndexKey, a, b attr.Item) bool {
 }
 
 // indexEntry returns what an index holds of an item, nil for nothing: an item
-// without one of the index's key attributes is not in it.
+// without one of the index's key attributes is not in it, nor one for which
+// that is no key.
 func indexEntry(t *store.Table, ix *store.Index, item attr.Item) attr.Item {
-	if item == nil {
+	if item == nil || !ix.Key.Holds(item) {
 		return nil
-	}
-	for _, a := range ix.Key.Attributes() {
-		if item[a.Name].Type != a.Type {
-			return nil
-		}
 	}
 	if ix.Projection == store.ProjectAll {
 		return item

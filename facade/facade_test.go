@@ -256,6 +256,8 @@ func showAnswer(answer []byte, err error) string {
 		return text
 	case err != nil:
 		return "unexpected: " + err.Error() + "\n"
+	case len(answer) == 0:
+		return "no body\n"
 	default:
 		return prettyJSON(answer, "") + "\n"
 	}

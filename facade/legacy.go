@@ -12,27 +12,30 @@ import (
 )
 
 // The parameters from before expressions: Expected, AttributeUpdates,
-// KeyConditions, QueryFilter, ScanFilter, ConditionalOperator. They are
-// checked by their own rules and then written as expressions, so that there is
-// one evaluator. A condition or filter of several hundred attributes can exceed
-// the size limits of expressions, which then refuse it; AttributeUpdates cannot.
+// AttributesToGet, KeyConditions, QueryFilter, ScanFilter, ConditionalOperator.
+// They are checked by their own rules and then written as expressions, so that there is
+// one evaluator. What is written has passed all checks: the limits of
+// expressions do not hold for it, and no error speaks of it.
 
-// legacyCondition is one element of KeyConditions, QueryFilter or ScanFilter.
-type legacyCondition struct {
+// legacyParameters checks these parameters, and refuses as v does.
+type legacyParameters struct{ v *validator }
+
+// condition is one element of KeyConditions, QueryFilter or ScanFilter.
+type condition struct {
 	AttributeValueList []wire.Value
 	ComparisonOperator *string
 }
 
-// expectedAttribute is one element of Expected.
-type expectedAttribute struct {
+// expectedAttributeValue is one element of Expected.
+type expectedAttributeValue struct {
 	Value              *wire.Value
 	Exists             *wire.Flag
 	ComparisonOperator *string
 	AttributeValueList []wire.Value
 }
 
-// attributeUpdate is one element of AttributeUpdates.
-type attributeUpdate struct {
+// attributeValueUpdate is one element of AttributeUpdates.
+type attributeValueUpdate struct {
 	Value  *wire.Value
 	Action *string
 }
@@ -42,109 +45,68 @@ var comparisonOperators = []string{
 	"IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS",
 }
 
+// keyOperators are the operators of KeyConditions. Others are refused too, but
+// not before the table is known.
+var keyOperators = map[string]expr.RangeOperator{
+	"EQ": expr.Equal, "LT": expr.Less, "LE": expr.LessEqual, "GT": expr.Greater, "GE": expr.GreaterEqual,
+	"BETWEEN": expr.Between, "BEGINS_WITH": expr.BeginsWith,
+}
+
 // comparisonText writes the operators that have two operands.
 var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
-// legacyConditions checks the elements against the model.
-func (v *validator) legacyConditions(member string, conditions map[string]legacyCondition) {
+// conditionMembers checks the elements against the model.
+func (p legacyParameters) conditionMembers(member string, conditions map[string]condition) {
 	for _, name := range sortedKeys(conditions) {
 		path := member + "." + name + ".member.ComparisonOperator"
-		v.required(path, conditions[name].ComparisonOperator != nil)
-		v.enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
+		p.v.required(path, conditions[name].ComparisonOperator != nil)
+		p.v.enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
-func (v *validator) expected(expected map[string]expectedAttribute) {
-	if v.current {
+func (p legacyParameters) expectedMembers(expected map[string]expectedAttributeValue) {
+	if p.v.current {
 		return // its own check, see expectedPart
 	}
 	for _, name := range sortedKeys(expected) {
-		v.enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
+		p.v.enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
-func (v *validator) attributeUpdates(updates map[string]attributeUpdate) {
+func (p legacyParameters) updateMembers(updates map[string]attributeValueUpdate) {
 	for _, name := range sortedKeys(updates) {
-		v.enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
+		p.v.enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
 	}
 }
 
-// legacyText writes an expression and collects its placeholders.
-type legacyText struct {
-	v      *validator
-	names  map[string]string
-	values map[string]attr.Value
-}
-
-func newLegacyText(v *validator) *legacyText {
-	return &legacyText{v: v, names: map[string]string{}, values: map[string]attr.Value{}}
-}
-
-func (l *legacyText) name(attribute string) string {
-	placeholder := "#n" + strconv.Itoa(len(l.names))
-	l.names[placeholder] = attribute
-	return placeholder
-}
-
-func (l *legacyText) value(value attr.Value) string {
-	placeholder := ":v" + strconv.Itoa(len(l.values))
-	l.values[placeholder] = value
-	return placeholder
-}
-
-// placeholders returns those of everything written so far.
-func (l *legacyText) placeholders() (*expr.Placeholders, error) {
-	values := l.values
-	if len(values) == 0 {
-		values = nil
+// name checks a name that stands for itself, outside of expressions and items.
+func (p legacyParameters) name(attribute string) error {
+	switch {
+	case attribute == "":
+		return p.v.reject(msgNameEmpty)
+	case len(attribute) > attr.MaxNameBytes:
+		return p.v.value(&attr.Error{Problem: attr.LongName, Text: attribute})
 	}
-	return expr.NewPlaceholders(l.names, values)
+	return nil
 }
 
-// readValues checks the values of one attribute.
-func (l *legacyText) readValues(list []wire.Value) ([]attr.Value, error) {
+// operands checks the name of a condition and its values, which it returns.
+func (p legacyParameters) operands(attribute, operator string, list []wire.Value) ([]attr.Value, error) {
+	if err := p.name(attribute); err != nil {
+		return nil, err
+	}
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
 		if given.Err != nil {
-			return nil, l.v.value(given.Err)
+			return nil, p.v.value(given.Err)
 		}
 		values[i] = given.Value
 	}
-	return values, nil
-}
-
-// comparison checks one comparison and writes it.
-func (l *legacyText) comparison(attribute, operator string, values []attr.Value) (string, error) {
-	if err := l.checkComparison(operator, values); err != nil {
-		return "", err
-	}
-	name := l.name(attribute)
-	operands := make([]string, len(values))
-	for i, value := range values {
-		operands[i] = l.value(value)
-	}
-	switch operator {
-	case "NULL":
-		return "attribute_not_exists(" + name + ")", nil
-	case "NOT_NULL":
-		return "attribute_exists(" + name + ")", nil
-	case "BETWEEN":
-		return name + " BETWEEN " + operands[0] + " AND " + operands[1], nil
-	case "IN":
-		return name + " IN (" + strings.Join(operands, ", ") + ")", nil
-	case "CONTAINS":
-		return "contains(" + name + ", " + operands[0] + ")", nil
-	case "NOT_CONTAINS":
-		return "attribute_exists(" + name + ") AND NOT contains(" + name + ", " + operands[0] + ")", nil
-	case "BEGINS_WITH":
-		return "begins_with(" + name + ", " + operands[0] + ")", nil
-	default:
-		return name + " " + comparisonText[operator] + " " + operands[0], nil
-	}
+	return values, p.checkComparison(operator, values)
 }
 
 // checkComparison checks number and types of a comparison's arguments.
-func (l *legacyText) checkComparison(operator string, values []attr.Value) error {
+func (p legacyParameters) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
 	case "NULL", "NOT_NULL":
@@ -155,11 +117,11 @@ func (l *legacyText) checkComparison(operator string, values []attr.Value) error
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return l.v.reject(fmt.Sprintf(msgLegacyArity, operator))
+		return p.v.reject(fmt.Sprintf(msgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return l.v.reject(msgLegacyMixedTypes)
+			return p.v.reject(msgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -169,105 +131,101 @@ func (l *legacyText) checkComparison(operator string, values []attr.Value) error
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return l.v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return p.v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return l.v.reject(msgLegacyBetweenOrder)
+			return p.v.reject(msgLegacyBetweenOrder)
 		}
 	}
 	return nil
 }
 
-// conditionalOperator checks the member of that name for n conditions and
-// returns the word to join them with.
-func (v *validator) conditionalOperator(operator *string, n int) (string, error) {
+// joint checks ConditionalOperator for n conditions and returns the word to
+// join them with.
+func (p legacyParameters) joint(operator *string, n int) (string, error) {
 	if operator == nil {
 		return " AND ", nil
 	}
 	switch n {
 	case 0:
-		return "", v.reject(msgLegacyOperatorAlone)
+		return "", p.v.reject(msgLegacyOperatorAlone)
 	case 1:
-		return "", v.reject(msgLegacyOperatorOne)
+		return "", p.v.reject(msgLegacyOperatorOne)
 	}
 	return " " + *operator + " ", nil
 }
 
-// legacyFilter turns a QueryFilter or ScanFilter into a condition, nil for
-// none.
-func (v *validator) legacyFilter(conditions map[string]legacyCondition, operator *string) (*expr.Condition, error) {
-	joint, err := v.conditionalOperator(operator, len(conditions))
+// filter turns a QueryFilter or ScanFilter into a condition, nil for none.
+func (p legacyParameters) filter(conditions map[string]condition, operator *string) (*expr.Condition, error) {
+	joint, err := p.joint(operator, len(conditions))
 	if err != nil || len(conditions) == 0 {
 		return nil, err
 	}
-	l := newLegacyText(v)
+	var l legacyText
 	var parts []string
 	for _, name := range sortedKeys(conditions) {
-		values, err := l.readValues(conditions[name].AttributeValueList)
+		operator := *conditions[name].ComparisonOperator
+		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
 		if err != nil {
 			return nil, err
 		}
-		part, err := l.comparison(name, *conditions[name].ComparisonOperator, values)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
+		parts = append(parts, l.comparison(name, operator, values))
 	}
-	return l.condition(v, expr.FilterExpression, strings.Join(parts, joint))
+	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-func (l *legacyText) condition(v *validator, kind expr.Kind, text string) (*expr.Condition, error) {
-	p, err := l.placeholders()
-	if err != nil {
-		return nil, v.expression(err)
-	}
-	c, err := expr.ParseCondition(kind, text, p)
-	return c, v.expression(err)
-}
-
-// legacyExpected turns Expected into a condition, nil for none.
-func (v *validator) legacyExpected(expected map[string]expectedAttribute, operator *string) (*expr.Condition, error) {
-	joint, err := v.conditionalOperator(operator, len(expected))
+// expected turns Expected into a condition, nil for none.
+func (p legacyParameters) expected(expected map[string]expectedAttributeValue, operator *string) (*expr.Condition, error) {
+	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {
 		return nil, err
 	}
-	l := newLegacyText(v)
+	var l legacyText
 	var parts []string
 	for _, name := range sortedKeys(expected) {
-		part, err := l.expectedPart(name, expected[name])
+		operator, list, err := p.expectedPart(name, expected[name])
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, part)
+		values, err := p.operands(name, operator, list)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, l.comparison(name, operator, values))
 	}
-	return l.condition(v, expr.ConditionExpression, strings.Join(parts, joint))
+	return expr.ParseCondition(expr.ConditionExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, error) {
-	list := e.AttributeValueList
+// expectedPart returns the comparison that an element of Expected stands for.
+func (p legacyParameters) expectedPart(name string, e expectedAttributeValue) (operator string, list []wire.Value, err error) {
+	list = e.AttributeValueList
 	if e.Value != nil {
 		list = []wire.Value{*e.Value}
 	}
+	refuse := func(text string, args ...any) (string, []wire.Value, error) {
+		return "", nil, p.v.reject(fmt.Sprintf(text, args...))
+	}
+	if err := p.name(name); err != nil {
+		return "", nil, err
+	}
 	switch {
 	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
-		return "", l.v.reject(msgExpectedOperatorUnknown)
+		return refuse(msgExpectedOperatorUnknown)
 	case e.Value != nil && e.AttributeValueList != nil:
-		return "", l.v.reject(fmt.Sprintf(msgExpectedValueAndList, name))
+		return refuse(msgExpectedValueAndList, name)
 	case e.ComparisonOperator != nil && e.Exists != nil:
-		return "", l.v.reject(fmt.Sprintf(msgExpectedExistsOperator, name))
+		return refuse(msgExpectedExistsOperator, name)
 	case e.ComparisonOperator != nil && list == nil && *e.ComparisonOperator != "NULL" && *e.ComparisonOperator != "NOT_NULL":
-		return "", l.v.reject(fmt.Sprintf(msgExpectedOperatorAlone, *e.ComparisonOperator, name))
+		return refuse(msgExpectedOperatorAlone, *e.ComparisonOperator, name)
 	case e.ComparisonOperator == nil && e.AttributeValueList != nil:
-		return "", l.v.reject(fmt.Sprintf(msgExpectedListAlone, name))
+		return refuse(msgExpectedListAlone, name)
+	case e.ComparisonOperator != nil:
+		return *e.ComparisonOperator, list, nil
 	}
-	values, err := l.readValues(list)
-	if err != nil {
-		return "", err
-	}
-	if e.ComparisonOperator != nil {
-		return l.comparison(name, *e.ComparisonOperator, values)
+	if e.Value != nil && e.Value.Err != nil {
+		return "", nil, p.v.value(e.Value.Err)
 	}
 	switch exists := e.Exists == nil || bool(*e.Exists); {
 	case exists && e.Value == nil:
@@ -275,103 +233,177 @@ func (l *legacyText) expectedPart(name string, e expectedAttribute) (string, err
 		if e.Exists != nil {
 			given = "true"
 		}
-		return "", l.v.reject(fmt.Sprintf(msgExpectedValueMissing, given, name))
+		return refuse(msgExpectedValueMissing, given, name)
 	case !exists && e.Value != nil:
-		return "", l.v.reject(fmt.Sprintf(msgExpectedValueSurplus, name))
+		return refuse(msgExpectedValueSurplus, name)
 	case !exists:
-		return l.comparison(name, "NULL", nil)
+		return "NULL", nil, nil
 	default:
-		return l.comparison(name, "EQ", values)
+		return "EQ", list, nil
 	}
 }
 
-// legacyKeyConditions turns KeyConditions into a key condition.
-func (v *validator) legacyKeyConditions(conditions map[string]legacyCondition) (*expr.KeyCondition, error) {
+// projection turns AttributesToGet into a projection onto top-level attributes,
+// nil for none.
+func (p legacyParameters) projection(attributes []string) (*expr.Projection, error) {
+	if attributes == nil {
+		return nil, nil
+	}
+	paths := make([]expr.Path, len(attributes))
+	seen := make(map[string]bool, len(attributes)) // a request has room for a million
+	for i, name := range attributes {
+		if err := p.name(name); err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, p.v.reject(fmt.Sprintf(msgDuplicateAttribute, name))
+		}
+		seen[name] = true
+		paths[i] = expr.AttributePath(name)
+	}
+	return expr.ProjectionOf(paths...), nil
+}
+
+// keyConditions turns KeyConditions into a key condition.
+func (p legacyParameters) keyConditions(conditions map[string]condition) (*expr.KeyCondition, error) {
+	var terms []expr.KeyTerm
+	for _, name := range sortedKeys(conditions) {
+		operator := *conditions[name].ComparisonOperator
+		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
+		if err != nil {
+			return nil, err
+		}
+		term := expr.KeyTerm{Name: name, Op: expr.NotIndexable, Args: values}
+		if op, ok := keyOperators[operator]; ok {
+			term.Op = op
+		}
+		terms = append(terms, term)
+	}
 	switch n := len(conditions); {
-	case n == 0 && v.current:
+	case n == 0 && p.v.current:
 		return nil, validationError(msgNoKeyCondition)
-	case (n < 1 || n > 2) && !v.current:
+	case (n < 1 || n > 2) && !p.v.current:
 		return nil, validationError(msgKeyConditionCount)
 	}
-	l := newLegacyText(v)
-	var parts []string
-	for _, name := range sortedKeys(conditions) {
-		values, err := l.readValues(conditions[name].AttributeValueList)
-		if err != nil {
-			return nil, err
-		}
-		operator := *conditions[name].ComparisonOperator
-		if !slices.Contains([]string{"EQ", "LE", "LT", "GE", "GT", "BEGINS_WITH", "BETWEEN"}, operator) {
-			return nil, validationError(msgKeyConditionOperator)
-		}
-		part, err := l.comparison(name, operator, values)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-	}
-	p, err := l.placeholders()
-	if err != nil {
-		return nil, v.expression(err)
-	}
-	k, err := expr.ParseKeyCondition(strings.Join(parts, " AND "), p)
-	return k, v.expression(err)
+	return expr.KeyConditionOf(terms...), nil
 }
 
-// legacyUpdate turns AttributeUpdates into an update, nil for none.
-func (v *validator) legacyUpdate(updates map[string]attributeUpdate) (*expr.Update, error) {
+// update turns AttributeUpdates into an update, nil for none.
+func (p legacyParameters) update(updates map[string]attributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
-	l := newLegacyText(v)
+	var l legacyText
 	clauses := map[string][]string{}
 	for _, name := range sortedKeys(updates) {
-		section, clause, err := l.updateClause(name, updates[name])
+		action, err := p.checkUpdate(name, updates[name])
 		if err != nil {
 			return nil, err
 		}
+		section, clause := l.clause(name, action, updates[name].Value)
 		clauses[section] = append(clauses[section], clause)
 	}
 	var text []string
 	for _, section := range sortedKeys(clauses) {
 		text = append(text, section+" "+strings.Join(clauses[section], ", "))
 	}
-	p, err := l.placeholders()
-	if err != nil {
-		return nil, v.expression(err)
-	}
-	u, err := expr.ParseUpdate(strings.Join(text, " "), p.Unlimited())
-	return u, v.expression(err)
+	return expr.ParseUpdate(strings.Join(text, " "), l.placeholders())
 }
 
-func (l *legacyText) updateClause(name string, u attributeUpdate) (section, clause string, err error) {
-	action := "PUT"
+// checkUpdate checks an element of AttributeUpdates and returns its action.
+func (p legacyParameters) checkUpdate(name string, u attributeValueUpdate) (action string, err error) {
+	if err := p.name(name); err != nil {
+		return "", err
+	}
+	action = "PUT"
 	if u.Action != nil {
 		action = *u.Action
 	}
 	if u.Value == nil {
 		if action != "DELETE" {
-			return "", "", validationError(msgUpdateValueMissing)
+			return "", validationError(msgUpdateValueMissing)
 		}
-		return "REMOVE", l.name(name), nil
+		return action, nil
 	}
 	if u.Value.Err != nil {
-		return "", "", validationError(l.v.attributeErrorText(u.Value.Err))
+		return "", p.v.value(u.Value.Err)
 	}
-	value := u.Value.Value
-	switch {
-	case action == "DELETE" && !value.Type.IsSet():
-		return "", "", validationError(fmt.Sprintf(msgUpdateDeleteType, value.Type))
-	case action == "DELETE":
-		return "DELETE", l.name(name) + " " + l.value(value), nil
-	case action == "ADD" && value.Type == attr.L:
-		placeholder := l.name(name)
-		return "SET", placeholder + " = list_append(if_not_exists(" + placeholder + ", " + l.value(attr.ListOf()) + "), " + l.value(value) + ")", nil
-	case action == "ADD" && value.Type != attr.N && !value.Type.IsSet():
-		return "", "", validationError(fmt.Sprintf(msgUpdateAddType, value.Type))
-	case action == "ADD":
-		return "ADD", l.name(name) + " " + l.value(value), nil
+	switch t := u.Value.Value.Type; {
+	case action == "DELETE" && !t.IsSet():
+		return "", validationError(fmt.Sprintf(msgUpdateDeleteType, t))
+	case action == "ADD" && t != attr.N && t != attr.L && !t.IsSet():
+		return "", validationError(fmt.Sprintf(msgUpdateAddType, t))
+	}
+	return action, nil
+}
+
+// legacyText writes an expression and collects its placeholders.
+type legacyText struct {
+	names  map[string]string
+	values map[string]attr.Value
+}
+
+func (l *legacyText) name(attribute string) string {
+	if l.names == nil {
+		l.names = map[string]string{}
+	}
+	placeholder := "#n" + strconv.Itoa(len(l.names))
+	l.names[placeholder] = attribute
+	return placeholder
+}
+
+func (l *legacyText) value(value attr.Value) string {
+	if l.values == nil {
+		l.values = map[string]attr.Value{}
+	}
+	placeholder := ":v" + strconv.Itoa(len(l.values))
+	l.values[placeholder] = value
+	return placeholder
+}
+
+// placeholders returns those of everything written so far.
+func (l *legacyText) placeholders() *expr.Placeholders {
+	return expr.UnlimitedPlaceholders(l.names, l.values)
+}
+
+// comparison writes a comparison that has been checked.
+func (l *legacyText) comparison(attribute, operator string, values []attr.Value) string {
+	name := l.name(attribute)
+	operands := make([]string, len(values))
+	for i, value := range values {
+		operands[i] = l.value(value)
+	}
+	switch operator {
+	case "NULL":
+		return "attribute_not_exists(" + name + ")"
+	case "NOT_NULL":
+		return "attribute_exists(" + name + ")"
+	case "BETWEEN":
+		return name + " BETWEEN " + operands[0] + " AND " + operands[1]
+	case "IN":
+		return name + " IN (" + strings.Join(operands, ", ") + ")"
+	case "CONTAINS":
+		return "contains(" + name + ", " + operands[0] + ")"
+	case "NOT_CONTAINS":
+		return "attribute_exists(" + name + ") AND NOT contains(" + name + ", " + operands[0] + ")"
+	case "BEGINS_WITH":
+		return "begins_with(" + name + ", " + operands[0] + ")"
 	default:
-		return "SET", l.name(name) + " = " + l.value(value), nil
+		return name + " " + comparisonText[operator] + " " + operands[0]
+	}
+}
+
+// clause writes an element of AttributeUpdates that has been checked.
+func (l *legacyText) clause(attribute, action string, value *wire.Value) (section, clause string) {
+	name := l.name(attribute)
+	switch {
+	case value == nil:
+		return "REMOVE", name
+	case action == "ADD" && value.Value.Type == attr.L:
+		return "SET", name + " = list_append(if_not_exists(" + name + ", " + l.value(attr.ListOf()) + "), " + l.value(value.Value) + ")"
+	case action == "ADD", action == "DELETE":
+		return action, name + " " + l.value(value.Value)
+	default:
+		return "SET", name + " = " + l.value(value.Value)
 	}
 }

@@ -1,9 +1,13 @@
 package facade
 
-import "github.com/tabletop-emu/tabletop/facade/internal/store"
+import (
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
 
-// Every limit of the DynamoDB API that operations enforce; package wire has that of
-// a request's body. Sources: the SDK models of 2026-11 and the quotas page of the
+// The limits of the DynamoDB API that are of its operations. Those of a request's
+// body are in package wire, of values in package attr, of expressions in package
+// expr. Sources: the SDK models of 2026-11 and the quotas page of the
 // developer guide.
 const (
 	// Answers.
@@ -16,8 +20,8 @@ const (
 	maxKeyNameChars   = 255 // key, index key and projected attribute names
 
 	// Keys and items.
-	maxHashKeyBytes  = 2048
-	maxRangeKeyBytes = 1024
+	maxHashKeyBytes  = lens.MaxHashBytes
+	maxRangeKeyBytes = lens.MaxSortBytes
 	maxItemBytes     = 400 << 10
 
 	// Pages and batches.

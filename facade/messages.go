@@ -4,7 +4,7 @@ package facade
 // testdata/messages.tsv, which says when it comes and who has seen it; test
 // cases carry the same number. Texts of attribute values (50-61, and those of
 // unreadable ones) come from package attr, those of expressions (75-95, 100,
-// 101, 103, 104, 124-131) from package expr, those of the frame from package wire.
+// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire.
 
 // Of no operation.
 const (
@@ -52,8 +52,6 @@ const (
 	msgIndexThroughputOnDemand = msgInvalidParameterPrefix + "ProvisionedThroughput should not be specified for index: %s when BillingMode is PAY_PER_REQUEST"               // 25
 	msgIndexThroughputMissing  = msgInvalidParameterPrefix + "ProvisionedThroughput must be specified for index: %s"
 	msgOnDemandProvisioned     = msgInvalidParameterPrefix + "OnDemandThroughput should not be specified when BillingMode is PROVISIONED"                                                       // ours
-	msgStreamEnabled           = "Table already has an enabled stream: TableName: %s"                                                                                                           // ours
-	msgStreamDisabled          = "Table has no enabled stream: TableName: %s"                                                                                                                   // ours
 	msgUnitsOutOfBounds        = "Given value %d for %s is out of bounds"                                                                                                                       // 26
 	msgIndexListEmpty          = msgInvalidParameterPrefix + "List of %s is empty"                                                                                                              // 27
 	msgLocalWithoutRange       = msgInvalidParameterPrefix + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"                               // 28
@@ -70,7 +68,7 @@ const (
 	msgTooManyKeyAttributes    = msgInvalidParameterPrefix + "The KeySchema exceeds the maximum allowed number of %s key attributes"      // 38
 	msgKeyNameTwice            = "The KeySchema contains multiple key attributes with the same name"
 	msgStreamViewWithoutStream = msgInvalidParameterPrefix + "Table is being created with a stream disabled, UpdateViewType should not be specified"                                                                                                                                                                                                                                                                               // 39
-	msgUpdateTableNothing      = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"                                                                                                                                                                                                                                          // 40
+	msgUpdateTableNothingOld   = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"                                                                                                                                                                                                                                          // 40
 	msgGSIUpdateEmpty          = msgInvalidParameterPrefix + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"                                                                                                                                                                                                                                     // 41
 	msgGSIUpdateTwice          = msgInvalidParameterPrefix + "Only one global secondary index update per index is allowed simultaneously. Index: %s"                                                                                                                                                                                                                                                                               // 42
 	msgThroughputUnchanged     = "The provisioned throughput for the table will not change. The requested value equals the current value. Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %d. Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %d. Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits." // 43
@@ -103,6 +101,7 @@ const (
 	msgRangeTooLarge         = msgInvalidParameterPrefix + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"                                                                                                                                            // 72
 	msgUpdateKey             = msgInvalidParameterPrefix + "Cannot update attribute %s. This attribute is part of the key"                                                                                                                                                          // 73
 	msgPathIntoKey           = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s"                                                                                                                                                // 74
+	msgPathIntoIndexKey      = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s"                                                                                                                                           // 74b
 	msgIndexKeyTooLarge      = msgInvalidParameterPrefix + "Size of secondary index key %s has exceeded the size limit of %d bytes. IndexName: %s"                                                                                                                                  // of 71, 72
 )
 
@@ -132,14 +131,15 @@ const (
 	msgLegacyOperatorAlone     = "ConditionalOperator cannot be used without Filter or Expected"                                                      // 119
 	msgLegacyOperatorOne       = "ConditionalOperator can only be used when Filter or Expected has two or more elements"                              // 120
 	msgKeyConditionCount       = "Conditions can be of length 1 or 2 only"                                                                            // 123
-	msgKeyConditionOperator    = "Attempted conditional constraint is not an indexable operation"                                                     // 126
 	msgDuplicateAttribute      = msgInvalidParameterPrefix + "Duplicate value in attribute name: %s"                                                  // 121
+	msgNameEmpty               = "Empty attribute name"                                                                                               // 121b
 )
 
 // H. Query and Scan.
 const (
 	msgNoKeyCondition      = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                               // 122
 	msgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                     // 132
+	msgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                           // 132b
 	msgIndexUnknown        = "The table does not have the specified index: %s"                                                                                              // 133
 	msgConsistentOnGlobal  = "Consistent reads are not supported on global secondary indexes"                                                                               // 134
 	msgAllOnPartialGlobal  = msgInvalidParameterPrefix + "Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL" // 135
@@ -150,6 +150,7 @@ const (
 	msgNotProjected        = msgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"
 	msgIndexBackfilling    = "Cannot read from backfilling global secondary index: %s"
 	msgStartKeyInvalid     = "The provided starting key is invalid: %s"                                                                                          // 139
+	msgStartKeyShape       = "The provided starting key is invalid"                                                                                              // 139b
 	msgStartKeyOutside     = "The provided starting key is outside query boundaries based on provided conditions"                                                // 140
 	msgStartKeyPredicate   = "The provided starting key does not match the range key predicate"                                                                  // 141
 	msgStartKeySingle      = "The query can return at most one row and cannot be restarted"                                                                      // 142
@@ -173,7 +174,8 @@ const (
 	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152
 	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                 // 153
 	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" //nolint:misspell // 154, sic
-	msgTransactTooLarge    = "The aggregate size of the items in the transaction exceeds 4 MB"
+	msgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                        // 152b
+	msgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                    // ours
 	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"
 	msgTokenRunning        = "The transaction with the given request token is already in progress."
 	msgTTLEnabled          = "TimeToLive is already enabled" // 158
@@ -185,6 +187,30 @@ const (
 	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"            // 161
 	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                // sic
 	msgAccessDenied        = "User: arn:aws:iam::%s:root is not authorized to perform: dynamodb:%s on resource: %s because no resource-based policy allows the dynamodb:%[2]s action"
-	msgTagReserved         = "One or more parameter values were invalid: the tag key %s begins with %s, which is reserved" // ours
-	msgTagsTooMany         = "One or more parameter values were invalid: Too many tags, the limit is %d"
+)
+
+// J. Tables and tags, as recorded since 2026-10.
+const (
+	msgNonKeyTwice             = msgInvalidParameterPrefix + "Duplicate element in NonKeyAttributes: %s"                                                                                                    // 201
+	msgDefinedTwice            = "Attribute Name is duplicated: %s"                                                                                                                                         // 202
+	msgDefinedOtherwise        = msgInvalidParameterPrefix + "Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: %s New schema: %s" // 203
+	msgIndexWithoutDefinitions = msgInvalidParameterPrefix + "AttributeDefinitions is not specified for index: %s"                                                                                          // 204
+	msgGSIUpdateSeveral        = msgInvalidParameterPrefix + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"                                                      // 205
+	msgStreamEnabled           = "Table already has an enabled stream: TableName: %s"                                                                                                                       // 206
+	msgStreamDisabled          = "Table has no stream to disable: TableName: %s"                                                                                                                            // 207
+	msgStreamWithoutView       = msgInvalidParameterPrefix + "Table is being created with a stream enabled, UpdateViewType is required"                                                                     // 208
+	msgStreamViewNotEnabled    = msgInvalidParameterPrefix + "If stream is being enabled then UpdateViewType is required"                                                                                   // 208
+	msgStreamViewNotDisabled   = msgInvalidParameterPrefix + "If stream is being disabled, then UpdateViewType must not be specified"                                                                       // 209
+	msgIndexThroughputNone     = msgInvalidParameterPrefix + "ProvisionedThroughput is not specified for index: %s"                                                                                         // 210
+	msgBackupsTableNotFound    = "Table not found: %s"                                                                                                                                                      // 211
+	msgTagKey                  = "The Tag Key provided is invalid, Key: %s"                                                                                                                                 // 212
+	msgTagValue                = "The Tag Value provided is invalid, Value: %s"                                                                                                                             // 213
+	msgTagReserved             = "Tag Key cannot be prefixed with aws:, Key: %s"                                                                                                                            // 214
+	msgTagTwice                = "Duplicate Tag Keys provided as input: Duplicate Tag Key found %s"                                                                                                         // 215
+	msgTagsTooMany             = "Number of Tags exceed the current limit for the provided ResourceArn"                                                                                                     // 216
+	msgARNPrefix               = msgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                                              // 217
+	msgARNOfNothing            = msgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                                              // 218
+	msgARNOfIndex              = msgInvalidParameterPrefix + "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s"                                                   // 219
+	// As in 40.
+	msgUpdateTableNothing = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required"
 )

@@ -34,10 +34,15 @@ type endpoint struct {
 	CachePeriodInMinutes int64
 }
 
-// describeEndpoints answers the regional endpoint: a client that discovers
-// endpoints is configured for AWS, not for this server.
-func (s *Server) describeEndpoints(context.Context, *emptyInput) (*describeEndpointsOutput, error) {
-	return &describeEndpointsOutput{[]endpoint{{
-		Address: "dynamodb." + s.opts.Region + ".amazonaws.com", CachePeriodInMinutes: endpointCachePeriodMinutes,
-	}}}, nil
+// describeEndpointsInput is the request of DescribeEndpoints.
+type describeEndpointsInput struct {
+	Host string `json:"-"` // that it was sent to
+}
+
+func (in *describeEndpointsInput) sentTo(host string) { in.Host = host }
+
+// describeEndpoints answers the host that the request was sent to, with which a
+// client that discovers endpoints goes on.
+func (s *Server) describeEndpoints(_ context.Context, in *describeEndpointsInput) (*describeEndpointsOutput, error) {
+	return &describeEndpointsOutput{[]endpoint{{Address: in.Host, CachePeriodInMinutes: endpointCachePeriodMinutes}}}, nil
 }

@@ -51,7 +51,6 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
 		bt := &tables[i]
 		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
@@ -61,14 +60,9 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			if err := checkKey(bt.table.Key, key.Item); err != nil {
 				return nil, err
 			}
-			text := bt.name + string(attr.AppendItemJSON(nil, key.Item))
-			if seen[text] {
-				return nil, validationError(msgDuplicateKeys)
-			}
-			seen[text] = true
 		}
 		if bt.projection != nil {
-			if err := checkPathsOutsideKeys(bt.table.Key, bt.projection.Paths()); err != nil {
+			if err := checkPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
 				return nil, err
 			}
 		}
@@ -120,27 +114,41 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	if keys > maxBatchGetKeys {
 		return nil, validationError(msgBatchGetTooMany)
 	}
+	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
-		request := &tables[i].request
-		placeholders, err := v.placeholders(request.ExpressionAttributeNames, nil,
-			[]expressionParameter{{"ProjectionExpression", request.ProjectionExpression}},
-			legacyGiven(legacyMember{name: "AttributesToGet", given: request.AttributesToGet != nil}))
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range request.Keys {
-			if err := v.value(key.Err); err != nil {
-				return nil, err
-			}
-		}
-		if tables[i].projection, err = v.projection(request.ProjectionExpression, request.AttributesToGet, placeholders); err != nil {
-			return nil, err
-		}
-		if err := v.expression(placeholders.CheckUsed()); err != nil {
+		if err := v.batchGetTable(&tables[i], seen); err != nil {
 			return nil, err
 		}
 	}
 	return tables, nil
+}
+
+// batchGetTable checks what a BatchGetItem asks of one table, but for what
+// depends on it. seen are the keys of the request so far.
+func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
+	request := &bt.request
+	err := v.expressionStyle(request.ExpressionAttributeNames, nil,
+		[]expressionParameter{{"ProjectionExpression", request.ProjectionExpression}},
+		legacyGiven(legacyMember{name: "AttributesToGet", given: request.AttributesToGet != nil}))
+	if err != nil {
+		return err
+	}
+	for _, key := range request.Keys {
+		if err := v.value(key.Err); err != nil {
+			return err
+		}
+	}
+	if bt.projection, err = v.projection(request.ProjectionExpression, request.AttributesToGet, request.ExpressionAttributeNames); err != nil {
+		return err
+	}
+	for _, key := range request.Keys {
+		text := bt.name + string(attr.AppendItemJSON(nil, key.Item))
+		if seen[text] {
+			return validationError(msgDuplicateKeys)
+		}
+		seen[text] = true
+	}
+	return nil
 }
 
 // batchGetChunkKeys bounds the items that are in memory beside the answer.

@@ -61,7 +61,7 @@ const extraSSE = "SSESpecification"
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
 func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
 	v := s.validator("CreateTable")
-	name, err := v.controlTableName(in.TableName)
+	name, err := v.changedTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +72,9 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	throughput := store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
 	v.throughputSettings("", throughput)
-	v.tableClass(in.TableClass)
-	v.streamSpecification(in.StreamSpecification)
-	v.sseSpecification(in.SSESpecification)
+	v.enum("TableClass", in.TableClass, tableClasses...)
+	in.StreamSpecification.constraints(v)
+	in.SSESpecification.constraints(v)
 	for i, ix := range in.LocalSecondaryIndexes {
 		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
 	}
@@ -103,9 +103,10 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.schema(t); err != nil {
 		return nil, err
 	}
-	if err := setStream(t, in.StreamSpecification, s.opts.Now()); err != nil {
+	if err := in.StreamSpecification.check(msgStreamViewWithoutStream, msgStreamWithoutView); err != nil {
 		return nil, err
 	}
+	setStream(t, in.StreamSpecification, s.opts.Now())
 	if in.TableClass != nil {
 		t.Class = *in.TableClass
 	}
@@ -125,17 +126,17 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	case err != nil:
 		return nil, err
 	}
-	return &tableOutput{s.describe(created)}, nil
+	return &tableOutput{s.describe(created, store.TableCounts{})}, nil
 }
 
-func (v *validator) tableClass(class *string) {
-	v.enum("TableClass", class, "STANDARD", "STANDARD_INFREQUENT_ACCESS")
-}
+// tableClasses in the order of the model.
+var tableClasses = []string{"STANDARD", "STANDARD_INFREQUENT_ACCESS"}
 
 // streamViews in the order of the model.
 var streamViews = []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
 
-func (v *validator) streamSpecification(given *streamSpecification) {
+// constraints checks the members against the model.
+func (given *streamSpecification) constraints(v *validator) {
 	if given == nil {
 		return
 	}
@@ -143,20 +144,25 @@ func (v *validator) streamSpecification(given *streamSpecification) {
 	v.enum("StreamSpecification.StreamViewType", given.StreamViewType, streamViews...)
 }
 
-func (v *validator) sseSpecification(given *sseSpecification) {
+// constraints checks the members against the model.
+func (given *sseSpecification) constraints(v *validator) {
 	if given != nil {
 		v.enum("SSESpecification.SSEType", given.SSEType, "AES256", "KMS")
 	}
 }
 
 func (v *validator) index(member string, name *string, schema []keySchemaElement, mostKeys int, p *projection) {
-	if name == nil {
-		v.required(member+".IndexName", false)
-	} else {
-		v.name(member+".IndexName", *name)
-	}
+	v.indexName(member+".IndexName", name)
 	v.keySchema(member+".KeySchema", schema, mostKeys)
 	v.indexProjection(member+".Projection", p)
+}
+
+func (v *validator) indexName(member string, name *string) {
+	if name == nil {
+		v.required(member, false)
+		return
+	}
+	v.name(member, *name)
 }
 
 // refuseMembers refuses members that would be wrong to overlook.
@@ -190,6 +196,9 @@ func (in *createTableInput) billing(t *store.Table) error {
 
 // schema checks and sets the keys and indexes.
 func (in *createTableInput) schema(t *store.Table) error {
+	if err := checkDefinedOnce(in.AttributeDefinitions); err != nil {
+		return err
+	}
 	types := definedTypes(in.AttributeDefinitions)
 	var err error
 	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions, types); err != nil {
@@ -223,7 +232,7 @@ func (in *createTableInput) schema(t *store.Table) error {
 		}
 	}
 	for _, given := range in.GlobalSecondaryIndexes {
-		ix, err := resolveGlobal(given, t.BillingMode, types)
+		ix, err := resolveGlobal(given, t.BillingMode, msgIndexThroughputNone, types)
 		if err != nil {
 			return err
 		}
@@ -247,7 +256,7 @@ func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {
 	types := definedTypes(defs)
 	out := make([]lens.KeyAttr, len(defs))
 	for i, d := range defs {
-		out[i] = lens.KeyAttr{Name: d.AttributeName, Type: types[d.AttributeName]}
+		out[i] = lens.KeyAttr{Name: d.name(), Type: types[d.name()]}
 	}
 	return out
 }
@@ -255,24 +264,30 @@ func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {
 // streamLabelLayout is the time of a stream's beginning as its label.
 const streamLabelLayout = "2006-01-02T15:04:05.000"
 
-// setStream records a stream setting. The settings are kept and described;
-// the operations that read streams are refused by name.
-func setStream(t *store.Table, in *streamSpecification, now time.Time) error {
+// check refuses a view without a stream, and a stream without a view, with the
+// texts of an operation for each.
+func (given *streamSpecification) check(withoutStream, withoutView string) error {
+	switch {
+	case given == nil:
+	case !given.StreamEnabled.IsTrue() && given.StreamViewType != nil:
+		return validationError(withoutStream)
+	case given.StreamEnabled.IsTrue() && given.StreamViewType == nil:
+		return validationError(withoutView)
+	}
+	return nil
+}
+
+// setStream records a stream setting that was checked. The settings are kept and
+// described; the operations that read streams are refused by name.
+func setStream(t *store.Table, in *streamSpecification, now time.Time) {
 	if in == nil {
-		return nil
+		return
 	}
 	if !in.StreamEnabled.IsTrue() {
-		if in.StreamViewType != nil {
-			return validationError(msgStreamViewWithoutStream)
-		}
 		t.StreamEnabled, t.StreamView = false, ""
-		return nil
-	}
-	if in.StreamViewType == nil {
-		return validationError(msgInvalidParameterPrefix + "StreamViewType must be one of " + strings.Join(streamViews, ", ") + " when StreamEnabled is true")
+		return
 	}
 	t.StreamEnabled, t.StreamView, t.StreamLabel = true, *in.StreamViewType, now.UTC().Format(streamLabelLayout)
-	return nil
 }
 
 // setSSE records encryption settings, which are kept and described.

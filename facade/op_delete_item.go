@@ -28,14 +28,17 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.conditionPlaceholders(&in.conditionInput)
-	if err != nil {
+	if err := v.conditionStyle(&in.conditionInput); err != nil {
 		return nil, err
 	}
 	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
+		return nil, err
+	}
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
 		return nil, err
 	}
 	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)

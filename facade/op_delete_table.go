@@ -2,7 +2,8 @@ package facade
 
 import "context"
 
-// deleteTable deletes a table, its indexes and its items.
+// deleteTable deletes a table, its indexes and its items. What its description
+// leaves out is what AWS leaves out; how many items there were is as last counted.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html
 func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput, error) {
 	t, err := s.controlTable(ctx, "DeleteTable", in.TableName)
@@ -12,9 +13,24 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	if t.DeletionProtection {
 		return nil, validationError(msgDeletionProtected)
 	}
+	counts, err := s.store.KnownCounts(ctx, t)
+	if err != nil {
+		return nil, controlError(err, t.Name)
+	}
 	deleted, err := s.store.DeleteTable(ctx, t.Name)
 	if err != nil {
 		return nil, controlError(err, t.Name)
 	}
-	return &tableOutput{s.describe(deleted)}, nil
+	d := s.describe(deleted, counts)
+	return &tableOutput{&tableDescription{
+		BillingModeSummary:        d.BillingModeSummary,
+		DeletionProtectionEnabled: d.DeletionProtectionEnabled,
+		ItemCount:                 d.ItemCount,
+		ProvisionedThroughput:     d.ProvisionedThroughput,
+		TableArn:                  d.TableArn,
+		TableID:                   d.TableID,
+		TableName:                 d.TableName,
+		TableSizeBytes:            d.TableSizeBytes,
+		TableStatus:               d.TableStatus,
+	}}, nil
 }

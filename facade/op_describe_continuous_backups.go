@@ -1,6 +1,13 @@
 package facade
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
 
 // describeContinuousBackupsOutput is the answer of DescribeContinuousBackups.
 type describeContinuousBackupsOutput struct {
@@ -19,7 +26,14 @@ type pointInTimeRecoveryDescription struct {
 // describeContinuousBackups answers that a table has no point-in-time
 // recovery.
 func (s *Server) describeContinuousBackups(ctx context.Context, in *tableInput) (*describeContinuousBackupsOutput, error) {
-	if _, err := s.controlTable(ctx, "DescribeContinuousBackups", in.TableName); err != nil {
+	name, err := s.validator("DescribeContinuousBackups").controlTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	switch _, err := s.store.TableNow(ctx, name); {
+	case errors.Is(err, store.ErrTableNotFound): // the operations on backups have an exception of their own
+		return nil, badRequest(wire.CodeTableNotFound, fmt.Sprintf(msgBackupsTableNotFound, name))
+	case err != nil:
 		return nil, err
 	}
 	return &describeContinuousBackupsOutput{continuousBackupsDescription{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -25,13 +26,13 @@ type tableInput struct {
 
 // tableDescription is how answers describe a table.
 type tableDescription struct {
-	AttributeDefinitions      []attributeDefinition
-	BillingModeSummary        *billingModeSummary `json:",omitzero"`
-	CreationDateTime          wire.EpochSeconds
+	AttributeDefinitions      []attributeDefinition `json:",omitzero"`
+	BillingModeSummary        *billingModeSummary   `json:",omitzero"`
+	CreationDateTime          wire.EpochSeconds     `json:",omitzero"`
 	DeletionProtectionEnabled bool
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
-	KeySchema                 []keySchemaElement
+	KeySchema                 []keySchemaElement        `json:",omitzero"`
 	LatestStreamArn           string                    `json:",omitzero"`
 	LatestStreamLabel         string                    `json:",omitzero"`
 	LocalSecondaryIndexes     []indexDescription        `json:",omitzero"`
@@ -54,6 +55,8 @@ type billingModeSummary struct {
 }
 
 type throughputDescription struct {
+	LastDecreaseDateTime   wire.EpochSeconds `json:",omitzero"`
+	LastIncreaseDateTime   wire.EpochSeconds `json:",omitzero"`
 	NumberOfDecreasesToday int64
 	ReadCapacityUnits      int64
 	WriteCapacityUnits     int64
@@ -88,7 +91,11 @@ func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTa
 	if err != nil {
 		return nil, err
 	}
-	return &describeTableOutput{s.describe(t)}, nil
+	counts, err := s.store.Counts(ctx, t)
+	if err != nil {
+		return nil, controlError(err, t.Name)
+	}
+	return &describeTableOutput{s.describe(t, counts)}, nil
 }
 
 // controlTable returns the table that an operation on tables names.
@@ -116,24 +123,27 @@ func (s *Server) tableARN(name string) string {
 	return "arn:aws:dynamodb:" + s.opts.Region + ":" + s.opts.AccountID + ":table/" + name
 }
 
-// describe returns the description of a table.
-func (s *Server) describe(t *store.Table) *tableDescription {
+// describe returns the description of a table that has so many items.
+func (s *Server) describe(t *store.Table, counts store.TableCounts) *tableDescription {
+	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
 		AttributeDefinitions:      []attributeDefinition{},
 		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
+		ItemCount:                 counts.Items,
 		KeySchema:                 keySchemaElements(store.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
-		ProvisionedThroughput:     throughputDescription{ReadCapacityUnits: t.ReadUnits, WriteCapacityUnits: t.WriteUnits},
+		ProvisionedThroughput:     describeUnits(t.ReadUnits, t.WriteUnits, t.UnitChanges, now),
 		TableArn:                  arn,
 		TableID:                   t.ID,
 		TableName:                 t.Name,
+		TableSizeBytes:            counts.Bytes,
 		TableStatus:               t.Status,
 		WarmThroughput:            describeWarm(t.Throughput),
 	}
 	for _, a := range t.Attributes {
-		d.AttributeDefinitions = append(d.AttributeDefinitions, attributeDefinition{a.Name, a.Type.String()})
+		d.AttributeDefinitions = append(d.AttributeDefinitions, definitionOf(a))
 	}
 	d.BillingModeSummary = describeBilling(t)
 	if t.Class != "" {
@@ -148,7 +158,7 @@ func (s *Server) describe(t *store.Table) *tableDescription {
 	}
 	d.SSEDescription = s.describeSSE(t.Extra[extraSSE])
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
-		described := describeIndex(arn, &ix)
+		described := describeIndex(arn, &ix, counts.Indexes[ix.Name], now)
 		if ix.Global {
 			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
 		} else {
@@ -160,18 +170,21 @@ func (s *Server) describe(t *store.Table) *tableDescription {
 
 // describeIndex describes an index of the table with the given ARN. A local one
 // has the table's status and throughput.
-func describeIndex(tableARN string, ix *store.Index) indexDescription {
+func describeIndex(tableARN string, ix *store.Index, count store.Count, now time.Time) indexDescription {
 	d := indexDescription{
-		IndexArn:   tableARN + "/index/" + ix.Name,
-		IndexName:  ix.Name,
-		KeySchema:  keySchemaElements(ix.Key),
-		Projection: projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+		IndexArn:       tableARN + "/index/" + ix.Name,
+		IndexName:      ix.Name,
+		IndexSizeBytes: count.Bytes,
+		ItemCount:      count.Items,
+		KeySchema:      keySchemaElements(ix.Key),
+		Projection:     projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
 	}
 	if !ix.Global {
 		return d
 	}
 	d.IndexStatus = ix.Status
-	d.ProvisionedThroughput = &throughputDescription{ReadCapacityUnits: ix.ReadUnits, WriteCapacityUnits: ix.WriteUnits}
+	units := describeUnits(ix.ReadUnits, ix.WriteUnits, ix.UnitChanges, now)
+	d.ProvisionedThroughput = &units
 	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
 	if ix.Status == store.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling

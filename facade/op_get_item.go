@@ -46,20 +46,16 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, nil,
+	if err := v.expressionStyle(in.ExpressionAttributeNames, nil,
 		[]expressionParameter{{"ProjectionExpression", in.ProjectionExpression}},
-		legacyGiven(legacyMember{name: "AttributesToGet", given: in.AttributesToGet != nil}))
-	if err != nil {
+		legacyGiven(legacyMember{name: "AttributesToGet", given: in.AttributesToGet != nil})); err != nil {
 		return nil, err
 	}
 	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
-	projection, err := v.projection(in.ProjectionExpression, in.AttributesToGet, placeholders)
+	projection, err := v.projection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
 	if err != nil {
-		return nil, err
-	}
-	if err := v.expression(placeholders.CheckUsed()); err != nil {
 		return nil, err
 	}
 	t, err := s.itemTable(ctx, name)
@@ -70,7 +66,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 		return nil, err
 	}
 	if projection != nil {
-		if err := checkPathsOutsideKeys(t.Key, projection.Paths()); err != nil {
+		if err := checkPathsOutsideKeys(t, projection.Paths()); err != nil {
 			return nil, err
 		}
 	}
@@ -97,24 +93,20 @@ func (v *validator) attributesToGet(names []string) {
 	}
 }
 
-// projection parses what a read returns of an item: nil is all of it. A list
-// of AttributesToGet is a projection onto top-level attributes.
-func (v *validator) projection(text *string, attributes []string, p *expr.Placeholders) (*expr.Projection, error) {
-	if text != nil {
-		projection, err := expr.ParseProjection(*text, p)
-		return projection, v.expression(err)
+// projection returns what a read that has no other expression returns of an
+// item: nil is all of it. names are those of the expression.
+func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
+	listed, err := legacyParameters{v}.projection(attributes)
+	if err != nil {
+		return nil, err
 	}
-	if attributes == nil {
-		return nil, nil
+	p, err := v.placeholders(names, nil)
+	if err != nil || text == nil {
+		return listed, err
 	}
-	paths := make([]expr.Path, len(attributes))
-	seen := make(map[string]bool, len(attributes)) // a request has room for a million
-	for i, name := range attributes {
-		if seen[name] {
-			return nil, v.reject(fmt.Sprintf(msgDuplicateAttribute, name))
-		}
-		seen[name] = true
-		paths[i] = expr.AttributePath(name)
+	projection, err := expr.ParseProjection(*text, p)
+	if err == nil {
+		err = p.CheckUsed()
 	}
-	return expr.ProjectionOf(paths...), nil
+	return projection, v.expression(err)
 }

@@ -11,7 +11,7 @@ import (
 type resourcePolicyInput struct{ ResourceArn *string }
 
 // getResourcePolicy answers that a table has no policy.
-func (s *Server) getResourcePolicy(ctx context.Context, in *resourcePolicyInput) (*emptyOutput, error) {
+func (s *Server) getResourcePolicy(ctx context.Context, in *resourcePolicyInput) (*noOutput, error) {
 	name, err := s.taggedTable(s.validator("GetResourcePolicy"), in.ResourceArn)
 	if err != nil {
 		return nil, err

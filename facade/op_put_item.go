@@ -31,7 +31,7 @@ type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]wire.Value
-	Expected                  map[string]expectedAttribute
+	Expected                  map[string]expectedAttributeValue
 	ConditionalOperator       *string
 }
 
@@ -44,7 +44,7 @@ func (in *conditionInput) legacy() []legacyMember {
 
 // constraints checks the members against the model.
 func (in *conditionInput) constraints(v *validator) {
-	v.expected(in.Expected)
+	legacyParameters{v}.expectedMembers(in.Expected)
 	v.joiningOperator(in.ConditionalOperator)
 }
 
@@ -73,8 +73,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.conditionPlaceholders(&in.conditionInput)
-	if err != nil {
+	if err := v.conditionStyle(&in.conditionInput); err != nil {
 		return nil, err
 	}
 	if err := v.value(in.Item.Err); err != nil {
@@ -86,6 +85,10 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	item := in.Item.Item
 	if item.Size() > maxItemBytes {
 		return nil, validationError(msgItemTooLarge)
+	}
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
+		return nil, err
 	}
 	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
@@ -144,10 +147,10 @@ func (s *Server) itemTable(ctx context.Context, name string) (*store.Table, erro
 	return t, nil
 }
 
-// conditionPlaceholders checks how a Put or Delete uses expressions.
-func (v *validator) conditionPlaceholders(in *conditionInput) (*expr.Placeholders, error) {
+// conditionStyle checks how a Put or Delete uses expressions.
+func (v *validator) conditionStyle(in *conditionInput) error {
 	expressions := []expressionParameter{{"ConditionExpression", in.ConditionExpression}}
-	return v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
+	return v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
 }
 
 // oldOrNone checks the ReturnValues of a Put or Delete.
@@ -170,7 +173,7 @@ func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *s
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
 	var err error
 	if in.ConditionExpression == nil {
-		g.condition, err = v.legacyExpected(in.Expected, in.ConditionalOperator)
+		g.condition, err = legacyParameters{v}.expected(in.Expected, in.ConditionalOperator)
 	} else {
 		g.condition, err = expr.ParseCondition(expr.ConditionExpression, *in.ConditionExpression, p)
 	}
@@ -184,7 +187,7 @@ func (g guard) checkPaths(t *store.Table) error {
 	if g.condition == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(t.Key, g.condition.Paths())
+	return checkPathsOutsideKeys(t, g.condition.Paths())
 }
 
 // check evaluates the condition on the item as it is.

@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -15,13 +16,17 @@ import (
 type queryInput struct {
 	readInput
 	KeyConditionExpression *string
-	KeyConditions          map[string]legacyCondition
-	QueryFilter            map[string]legacyCondition
+	KeyConditions          map[string]condition
+	QueryFilter            map[string]condition
 	ScanIndexForward       *wire.Flag
 }
 
+// legacy are the members that came before expressions. KeyConditions is none of
+// them where it alone is the key condition: it can stand beside the others'
+// expressions.
 func (in *queryInput) legacy() []legacyMember {
-	return append(in.readInput.legacy(), legacyMember{"KeyConditions", in.KeyConditions != nil}, legacyMember{"QueryFilter", in.QueryFilter != nil})
+	return append(in.readInput.legacy(legacyMember{"QueryFilter", in.QueryFilter != nil}),
+		legacyMember{"KeyConditions", in.KeyConditions != nil && in.KeyConditionExpression != nil})
 }
 
 // query reads the items of one partition of a table or an index, in the order
@@ -30,12 +35,13 @@ func (in *queryInput) legacy() []legacyMember {
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)
-	v.legacyConditions("KeyConditions", in.KeyConditions)
-	v.legacyConditions("QueryFilter", in.QueryFilter)
+	legacy := legacyParameters{v}
+	legacy.conditionMembers("KeyConditions", in.KeyConditions)
+	legacy.conditionMembers("QueryFilter", in.QueryFilter)
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
+	err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
 		{"ProjectionExpression", in.ProjectionExpression},
 		{"FilterExpression", in.FilterExpression},
 		{"KeyConditionExpression", in.KeyConditionExpression},
@@ -43,26 +49,24 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err != nil {
 		return nil, err
 	}
+	p := &readPlan{in: &in.readInput, v: v}
+	if p.filter, err = legacy.filter(in.QueryFilter, in.ConditionalOperator); err != nil {
+		return nil, err
+	}
+	if p.projection, err = legacy.projection(in.AttributesToGet); err != nil {
+		return nil, err
+	}
 	if err := in.startKeyValues(v); err != nil {
 		return nil, err
 	}
-	var keyCondition *expr.KeyCondition
-	switch {
-	case in.KeyConditionExpression != nil:
-		keyCondition, err = expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
-	case in.KeyConditions != nil:
-		keyCondition, err = v.legacyKeyConditions(in.KeyConditions)
-	default:
-		err = validationError(msgNoKeyCondition)
-	}
+	keyCondition, err := p.parseQuery(in)
 	if err != nil {
-		return nil, v.expression(err)
-	}
-	p := &readPlan{in: &in.readInput, v: v}
-	if err := v.readExpressions(p, in.QueryFilter, placeholders); err != nil {
 		return nil, err
 	}
 	if err := s.resolveRead(ctx, p, name); err != nil {
+		return nil, err
+	}
+	if err := p.checkStartKey(); err != nil {
 		return nil, err
 	}
 	key := p.key()
@@ -70,18 +74,19 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err != nil {
 		return nil, v.expression(err)
 	}
-	if p.filter != nil {
-		for _, path := range p.filter.Paths() {
-			if key.Has(path.Attribute()) {
-				return nil, validationError(fmt.Sprintf(msgFilterOnKey, path.Attribute()))
-			}
-		}
-	}
 	if err := checkBoundValues(key, bound); err != nil {
+		return nil, err
+	}
+	if err := p.checkStartKeyOfTable(); err != nil {
 		return nil, err
 	}
 	if err := p.checkQueryStart(bound); err != nil {
 		return nil, err
+	}
+	for _, check := range []func() error{p.checkProjectionPaths, p.checkFilterOutsideKey, p.checkProjected, p.checkFilterPaths} {
+		if err := check(); err != nil {
+			return nil, err
+		}
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
 	items := s.store.Query(ctx, p.table, p.index, store.Condition{
@@ -91,22 +96,49 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	return s.page(ctx, p, items, !p.returnsOne())
 }
 
-// readExpressions parses filter and projection, the last expressions of a
-// Query or Scan.
-func (v *validator) readExpressions(p *readPlan, legacyFilter map[string]legacyCondition, placeholders *expr.Placeholders) error {
-	var err error
-	if text := p.in.FilterExpression; text != nil {
-		p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders)
-	} else {
-		p.filter, err = v.legacyFilter(legacyFilter, p.in.ConditionalOperator)
+// parseQuery parses the expressions of a query, and KeyConditions, which comes
+// after them.
+func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
+	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
+		return nil, validationError(msgNoKeyCondition)
 	}
+	placeholders, err := p.v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
-		return v.expression(err)
+		return nil, err
 	}
-	if p.projection, err = v.projection(p.in.ProjectionExpression, p.in.AttributesToGet, placeholders); err != nil {
-		return err
+	if in.KeyConditionExpression == nil {
+		if err := p.parseExpressions(placeholders); err != nil {
+			return nil, err
+		}
+		return legacyParameters{p.v}.keyConditions(in.KeyConditions)
 	}
-	return v.expression(placeholders.CheckUsed())
+	keyCondition, err := expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
+	if err != nil {
+		return nil, p.v.expression(err)
+	}
+	if err := p.parseExpressions(placeholders); err != nil {
+		return nil, err
+	}
+	return keyCondition, p.v.expression(keyCondition.Check())
+}
+
+// checkFilterOutsideKey refuses a filter of a query that speaks of the key that
+// the query goes by.
+func (p *readPlan) checkFilterOutsideKey() error {
+	if p.filter == nil {
+		return nil
+	}
+	text := msgFilterOnKey
+	if p.in.FilterExpression == nil {
+		text = msgLegacyFilterOnKey
+	}
+	paths := p.filter.Paths()
+	for _, a := range p.key().Attributes() {
+		if slices.ContainsFunc(paths, func(path expr.Path) bool { return path.Attribute() == a.Name }) {
+			return validationError(fmt.Sprintf(text, a.Name))
+		}
+	}
+	return nil
 }
 
 // exprKeys are key attributes as package expr has them.
@@ -151,27 +183,31 @@ func checkBoundValues(key store.IndexKey, bound expr.KeyRange) error {
 // of a table without sort key.
 func (p *readPlan) returnsOne() bool { return p.index == nil && p.table.Key.Range.Name == "" }
 
-// checkQueryStart checks ExclusiveStartKey: its shape, and that the query
-// could have returned an item with it.
+// checkQueryStart checks that the query could have returned an item with
+// ExclusiveStartKey.
 func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
-	if err := p.checkStartKey(); err != nil || p.startKey == nil {
-		return err
-	}
-	if p.returnsOne() {
-		return validationError(msgStartKeySingle)
+	if p.startKey == nil {
+		return nil
 	}
 	key := p.key()
-	for i, hash := range bound.Hash {
-		if !attr.Equal(p.startKey[key.Hash[i].Name], hash) {
-			return validationError(msgStartKeyOutside)
-		}
-	}
 	sort := make([]attr.Value, len(key.Range))
 	for i, a := range key.Range {
 		sort[i] = p.startKey[a.Name]
 	}
 	if !bound.Matches(sort...) {
 		return validationError(msgStartKeyPredicate)
+	}
+	for i, hash := range bound.Hash {
+		switch {
+		case attr.Equal(p.startKey[key.Hash[i].Name], hash):
+		case bound.Op == expr.NoRange && len(bound.Equal) == 0:
+			return validationError(msgStartKeyOutside)
+		default:
+			return validationError(msgStartKeySingle)
+		}
+	}
+	if p.returnsOne() {
+		return validationError(msgStartKeySingle)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // scanInput is the request of Scan.
 type scanInput struct {
 	readInput
-	ScanFilter    map[string]legacyCondition
+	ScanFilter    map[string]condition
 	Segment       *int32
 	TotalSegments *int32
 }
@@ -21,7 +21,8 @@ type scanInput struct {
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
 	name := in.constraints(v)
-	v.legacyConditions("ScanFilter", in.ScanFilter)
+	legacy := legacyParameters{v}
+	legacy.conditionMembers("ScanFilter", in.ScanFilter)
 	v.atLeast("Segment", in.Segment, 0)
 	v.atMost("Segment", in.Segment, maxTotalSegments-1)
 	v.atLeast("TotalSegments", in.TotalSegments, 1)
@@ -29,11 +30,18 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
+	err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
 		{"ProjectionExpression", in.ProjectionExpression},
 		{"FilterExpression", in.FilterExpression},
-	}, legacyGiven(append(in.legacy(), legacyMember{"ScanFilter", in.ScanFilter != nil})...))
+	}, legacyGiven(in.legacy(legacyMember{"ScanFilter", in.ScanFilter != nil})...))
 	if err != nil {
+		return nil, err
+	}
+	p := &readPlan{in: &in.readInput, v: v}
+	if p.projection, err = legacy.projection(in.AttributesToGet); err != nil {
+		return nil, err
+	}
+	if p.filter, err = legacy.filter(in.ScanFilter, in.ConditionalOperator); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
@@ -51,15 +59,22 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 			return nil, validationError(fmt.Sprintf(msgSegmentRange, segment, total))
 		}
 	}
-	p := &readPlan{in: &in.readInput, v: v}
-	if err := v.readExpressions(p, in.ScanFilter, placeholders); err != nil {
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.parseExpressions(placeholders); err != nil {
 		return nil, err
 	}
 	if err := s.resolveRead(ctx, p, name); err != nil {
 		return nil, err
 	}
-	if err := p.checkStartKey(); err != nil {
-		return nil, err
+	for _, check := range []func() error{
+		p.checkStartKey, p.checkProjected, p.checkStartKeyOfTable, p.checkProjectionPaths, p.checkFilterPaths,
+	} {
+		if err := check(); err != nil {
+			return nil, err
+		}
 	}
 	out, err := s.page(ctx, p, s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey), true)
 	if errors.Is(err, store.ErrOtherSegment) {

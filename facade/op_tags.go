@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -14,8 +15,8 @@ import (
 
 // tag is one tag of a table.
 type tag struct {
-	Key   string
-	Value string
+	Key   *string
+	Value *string
 }
 
 // tagResourceInput is the request of TagResource.
@@ -41,35 +42,50 @@ type listTagsOutput struct {
 	Tags []tag
 }
 
-// emptyOutput is an answer without members.
-type emptyOutput struct{}
+// noOutput is the answer of an operation that has none: a nil one, without a body.
+type noOutput struct{}
 
 // reservedTagPrefix begins the keys that AWS alone gives, in either case.
 // Source: developer guide, "Tagging restrictions in DynamoDB".
 const reservedTagPrefix = "aws:"
 
+// tagText is what keys and values of tags are made of.
+var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+
 // tagMap adds tags to a copy of those that are there.
 func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
+	given := make(map[string]string, len(tags))
+	for _, t := range tags {
+		if err := checkTagKey(t.Key); err != nil {
+			return nil, err
+		}
+		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxTagValueChars || !tagText.MatchString(*t.Value) {
+			return nil, validationError(fmt.Sprintf(msgTagValue, orNull(t.Value)))
+		}
+		if _, twice := given[*t.Key]; twice {
+			return nil, validationError(fmt.Sprintf(msgTagTwice, *t.Key))
+		}
+		given[*t.Key] = *t.Value
+	}
 	merged := maps.Clone(current)
 	if merged == nil {
 		merged = map[string]string{}
 	}
-	for _, t := range tags {
-		if n := utf8.RuneCountInString(t.Key); n < 1 || n > maxTagKeyChars {
-			return nil, validationError(fmt.Sprintf("%sa tag key must have 1 to %d characters", msgInvalidParameterPrefix, maxTagKeyChars))
-		}
-		if strings.HasPrefix(strings.ToLower(t.Key), reservedTagPrefix) {
-			return nil, validationError(fmt.Sprintf(msgTagReserved, t.Key, reservedTagPrefix))
-		}
-		if utf8.RuneCountInString(t.Value) > maxTagValueChars {
-			return nil, validationError(fmt.Sprintf("%sthe value of tag %s has more than %d characters", msgInvalidParameterPrefix, t.Key, maxTagValueChars))
-		}
-		merged[t.Key] = t.Value
-	}
+	maps.Copy(merged, given)
 	if len(merged) > maxTagsPerResource {
-		return nil, validationError(fmt.Sprintf(msgTagsTooMany, maxTagsPerResource))
+		return nil, validationError(msgTagsTooMany)
 	}
 	return merged, nil
+}
+
+func checkTagKey(key *string) error {
+	switch {
+	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxTagKeyChars || !tagText.MatchString(*key):
+		return validationError(fmt.Sprintf(msgTagKey, orNull(key)))
+	case strings.HasPrefix(strings.ToLower(*key), reservedTagPrefix):
+		return validationError(fmt.Sprintf(msgTagReserved, *key))
+	}
+	return nil
 }
 
 // taggedTable returns the name of the table that an ARN stands for. Nothing of
@@ -79,15 +95,28 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	if err := v.constrained(); err != nil {
 		return "", err
 	}
-	m := tableARNPattern.FindStringSubmatch(*arn)
-	if m == nil {
+	if !strings.HasPrefix(*arn, "arn:") {
+		return "", validationError(fmt.Sprintf(msgARNPrefix, *arn))
+	}
+	m := resourceARNPattern.FindStringSubmatch(*arn)
+	switch {
+	case m == nil, strings.HasPrefix(m[3], "/backup/"), strings.HasPrefix(m[3], "/export/"), strings.HasPrefix(m[3], "/import/"):
+		return "", validationError(fmt.Sprintf(msgARNOfNothing, *arn))
+	case strings.HasPrefix(m[3], "/index/"):
+		return "", validationError(fmt.Sprintf(msgARNOfIndex, *arn))
+	}
+	if n := utf8.RuneCountInString(m[2]); m[3] != "" || n < minTableNameChars || n > maxTableNameChars || !namePattern.MatchString(m[2]) {
 		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
 	}
-	if account := strings.Split(*arn, ":")[4]; account != s.opts.AccountID {
+	if m[1] != s.opts.AccountID {
 		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
 	}
-	return m[1], nil
+	return m[2], nil
 }
+
+// resourceARNPattern takes apart the ARN of a table or of what belongs to one:
+// account, name of the table, the rest.
+var resourceARNPattern = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:([0-9]*):table/([^/]*)(/.*)?$`)
 
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {
@@ -98,8 +127,10 @@ func tagError(err error, arn string) error {
 }
 
 // tagResource adds or replaces tags of a table.
-func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*emptyOutput, error) {
-	name, err := s.taggedTable(s.validator("TagResource"), in.ResourceArn)
+func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutput, error) {
+	v := s.validator("TagResource")
+	v.required("Tags", in.Tags != nil)
+	name, err := s.taggedTable(v, in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
@@ -114,17 +145,27 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*emptyO
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}
-	return &emptyOutput{}, nil
+	return nil, nil //nolint:nilnil // see noOutput
 }
 
 // untagResource removes tags of a table; those it does not have are no error.
-func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*emptyOutput, error) {
-	name, err := s.taggedTable(s.validator("UntagResource"), in.ResourceArn)
+func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*noOutput, error) {
+	v := s.validator("UntagResource")
+	v.required("TagKeys", in.TagKeys != nil)
+	name, err := s.taggedTable(v, in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
-	if len(in.TagKeys) == 0 {
+	switch n := len(in.TagKeys); {
+	case n == 0:
 		return nil, validationError(msgTagKeysEmpty)
+	case n > maxTagsPerResource:
+		return nil, validationError(msgTagsTooMany)
+	}
+	for _, key := range in.TagKeys {
+		if err := checkTagKey(&key); err != nil {
+			return nil, err
+		}
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
 		t.Tags = maps.Clone(t.Tags)
@@ -136,7 +177,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*em
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}
-	return &emptyOutput{}, nil
+	return nil, nil //nolint:nilnil // see noOutput
 }
 
 // listTagsOfResource lists the tags of a table, by key.
@@ -151,7 +192,7 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	}
 	out := &listTagsOutput{Tags: []tag{}}
 	for _, key := range sortedKeys(t.Tags) {
-		out.Tags = append(out.Tags, tag{Key: key, Value: t.Tags[key]})
+		out.Tags = append(out.Tags, tag{Key: new(key), Value: new(t.Tags[key])})
 	}
 	return out, nil
 }

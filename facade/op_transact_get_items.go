@@ -60,7 +60,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	projections := make([]*expr.Projection, len(names))
 	for i, element := range in.TransactItems {
 		get := element.Get
-		placeholders, err := v.placeholders(get.ExpressionAttributeNames, nil,
+		err := v.expressionStyle(get.ExpressionAttributeNames, nil,
 			[]expressionParameter{{"ProjectionExpression", get.ProjectionExpression}}, nil)
 		if err != nil {
 			return nil, err
@@ -68,10 +68,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if err := v.value(get.Key.Err); err != nil {
 			return nil, err
 		}
-		if projections[i], err = v.projection(get.ProjectionExpression, nil, placeholders); err != nil {
-			return nil, err
-		}
-		if err := v.expression(placeholders.CheckUsed()); err != nil {
+		if projections[i], err = v.projection(get.ProjectionExpression, nil, get.ExpressionAttributeNames); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +92,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		totalBytes += r.Item.Size()
 	}
 	if totalBytes > maxTransactBytes {
-		return nil, validationError(msgTransactTooLarge)
+		return nil, validationError(msgTransactReadTooMuch)
 	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
 	tallies := map[string]*capacityTally{}
@@ -142,7 +139,7 @@ func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, n
 		}
 		err := checkKey(r.Table.Key, r.Key)
 		if err == nil && projections[i] != nil {
-			err = checkPathsOutsideKeys(r.Table.Key, projections[i].Paths())
+			err = checkPathsOutsideKeys(r.Table, projections[i].Paths())
 		}
 		if err != nil {
 			return nil, canceledAt(len(reads), i, err)

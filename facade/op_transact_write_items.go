@@ -246,8 +246,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	if a.kind == actionUpdate {
 		expressions = append([]expressionParameter{{"UpdateExpression", a.UpdateExpression}}, expressions...)
 	}
-	placeholders, err := v.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil)
-	if err != nil {
+	if err := v.expressionStyle(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil); err != nil {
 		return 0, err
 	}
 	if err := v.value(a.given().Err); err != nil {
@@ -256,6 +255,10 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	sizeBytes = a.given().Item.Size()
 	if a.kind == actionPut && sizeBytes > maxItemBytes {
 		return 0, validationError(msgItemTooLarge)
+	}
+	placeholders, err := v.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+	if err != nil {
+		return 0, err
 	}
 	for _, value := range a.ExpressionAttributeValues {
 		sizeBytes += value.Value.Size()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -17,7 +18,7 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item
 	UpdateExpression *string
-	AttributeUpdates map[string]attributeUpdate
+	AttributeUpdates map[string]attributeValueUpdate
 	writeInput
 }
 
@@ -35,25 +36,28 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	v := s.validator("UpdateItem")
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
-	v.attributeUpdates(in.AttributeUpdates)
+	legacyParameters{v}.updateMembers(in.AttributeUpdates)
 	in.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+	if err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		[]expressionParameter{{"UpdateExpression", in.UpdateExpression}, {"ConditionExpression", in.ConditionExpression}},
-		legacyGiven(in.legacy()...))
-	if err != nil {
+		legacyGiven(in.legacy()...)); err != nil {
 		return nil, err
 	}
 	if err := v.value(in.Key.Err); err != nil {
 		return nil, err
 	}
+	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
+		return nil, err
+	}
 	var update *expr.Update
 	if in.UpdateExpression == nil {
-		update, err = v.legacyUpdate(in.AttributeUpdates)
+		update, err = legacyParameters{v}.update(in.AttributeUpdates)
 	} else {
 		update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders)
 	}
@@ -111,43 +115,42 @@ func (v *validator) expressionAtRunTime(err error) error {
 	return bare.expression(err)
 }
 
-// checkUpdatePaths refuses to touch the key.
+// checkUpdatePaths refuses to touch the key, and to look into keys.
 func checkUpdatePaths(t *store.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
 	}
 	paths := update.Paths()
-	if err := checkPathsOutsideKeys(t.Key, append(paths[:len(paths):len(paths)], update.ReadPaths()...)); err != nil {
-		return err
-	}
-	for _, p := range paths {
-		if t.Key.IsKey(p.Attribute()) {
-			return validationError(fmt.Sprintf(msgUpdateKey, p.Attribute()))
+	for _, a := range t.Key.Attrs() {
+		if slices.ContainsFunc(paths, func(p expr.Path) bool { return p.Attribute() == a.Name }) {
+			return validationError(fmt.Sprintf(msgUpdateKey, a.Name))
 		}
 	}
-	return nil
+	return checkPathsOutsideKeys(t, slices.Concat(paths, update.ReadPaths()))
 }
 
-// applyUpdate returns the item after the update. An update that only removes
-// creates no item; one without clauses creates an item of its key.
+// applyUpdate returns the item after the update. It begins with the item as it
+// is or, where there is none, with one of its key. An update that only removes
+// creates no item; one without clauses does.
+//
+// A path that leads nowhere is refused in an item that is not there as in any
+// other. One recording of the service has it otherwise for REMOVE; DynamoDB
+// Local does as we do.
 func applyUpdate(t *store.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
-	var updated attr.Item
+	updated := old
+	if old == nil {
+		updated = key
+	}
 	if update == nil {
-		updated = maps.Clone(old)
+		updated = maps.Clone(updated)
 	} else {
 		var err error
-		if updated, err = update.Apply(old); err != nil {
+		if updated, err = update.Apply(updated); err != nil {
 			return nil, err
 		}
-		if old == nil && len(updated) == 0 {
+		if old == nil && len(updated) == len(key) {
 			return nil, nil
 		}
-	}
-	if old == nil {
-		if updated == nil {
-			updated = attr.Item{}
-		}
-		maps.Copy(updated, key)
 	}
 	if err := checkIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
 		return nil, err

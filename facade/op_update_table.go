@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,7 +69,7 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
 	v := s.validator("UpdateTable")
-	name, err := v.controlTableName(in.TableName)
+	name, err := v.changedTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +77,9 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.throughputSettings("", store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
-	v.tableClass(in.TableClass)
-	v.streamSpecification(in.StreamSpecification)
-	v.sseSpecification(in.SSESpecification)
+	v.enum("TableClass", in.TableClass, tableClasses...)
+	in.StreamSpecification.constraints(v)
+	in.SSESpecification.constraints(v)
 	for i, u := range in.GlobalSecondaryIndexUpdates {
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
 	}
@@ -93,7 +94,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}); err != nil {
 		return nil, err
 	}
-	if err := in.check(); err != nil {
+	if err := in.check(v); err != nil {
 		return nil, err
 	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *store.Table) error {
@@ -103,7 +104,11 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err != nil {
 		return nil, controlError(err, name)
 	}
-	return &tableOutput{s.describe(updated)}, nil
+	counts, err := s.store.Counts(ctx, updated)
+	if err != nil { // the table is changed all the same
+		counts = store.TableCounts{}
+	}
+	return &tableOutput{s.describe(updated, counts)}, nil
 }
 
 func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
@@ -113,20 +118,29 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
 		v.throughputSettings(member+".Create.", store.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
 	case u.Update != nil:
-		v.required(member+".Update.IndexName", u.Update.IndexName != nil)
+		v.indexName(member+".Update.IndexName", u.Update.IndexName)
 		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
 		v.throughputSettings(member+".Update.", store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
 	case u.Delete != nil:
-		v.required(member+".Delete.IndexName", u.Delete.IndexName != nil)
+		v.indexName(member+".Delete.IndexName", u.Delete.IndexName)
 	}
 }
 
 // check checks what does not depend on the table.
-func (in *updateTableInput) check() error {
+func (in *updateTableInput) check(v *validator) error {
+	if err := checkDefinedOnce(in.AttributeDefinitions); err != nil {
+		return err
+	}
+	if err := in.StreamSpecification.check(msgStreamViewNotDisabled, msgStreamViewNotEnabled); err != nil {
+		return err
+	}
 	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
 		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
-		return validationError(msgUpdateTableNothing)
+		if v.current {
+			return validationError(msgUpdateTableNothing)
+		}
+		return validationError(msgUpdateTableNothingOld)
 	}
 	if is(in.BillingMode, billingProvisioned) && in.ProvisionedThroughput == nil {
 		return validationError(msgUpdateThroughputMissing)
@@ -148,8 +162,12 @@ func (in *updateTableInput) check() error {
 				given++
 			}
 		}
-		if given != 1 {
+		switch given {
+		case 0:
 			return validationError(msgGSIUpdateEmpty)
+		case 1:
+		default:
+			return validationError(msgGSIUpdateSeveral)
 		}
 		name := *u.indexName()
 		if seen[name] {
@@ -180,7 +198,7 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
 			return validationError(fmt.Sprintf(msgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
 		}
-		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+		provision(&t.ReadUnits, &t.WriteUnits, &t.UnitChanges, *given.ReadCapacityUnits, *given.WriteCapacityUnits, now)
 	}
 	if err := setThroughput(&t.Throughput, store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
@@ -197,23 +215,25 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 		}
 		return validationError(fmt.Sprintf(msgStreamDisabled, t.Name))
 	}
-	if err := setStream(t, in.StreamSpecification, now); err != nil {
-		return err
-	}
+	setStream(t, in.StreamSpecification, now)
 	t.Extra = maps.Clone(t.Extra)
 	if err := setSSE(t, in.SSESpecification); err != nil {
 		return err
 	}
 	for _, u := range in.GlobalSecondaryIndexUpdates {
-		if err := in.applyIndex(t, u); err != nil {
+		if err := in.applyIndex(t, u, now); err != nil {
 			return err
 		}
 	}
 	if t.BillingMode != billingOnDemand {
+		var without []string
 		for i := range t.Indexes {
 			if ix := &t.Indexes[i]; ix.Global && ix.ReadUnits == 0 {
-				return validationError(fmt.Sprintf(msgIndexThroughputMissing, ix.Name))
+				without = append(without, ix.Name)
 			}
+		}
+		if len(without) > 0 {
+			return validationError(fmt.Sprintf(msgIndexThroughputMissing, strings.Join(without, ",")))
 		}
 	}
 	pruneDefinitions(t)
@@ -221,7 +241,7 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 }
 
 // applyIndex creates, changes or deletes one global index.
-func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpdate) error {
+func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpdate, now time.Time) error {
 	if u.Create == nil {
 		name := *u.indexName()
 		i := slices.IndexFunc(t.Indexes, func(ix store.Index) bool { return ix.Global && ix.Name == name })
@@ -242,7 +262,8 @@ func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpd
 			if err := checkUnits(units); err != nil {
 				return err
 			}
-			t.Indexes[i].ReadUnits, t.Indexes[i].WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
+			ix := &t.Indexes[i]
+			provision(&ix.ReadUnits, &ix.WriteUnits, &ix.UnitChanges, *units.ReadCapacityUnits, *units.WriteCapacityUnits, now)
 		}
 		return setThroughput(&t.Indexes[i].Throughput, store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
 	}
@@ -251,26 +272,71 @@ func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpd
 	}
 	// The request has to define the key attributes of the index, those too that
 	// the table defines; these keep their types.
-	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions, definedTypes(in.AttributeDefinitions)); err != nil {
+	if len(in.AttributeDefinitions) == 0 {
+		return validationError(fmt.Sprintf(msgIndexWithoutDefinitions, *u.Create.IndexName))
+	}
+	given := definedTypes(in.AttributeDefinitions)
+	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
+		return err
+	}
+	if err := checkSameTypes(t, u.Create.KeySchema, given); err != nil {
 		return err
 	}
 	defs := make([]attributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
 	for _, a := range t.Attributes {
-		defs = append(defs, attributeDefinition{a.Name, a.Type.String()})
+		defs = append(defs, definitionOf(a))
 	}
 	known := definedTypes(defs)
 	for _, d := range in.AttributeDefinitions {
-		if known[d.AttributeName] == attr.Absent {
+		if known[d.name()] == attr.Absent {
 			defs = append(defs, d)
 		}
 	}
-	ix, err := resolveGlobal(*u.Create, t.BillingMode, definedTypes(defs))
+	ix, err := resolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, definedTypes(defs))
 	if err != nil {
 		return err
 	}
 	t.Indexes = append(slices.Clone(t.Indexes), ix)
 	t.Attributes = definitionsOf(defs)
 	return nil
+}
+
+// checkSameTypes refuses the key of a new index where it gives another type to an
+// attribute that the table, or an index of it, has in its key.
+func checkSameTypes(t *store.Table, schema []keySchemaElement, types map[string]attr.Type) error {
+	added := store.IndexKey{}
+	for _, e := range schema {
+		a := lens.KeyAttr{Name: e.name(), Type: types[e.name()]}
+		if e.kind() == "HASH" {
+			added.Hash = append(added.Hash, a)
+		} else {
+			added.Range = append(added.Range, a)
+		}
+	}
+	keys := []store.IndexKey{store.IndexKeyOf(t.Key)}
+	for i := range t.Indexes {
+		keys = append(keys, t.Indexes[i].Key)
+	}
+	for _, key := range keys {
+		for _, a := range key.Attributes() {
+			if now := types[a.Name]; added.Has(a.Name) && now != a.Type {
+				return validationError(fmt.Sprintf(msgDefinedOtherwise, schemaText(key), schemaText(added)))
+			}
+		}
+	}
+	return nil
+}
+
+// schemaText is a key as AWS prints it.
+func schemaText(key store.IndexKey) string {
+	var elements []string
+	for _, a := range key.Hash {
+		elements = append(elements, fmt.Sprintf("SchemaElement: key{%s:%s:HASH}", a.Name, a.Type))
+	}
+	for _, a := range key.Range {
+		elements = append(elements, fmt.Sprintf("SchemaElement: key{%s:%s:RANGE}", a.Name, a.Type))
+	}
+	return "Schema:[" + strings.Join(elements, ", ") + "]"
 }
 
 // pruneDefinitions drops the definitions that no key uses any more, silently

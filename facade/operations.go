@@ -78,8 +78,9 @@ func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In)
 }
 
 // serve returns the row of an operation. fn gets the decoded request, whose
-// members are not checked yet.
+// members are not checked yet. Where it returns nil, the answer has no body.
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
+	_, wantsHost := any(new(In)).(hostInput)
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Served, note: note,
 		handle: func(ctx context.Context, s *Server, _ *operation, r request) ([]byte, error) {
@@ -90,14 +91,20 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 					return nil, err
 				}
 			}
+			if wantsHost {
+				any(in).(hostInput).sentTo(r.host) //nolint:forcetypeassert // it is one
+			}
 			out, err := fn(s, ctx, in)
-			if err != nil {
+			if err != nil || out == nil {
 				return nil, err
 			}
 			return wire.Encode(out)
 		},
 	}
 }
+
+// hostInput is a request that is told the host which it was sent to.
+type hostInput interface{ sentTo(host string) }
 
 // refuse returns the row of an operation that is not there.
 func refuse(name, note string) *operation {
@@ -154,7 +161,7 @@ var operations = []*operation{
 	refuse("DescribeImport", noteImport),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, "always without streams"),
 	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
-	serve("DescribeTable", (*Server).describeTable, "item counts and sizes are 0"),
+	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute; sizes above 4 MB are estimated"),
 	refuse("DescribeTableReplicaAutoScaling", noteGlobalTables),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	refuse("DisableKinesisStreamingDestination", noteKinesis),

@@ -253,7 +253,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	for i := range 30 {
 		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "g": {"S": "`+strconv.Itoa(i%3)+`"}}}`)
 	}
-	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "S"}],
+	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
 	s.store.Wait() // the backfill
 	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)

@@ -91,15 +91,33 @@ func (in *readInput) startKeyValues(v *validator) error {
 	return v.reject(fmt.Sprintf(msgStartKeyInvalid, text))
 }
 
-// legacy are the members of both operations that came before expressions.
-func (in *readInput) legacy() []legacyMember {
+// legacy are the members of both operations that came before expressions, and
+// the filter of that kind.
+func (in *readInput) legacy(filter legacyMember) []legacyMember {
 	return []legacyMember{
-		{"AttributesToGet", in.AttributesToGet != nil},
+		{"AttributesToGet", in.AttributesToGet != nil}, filter,
 		{"ConditionalOperator", in.ConditionalOperator != nil},
 	}
 }
 
-// resolve finds the table and the index and checks what depends on them.
+// parseExpressions parses filter and projection, the last expressions of a
+// Query or Scan.
+func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error) {
+	if text := p.in.FilterExpression; text != nil {
+		if p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
+			return p.v.expression(err)
+		}
+	}
+	if text := p.in.ProjectionExpression; text != nil {
+		if p.projection, err = expr.ParseProjection(*text, placeholders); err != nil {
+			return p.v.expression(err)
+		}
+	}
+	return p.v.expression(placeholders.CheckUsed())
+}
+
+// resolveRead finds the table and the index and checks what decides how they
+// are read.
 func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string) error {
 	in := p.in
 	t, err := s.itemTable(ctx, tableName)
@@ -125,13 +143,21 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
 		}
 	}
-	if err := p.checkSelect(); err != nil {
-		return err
+	return p.checkSelect()
+}
+
+func (p *readPlan) checkProjectionPaths() error {
+	if p.projection == nil {
+		return nil
 	}
-	if p.projection != nil {
-		return checkPathsOutsideIndexKey(p.key(), p.projection.Paths())
+	return checkPathsOutsideKeys(p.table, p.projection.Paths())
+}
+
+func (p *readPlan) checkFilterPaths() error {
+	if p.filter == nil {
+		return nil
 	}
-	return nil
+	return checkPathsOutsideKeys(p.table, p.filter.Paths())
 }
 
 // key is the key schema that the read goes by.
@@ -142,8 +168,8 @@ func (p *readPlan) key() store.IndexKey {
 	return store.IndexKeyOf(p.table.Key)
 }
 
-// checkSelect checks Select against the index and the projection, and decides
-// whether a local index must fetch.
+// checkSelect checks that Select, the index and the list of attributes go
+// together.
 func (p *readPlan) checkSelect() error {
 	in := p.in
 	list := ""
@@ -155,18 +181,24 @@ func (p *readPlan) checkSelect() error {
 	}
 	switch {
 	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.index == nil:
-		return p.v.enveloped(msgProjectedNoIndex)
+		return p.v.rejectSelect(msgProjectedNoIndex)
 	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
-		return p.v.enveloped(msgSpecificWithoutList)
+		return p.v.rejectSelect(msgSpecificWithoutList)
 	case is(in.Select, "COUNT") && list != "" && p.v.current:
-		return p.v.enveloped(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
+		return p.v.rejectSelect(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
-		return p.v.enveloped(fmt.Sprintf(msgListWithSelect, list, *in.Select))
+		return p.v.rejectSelect(fmt.Sprintf(msgListWithSelect, list, *in.Select))
 	}
+	return nil
+}
+
+// checkProjected checks that an index has what the request wants of it, and
+// decides whether a local one must fetch.
+func (p *readPlan) checkProjected() error {
 	if p.index == nil || p.index.Projection == store.ProjectAll {
 		return nil
 	}
-	if is(in.Select, "ALL_ATTRIBUTES") {
+	if is(p.in.Select, "ALL_ATTRIBUTES") {
 		if p.index.Global {
 			return validationError(fmt.Sprintf(msgAllOnPartialGlobal, p.index.Name))
 		}
@@ -200,32 +232,51 @@ func (p *readPlan) unprojected(paths []expr.Path) []string {
 	return missing
 }
 
-// checkStartKey checks the shape of ExclusiveStartKey: the key of the table
-// and, for an index, the index's key attributes.
+// checkStartKey checks the shape of ExclusiveStartKey: it has the key of the
+// table and, for an index, the index's key attributes. The types are those of
+// the key that the read goes by, unless that is a scan of the table.
 func (p *readPlan) checkStartKey() error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
 	given := p.in.ExclusiveStartKey.Item
-	want := map[string]attr.Type{}
+	names := map[string]bool{}
 	for _, a := range p.table.Key.Attrs() {
-		want[a.Name] = a.Type
+		names[a.Name] = true
 	}
-	if p.index != nil {
-		for _, a := range p.index.Key.Attributes() {
-			want[a.Name] = a.Type
+	for _, a := range p.key().Attributes() {
+		names[a.Name] = true
+	}
+	scansTable := p.index == nil && p.v.operation == "Scan"
+	shape := msgStartKeyShape
+	if scansTable {
+		shape = fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch)
+	}
+	if len(given) != len(names) {
+		return validationError(shape)
+	}
+	if scansTable {
+		return nil
+	}
+	for _, a := range p.key().Attributes() {
+		switch value, ok := given[a.Name]; {
+		case !ok:
+			return validationError(shape)
+		case value.Type != a.Type:
+			return validationError(msgKeyMismatch)
 		}
 	}
-	mismatch := validationError(fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch))
-	if len(given) != len(want) {
-		return mismatch
+	return nil
+}
+
+// checkStartKeyOfTable checks what ExclusiveStartKey has of the table's key, and
+// takes it.
+func (p *readPlan) checkStartKeyOfTable() error {
+	if p.in.ExclusiveStartKey == nil {
+		return nil
 	}
-	for name, t := range want {
-		if given[name].Type != t {
-			return mismatch
-		}
-	}
-	if err := checkKeySizes(p.table.Key, given); err != nil {
+	given := p.in.ExclusiveStartKey.Item
+	if err := checkKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
 		if e, ok := asError(err); ok {
 			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
 		}

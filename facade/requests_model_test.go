@@ -153,6 +153,11 @@ func (d *drawnTable) key(t *rapid.T) ddbmodel.Item {
 // path draws a path that leads into no key.
 func (d *drawnTable) path(t *rapid.T) ddbmodel.Path {
 	p := ddbmodel.Attribute(oneOf(t, "attribute", d.names...))
+	for _, x := range d.Indexes {
+		if slices.ContainsFunc(x.Key, func(a ddbmodel.KeyAttribute) bool { return a.Name == p[0].Name }) {
+			return p
+		}
+	}
 	for range oneOf(t, "steps", 0, 0, 0, 1, 1, 2) {
 		if rapid.Bool().Draw(t, "index") {
 			p = append(p, ddbmodel.Step{IsIndex: true, Index: rapid.IntRange(0, 3).Draw(t, "at")})
@@ -276,13 +281,22 @@ func (d *drawnTable) update(t *rapid.T) []ddbmodel.Clause {
 	return clauses
 }
 
+// readable draws a path that an update may read: now and then that of the key,
+// which an item that is yet to be made has too.
+func (d *drawnTable) readable(t *rapid.T) ddbmodel.Path {
+	if rarely(t, "of the key", 4) {
+		return ddbmodel.Attribute(oneOf(t, "key attribute", d.Key...).Name)
+	}
+	return d.path(t)
+}
+
 // expr draws what SET assigns.
 func (d *drawnTable) expr(t *rapid.T, p ddbmodel.Path) ddbmodel.Expr {
 	switch oneOf(t, "assign", "value", "value", "path", "if_not_exists", "arithmetic", "list_append") {
 	case "path":
-		return ddbmodel.Read{Path: d.path(t)}
+		return ddbmodel.Read{Path: d.readable(t)}
 	case "if_not_exists":
-		return ddbmodel.IfNotExists{Path: d.path(t), Else: ddbmodel.Literal{Value: drawAny(t, 1)}}
+		return ddbmodel.IfNotExists{Path: d.readable(t), Else: ddbmodel.Literal{Value: drawAny(t, 1)}}
 	case "arithmetic":
 		number := func() ddbmodel.Expr {
 			n := ddbmodel.Literal{Value: drawScalar(t, "N")}
@@ -290,7 +304,7 @@ func (d *drawnTable) expr(t *rapid.T, p ddbmodel.Path) ddbmodel.Expr {
 			case "same":
 				return ddbmodel.Read{Path: p}
 			case "path":
-				return ddbmodel.Read{Path: d.path(t)}
+				return ddbmodel.Read{Path: d.readable(t)}
 			case "if_not_exists":
 				return ddbmodel.IfNotExists{Path: p, Else: n}
 			}

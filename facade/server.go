@@ -50,8 +50,8 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 }
 
 // ServeHTTP answers one request: AWS JSON 1.0 at POST /, the health text at
-// GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: method
-// and content type, size, JSON, target, signature, then the operation.
+// GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: headers,
+// method and content type, size, JSON, target, signature, then the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := s.serve(r)
 	a.Write(w, r)
@@ -60,7 +60,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(r *http.Request) wire.Response {
 	id := wire.RequestID(s.random(wire.RequestIDBytes))
-	a, ok := wire.OutsideProtocol(r, s.opts.Region)
+	a, ok := wire.OutsideProtocol(r)
 	if !ok {
 		a = s.answer(r, id)
 	}
@@ -73,14 +73,15 @@ func (s *Server) answer(r *http.Request, requestID string) wire.Response {
 	body, err := s.call(r)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
-		return wire.NewResponse(e.HTTPStatus, e.body())
+		return wire.NewResponse(r, e.HTTPStatus, e.body())
 	}
-	return wire.NewResponse(http.StatusOK, body)
+	return wire.NewResponse(r, http.StatusOK, body)
 }
 
 // request is a request before its operation has looked at it.
 type request struct {
 	body []byte
+	host string // that it was sent to
 	// scanned is what the operation's scan made of the body; nil: it is to be
 	// decoded.
 	scanned any
@@ -88,8 +89,8 @@ type request struct {
 
 // readRequest refuses a body that is no JSON object. op is nil where there is no
 // such operation.
-func (s *Server) readRequest(ctx context.Context, op *operation, body []byte) (r request, err error) {
-	r.body = body
+func (s *Server) readRequest(ctx context.Context, op *operation, host string, body []byte) (r request, err error) {
+	r.body, r.host = body, host
 	if op == nil {
 		return r, wire.CheckJSON(body)
 	}
@@ -110,9 +111,11 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
-	req, err := s.readRequest(r.Context(), op, body)
-	if err != nil {
-		return nil, err
+	var req request
+	if len(body) > 0 {
+		if req, err = s.readRequest(r.Context(), op, wire.Host(r), body); err != nil {
+			return nil, err
+		}
 	}
 	if noOperation != nil {
 		return nil, noOperation
@@ -121,6 +124,9 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(body) == 0 { // AWS looks at its signature all the same
+		return nil, wire.CheckJSON(body)
+	}
 	return target.run(r.Context(), op, req)
 }
 
@@ -128,11 +134,16 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 // response are the JSON bodies of the AWS JSON 1.0 protocol. It requires no
 // signature. A failure that DynamoDB would return is an *Error.
 func (s *Server) Call(ctx context.Context, operation string, request []byte) (response []byte, err error) {
+	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, request)
+}
+
+// callAt is Call for a request that was sent to a host.
+func (s *Server) callAt(ctx context.Context, host, operation string, request []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
 		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
 	}
-	req, err := s.readRequest(ctx, op, request)
+	req, err := s.readRequest(ctx, op, host, request)
 	if err == nil {
 		response, err = s.run(ctx, op, req)
 	}
@@ -150,7 +161,7 @@ func (s *Server) CallAs(r *http.Request, sent []byte, operation string, request 
 	if err != nil {
 		return nil, s.answerableError(r.Context(), err, "")
 	}
-	return target.Call(r.Context(), operation, request)
+	return target.callAt(r.Context(), wire.Host(r), operation, request)
 }
 
 // forSender checks the signature of r, whose body was sent, and returns the
@@ -181,7 +192,7 @@ func (s *Server) run(ctx context.Context, op *operation, r request) (response []
 	defer s.answerPanic(ctx, op, &err)
 	response, err = op.handle(ctx, s, op, r)
 	if s.store.Outdated(err) {
-		response, err = op.handle(ctx, s, op, request{body: r.body})
+		response, err = op.handle(ctx, s, op, request{body: r.body, host: r.host})
 	}
 	return response, err
 }

@@ -75,8 +75,8 @@ func TestServer_Framing(t *testing.T) {
 		}}, 200, `{"TableNames":[]}`},
 		{"a type error", `{"Limit":"1"}`, []func(*http.Request){signed}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"STRING_VALUE cannot be converted to Integer"}`},
 		{"an error of validation", `{"Limit":0}`, []func(*http.Request){signed}, 400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"}`},
-		{"an unknown encoding", `{}`, []func(*http.Request){signed, header("Content-Encoding", "br")}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"Content-Encoding \"br\" is not supported"}`},
-		{"a body that is not gzip", `{}`, []func(*http.Request){signed, header("Content-Encoding", "gzip")}, 400, `{"__type":"com.amazon.coral.service#SerializationException","Message":"the request body does not match its Content-Encoding: unexpected EOF"}`},
+		{"an unknown encoding", `{}`, []func(*http.Request){signed, header("Content-Encoding", "br")}, 500, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"Content-Encoding \"br\" is not supported"}`},
+		{"a body that is not gzip", `{}`, []func(*http.Request){signed, header("Content-Encoding", "gzip")}, 500, `{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError","message":"the request body does not match its Content-Encoding: unexpected EOF"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +103,7 @@ func TestServer_FixedAnswers(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://dynamodb.us-east-1.amazonaws.com/", nil))
 	if got := w.Body.String(); w.Code != http.StatusOK || got != "healthy: dynamodb.us-east-1.amazonaws.com " {
 		t.Errorf("GET /: %d %q", w.Code, got)
 	}
@@ -167,7 +167,7 @@ func TestServer_Compression(t *testing.T) {
 	accept := func(value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Accept-Encoding", value) }
 	}
-	w = post(s, "GetItem", get, accept("deflate, gzip;q=1.0"))
+	w = post(s, "GetItem", get, accept("gzip;q=1.0, deflate"))
 	if got := w.Header().Get("Content-Encoding"); got != "gzip" {
 		t.Fatalf("Content-Encoding %q", got)
 	}

@@ -15,13 +15,25 @@ import (
 // The parts of a table's schema as requests and descriptions carry them.
 
 type attributeDefinition struct {
-	AttributeName string
-	AttributeType string
+	AttributeName *string
+	AttributeType *string
 }
 
+// name is the name of a definition that was checked.
+func (d attributeDefinition) name() string { return *d.AttributeName }
+
 type keySchemaElement struct {
-	AttributeName string
-	KeyType       string
+	AttributeName *string
+	KeyType       *string
+}
+
+// name and kind are the members of an element that was checked.
+func (e keySchemaElement) name() string { return *e.AttributeName }
+func (e keySchemaElement) kind() string { return *e.KeyType }
+
+// definitionOf is the definition of a key attribute.
+func definitionOf(a lens.KeyAttr) attributeDefinition {
+	return attributeDefinition{new(a.Name), new(a.Type.String())}
 }
 
 type projection struct {
@@ -60,16 +72,19 @@ func (v *validator) attributeDefinitions(defs []attributeDefinition) {
 	for i, d := range defs {
 		path := fmt.Sprintf("AttributeDefinitions.%d.member.", i+1)
 		v.keyName(path+"AttributeName", d.AttributeName)
-		v.enum(path+"AttributeType", &d.AttributeType, "B", "N", "S")
+		v.required(path+"AttributeType", d.AttributeType != nil)
+		v.enum(path+"AttributeType", d.AttributeType, "B", "N", "S")
 	}
 }
 
-func (v *validator) keyName(member, name string) {
+func (v *validator) keyName(member string, name *string) {
 	switch {
-	case name == "":
+	case name == nil:
+		v.required(member, false)
+	case *name == "":
 		v.fail(member, "''", fmt.Sprintf(msgMemberMinLength, 1))
-	case len(name) > maxKeyNameChars:
-		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMaxLength, maxKeyNameChars))
+	case len(*name) > maxKeyNameChars:
+		v.fail(member, quoted(*name), fmt.Sprintf(msgMemberMaxLength, maxKeyNameChars))
 	}
 }
 
@@ -86,15 +101,24 @@ func (v *validator) keySchema(member string, schema []keySchemaElement, most int
 	if most > 0 && len(schema) > most {
 		elements := make([]string, len(schema))
 		for i, e := range schema {
-			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", e.AttributeName, e.KeyType)
+			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", orNull(e.AttributeName), orNull(e.KeyType))
 		}
 		v.fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, most))
 	}
 	for i, e := range schema {
 		path := fmt.Sprintf("%s.%d.member.", member, i+1)
 		v.keyName(path+"AttributeName", e.AttributeName)
-		v.enum(path+"KeyType", &e.KeyType, "HASH", "RANGE")
+		v.required(path+"KeyType", e.KeyType != nil)
+		v.enum(path+"KeyType", e.KeyType, "HASH", "RANGE")
 	}
+}
+
+// orNull is a member as AWS prints it inside of others.
+func orNull(text *string) string {
+	if text == nil {
+		return "null"
+	}
+	return *text
 }
 
 func (v *validator) indexProjection(member string, p *projection) {
@@ -122,7 +146,7 @@ func (v *validator) throughput(member string, t *provisionedThroughput) {
 	for _, units := range []struct {
 		name  string
 		value *int64
-	}{{"ReadCapacityUnits", t.ReadCapacityUnits}, {"WriteCapacityUnits", t.WriteCapacityUnits}} {
+	}{{"WriteCapacityUnits", t.WriteCapacityUnits}, {"ReadCapacityUnits", t.ReadCapacityUnits}} {
 		switch {
 		case units.value == nil:
 			v.required(member+"."+units.name, false)
@@ -136,28 +160,40 @@ func (v *validator) throughput(member string, t *provisionedThroughput) {
 func definedTypes(defs []attributeDefinition) map[string]attr.Type {
 	types := make(map[string]attr.Type, len(defs))
 	for _, d := range defs {
-		t, _ := attr.ParseType(d.AttributeType) // the enum was checked
-		types[d.AttributeName] = t
+		t, _ := attr.ParseType(*d.AttributeType) // the enum was checked
+		types[d.name()] = t
 	}
 	return types
+}
+
+// checkDefinedOnce refuses definitions of one attribute.
+func checkDefinedOnce(defs []attributeDefinition) error {
+	seen := make(map[string]bool, len(defs))
+	for _, d := range defs {
+		if seen[d.name()] {
+			return validationError(fmt.Sprintf(msgDefinedTwice, d.name()))
+		}
+		seen[d.name()] = true
+	}
+	return nil
 }
 
 // resolveKeySchema checks the shape of a key schema whose attributes are
 // defined, and gives them their types.
 func resolveKeySchema(schema []keySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
 	var key lens.KeySchema
-	if len(schema) > 1 && schema[0].AttributeName == schema[1].AttributeName {
+	if len(schema) > 1 && schema[0].name() == schema[1].name() {
 		return key, validationError(msgHashEqualsRange)
 	}
-	if schema[0].KeyType != "HASH" {
+	if schema[0].kind() != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
-	key.Hash = lens.KeyAttr{Name: schema[0].AttributeName, Type: types[schema[0].AttributeName]}
+	key.Hash = lens.KeyAttr{Name: schema[0].name(), Type: types[schema[0].name()]}
 	if len(schema) > 1 {
-		if schema[1].KeyType != "RANGE" {
+		if schema[1].kind() != "RANGE" {
 			return key, validationError(msgSecondKeyNotRange)
 		}
-		key.Range = lens.KeyAttr{Name: schema[1].AttributeName, Type: types[schema[1].AttributeName]}
+		key.Range = lens.KeyAttr{Name: schema[1].name(), Type: types[schema[1].name()]}
 	}
 	return key, nil
 }
@@ -177,21 +213,21 @@ func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, type
 // several attributes.
 func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (store.IndexKey, error) {
 	var key store.IndexKey
-	if schema[0].KeyType != "HASH" {
+	if schema[0].kind() != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
 	ordered := true
 	seen := make(map[string]bool, len(schema))
 	for _, e := range schema {
-		if seen[e.AttributeName] {
-			if len(schema) == 2 && e.KeyType == "RANGE" {
+		if seen[e.name()] {
+			if len(schema) == 2 && e.kind() == "RANGE" {
 				return key, validationError(msgHashEqualsRange)
 			}
 			return key, validationError(msgKeyNameTwice)
 		}
-		seen[e.AttributeName] = true
-		a := lens.KeyAttr{Name: e.AttributeName, Type: types[e.AttributeName]}
-		if e.KeyType == "RANGE" {
+		seen[e.name()] = true
+		a := lens.KeyAttr{Name: e.name(), Type: types[e.name()]}
+		if e.kind() == "RANGE" {
 			key.Range = append(key.Range, a)
 			continue
 		}
@@ -216,8 +252,8 @@ func checkDefined(schema []keySchemaElement, defs []attributeDefinition, types m
 	keys := make([]string, len(schema))
 	undefined := false
 	for i, e := range schema {
-		keys[i] = e.AttributeName
-		undefined = undefined || types[e.AttributeName] == attr.Absent
+		keys[i] = e.name()
+		undefined = undefined || types[e.name()] == attr.Absent
 	}
 	if !undefined {
 		return nil
@@ -231,7 +267,7 @@ func checkDefined(schema []keySchemaElement, defs []attributeDefinition, types m
 func definitionNames(defs []attributeDefinition) string {
 	names := make([]string, len(defs))
 	for i, d := range defs {
-		names[i] = d.AttributeName
+		names[i] = d.name()
 	}
 	return strings.Join(listOrder(names, len(names)), ", ")
 }
@@ -282,6 +318,11 @@ func resolveProjection(ix *store.Index, p *projection) error {
 	if len(p.NonKeyAttributes) == 0 {
 		return validationError(msgNonKeyMissing)
 	}
+	for i, name := range p.NonKeyAttributes {
+		if slices.Contains(p.NonKeyAttributes[:i], name) {
+			return validationError(fmt.Sprintf(msgNonKeyTwice, name))
+		}
+	}
 	ix.NonKey = slices.Clone(p.NonKeyAttributes)
 	return nil
 }
@@ -303,8 +344,9 @@ func resolveLocal(t *store.Table, in localSecondaryIndex, types map[string]attr.
 	return ix, resolveProjection(&ix, in.Projection)
 }
 
-// resolveGlobal checks a global index of a table with the given billing mode.
-func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]attr.Type) (store.Index, error) {
+// resolveGlobal checks a global index of a table with the given billing mode; what
+// it says of one without throughput depends on the operation.
+func resolveGlobal(in globalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (store.Index, error) {
 	ix := store.Index{Name: *in.IndexName, Global: true}
 	var err error
 	if ix.Key, err = resolveGlobalKey(in.KeySchema, types); err != nil {
@@ -318,7 +360,7 @@ func resolveGlobal(in globalSecondaryIndex, billing string, types map[string]att
 	case billing == billingOnDemand && given != nil:
 		return ix, validationError(fmt.Sprintf(msgIndexThroughputOnDemand, ix.Name))
 	case billing != billingOnDemand && given == nil:
-		return ix, validationError(fmt.Sprintf(msgIndexThroughputMissing, ix.Name))
+		return ix, validationError(fmt.Sprintf(withoutUnits, ix.Name))
 	case given != nil:
 		if err := checkUnits(given); err != nil {
 			return ix, err
@@ -388,10 +430,10 @@ func usedKeys(t *store.Table) []string {
 func keySchemaElements(key store.IndexKey) []keySchemaElement {
 	var out []keySchemaElement
 	for _, a := range key.Hash {
-		out = append(out, keySchemaElement{a.Name, "HASH"})
+		out = append(out, keySchemaElement{new(a.Name), new("HASH")})
 	}
 	for _, a := range key.Range {
-		out = append(out, keySchemaElement{a.Name, "RANGE"})
+		out = append(out, keySchemaElement{new(a.Name), new("RANGE")})
 	}
 	return out
 }

@@ -76,6 +76,30 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
+// provision sets provisioned throughput, and notes what that changed.
+func provision(read, write *int64, changes *store.UnitChanges, newRead, newWrite int64, now time.Time) {
+	if newRead > *read || newWrite > *write {
+		changes.Increased = now
+	}
+	if newRead < *read || newWrite < *write {
+		changes.Decreases = changes.DecreasesOn(now) + 1
+		changes.Decreased = now
+	}
+	*read, *write = newRead, newWrite
+}
+
+// describeUnits describes provisioned throughput.
+func describeUnits(read, write int64, changes store.UnitChanges, now time.Time) throughputDescription {
+	d := throughputDescription{ReadCapacityUnits: read, WriteCapacityUnits: write, NumberOfDecreasesToday: changes.DecreasesOn(now)}
+	if !changes.Increased.IsZero() {
+		d.LastIncreaseDateTime = wire.EpochSeconds(changes.Increased.UnixMilli())
+	}
+	if !changes.Decreased.IsZero() {
+		d.LastDecreaseDateTime = wire.EpochSeconds(changes.Decreased.UnixMilli())
+	}
+	return d
+}
+
 func describeWarm(s store.Throughput) *warmThroughputDescription {
 	if s.Warm == nil {
 		return nil
@@ -96,13 +120,13 @@ func setBilling(t *store.Table, mode string, now time.Time) {
 	}
 	if t.BillingMode = mode; mode == billingOnDemand {
 		t.OnDemandSince = now
-		t.ReadUnits, t.WriteUnits = 0, 0
+		provision(&t.ReadUnits, &t.WriteUnits, &t.UnitChanges, 0, 0, now)
 	} else {
 		t.Throughput.OnDemand = nil
 	}
 	for i := range t.Indexes {
 		if ix := &t.Indexes[i]; mode == billingOnDemand {
-			ix.ReadUnits, ix.WriteUnits = 0, 0
+			provision(&ix.ReadUnits, &ix.WriteUnits, &ix.UnitChanges, 0, 0, now)
 		} else {
 			ix.Throughput.OnDemand = nil
 		}

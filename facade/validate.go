@@ -68,9 +68,10 @@ func (v *validator) reject(message string) error {
 	return validationError(message)
 }
 
-// enveloped is a failure that carries the newer prefix whatever the operation.
-func (v *validator) enveloped(message string) error {
-	if v.current {
+// rejectSelect is a failure of Select: of the two operations that have it, Query
+// carries the newer prefix.
+func (v *validator) rejectSelect(message string) error {
+	if v.current && v.operation == "Query" {
 		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
 	}
 	return validationError(message)
@@ -90,6 +91,7 @@ func (v *validator) fail(member, value, constraint string) {
 // Operations and members that are not here: as they are checked.
 var memberOrder = map[string][]string{
 	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
+	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
 	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
 	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
 	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
@@ -236,6 +238,16 @@ func (v *validator) name(member, name string) {
 // controlTableName is tableName for operations on tables, which answer for
 // the name alone and with texts of their own.
 func (v *validator) controlTableName(value *string) (string, error) {
+	name, err := v.changedTableName(value)
+	if err != nil {
+		return "", err
+	}
+	return name, v.constrained()
+}
+
+// changedTableName is controlTableName where what the name does not satisfy is told
+// with what other members do not.
+func (v *validator) changedTableName(value *string) (string, error) {
 	if value == nil {
 		return "", validationError(fmt.Sprintf(msgParameterRequired, "TableName"))
 	}
@@ -246,7 +258,7 @@ func (v *validator) controlTableName(value *string) (string, error) {
 		return "", validationError(msgTableNameLength)
 	}
 	v.name("TableName", name)
-	return name, v.constrained()
+	return name, nil
 }
 
 // returnOptions checks the members that say what a call reports.
@@ -312,6 +324,8 @@ func (v *validator) placeholderValue(key string, err error) error {
 		return validationError(named)
 	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
 		return v.reject(text)
+	case e.Problem == attr.EmptySet && v.isWrite():
+		return v.reject(text)
 	default:
 		return v.reject(named)
 	}
@@ -321,7 +335,7 @@ func (v *validator) placeholderValue(key string, err error) error {
 // wording.
 func (v *validator) newValueWording() bool {
 	switch v.operation {
-	case "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
+	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems":
 		return false
 	default:
 		return v.current
@@ -363,9 +377,10 @@ type expressionParameter struct {
 	text *string
 }
 
-// placeholders checks the way a request uses expressions: not together with
-// legacy parameters, names and values only with an expression.
-func (v *validator) placeholders(names map[string]string, values map[string]wire.Value, expressions []expressionParameter, legacy []string) (*expr.Placeholders, error) {
+// expressionStyle checks the way a request uses expressions: not together with
+// legacy parameters, names and values only with an expression. What the names
+// and values are is for placeholders, which comes after the other members.
+func (v *validator) expressionStyle(names map[string]string, values map[string]wire.Value, expressions []expressionParameter, legacy []string) error {
 	var given, absent []string // absent: of those that can use values
 	valued := false
 	for _, e := range expressions {
@@ -379,38 +394,43 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 		}
 	}
 	if len(legacy) > 0 && len(given) > 0 {
-		return nil, v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
+		return v.reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
 	}
 	if len(given) == 0 && names != nil {
-		return nil, v.reject(msgNamesWithoutExpr)
+		return v.reject(msgNamesWithoutExpr)
 	}
 	if values != nil && !valued {
 		if v.current {
-			return nil, v.reject(msgValuesWithoutExpr)
+			return v.reject(msgValuesWithoutExpr)
 		}
 		verb := "is"
 		if len(absent) > 1 {
 			verb = "are"
 		}
-		return nil, v.reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
+		return v.reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
 	}
+	return nil
+}
+
+// placeholders checks the names and values of the expressions of a request.
+func (v *validator) placeholders(names map[string]string, values map[string]wire.Value) (*expr.Placeholders, error) {
 	var plain map[string]attr.Value
 	if values != nil {
 		plain = make(map[string]attr.Value, len(values))
-		keys := make([]string, 0, len(values))
 		for key, value := range values {
 			plain[key] = value.Value
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			if err := values[key].Err; err != nil {
-				return nil, v.placeholderValue(key, err)
-			}
 		}
 	}
 	p, err := expr.NewPlaceholders(names, plain)
-	return p, v.expression(err)
+	if err != nil {
+		return nil, v.expression(err)
+	}
+	for _, key := range sortedKeys(values) {
+		if err := values[key].Err; err != nil {
+			return nil, v.placeholderValue(key, err)
+		}
+	}
+	return p, nil
 }
 
 // checkKey checks the member Key: exactly the key attributes, of their types,
@@ -522,17 +542,28 @@ func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 	return nil
 }
 
-// checkPathsOutsideKeys refuses paths that go into a key attribute: keys are
-// scalars.
-func checkPathsOutsideKeys(key lens.KeySchema, paths []expr.Path) error {
-	return checkPathsOutsideIndexKey(store.IndexKeyOf(key), paths)
-}
-
-// checkPathsOutsideIndexKey is checkPathsOutsideKeys for a read of an index.
-func checkPathsOutsideIndexKey(key store.IndexKey, paths []expr.Path) error {
+// checkPathsOutsideKeys refuses paths that go into a key attribute of a table
+// or of any of its indexes: keys are scalars.
+func checkPathsOutsideKeys(t *store.Table, paths []expr.Path) error {
+	nested := map[string]bool{}
 	for _, p := range paths {
-		if len(p) > 1 && key.Has(p.Attribute()) {
-			return validationError(fmt.Sprintf(msgPathIntoKey, p.Attribute()))
+		if len(p) > 1 {
+			nested[p.Attribute()] = true
+		}
+	}
+	if len(nested) == 0 {
+		return nil
+	}
+	for _, a := range t.Key.Attrs() {
+		if nested[a.Name] {
+			return validationError(fmt.Sprintf(msgPathIntoKey, a.Name))
+		}
+	}
+	for i := range t.Indexes {
+		for _, a := range t.Indexes[i].Key.Attributes() {
+			if nested[a.Name] {
+				return validationError(fmt.Sprintf(msgPathIntoIndexKey, a.Name))
+			}
 		}
 	}
 	return nil

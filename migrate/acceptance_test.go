@@ -30,12 +30,12 @@ var acceptance = []struct {
 	line  string
 	tests []string
 }{
-	{"the reader of an export passes MD5 and counts", []string{"TestVerifySource_Inputs/s3-export"}},
+	{"the reader of an export passes MD5 and counts", []string{"TestVerify_Inputs/s3-export"}},
 	{"a corrupt gzip, a wrong count, a missing and an extra file give distinct errors", []string{"TestAcceptance/damaged exports", "migrate/source:TestOpen_DamagedExport"}},
-	{"the rows of S1 to S8 are those of the designs, byte for byte", []string{"TestAcceptance/rows", "TestVerify_Subjects", "TestVerifySource_TypesReferenceRow"}},
+	{"the rows of S1 to S8 are those of the designs, byte for byte", []string{"TestAcceptance/rows", "TestVerify_Subjects", "TestVerify_TypesReferenceRow"}},
 	{"the inverse of S1 to S8 gives the items", []string{"TestAcceptance/inverse", "TestVerify_Subjects", "TestReverse_ClosedLoop"}},
-	{"Club fails E-DELIM by plain, and has 2 rows for m#17 by auto", []string{"TestVerifySource_DelimiterInKeys"}},
-	{"120 deep items round-trip without a sidecar cell", []string{"TestVerifySource_Inputs/json-lines/members.json.gz"}},
+	{"Club fails E-DELIM by plain, and has 2 rows for m#17 by auto", []string{"TestVerify_DelimiterInKeys"}},
+	{"120 deep items round-trip without a sidecar cell", []string{"TestVerify_Inputs/json-lines/members.json.gz"}},
 	{"the profile of Google's utility lays an item out as it does, and lists its losses", []string{"internal/layout:TestGoogleUtility_Sample", "internal/layout:TestGoogleUtility"}},
 	{"the 14 patterns of order entry pass on both doors", []string{"TestAcceptance/fourteen patterns", "TestVerify_Subjects/s5-order-entry"}},
 	{"7 facets of Lending, 5 of Notes and 7 of Club pass on both doors", []string{"TestAcceptance/facets"}},
@@ -218,7 +218,7 @@ func testRowsOfDesigns(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
 			src, o := subject(t, name)
-			if _, err := Load(t.Context(), conn, src, o); err != nil {
+			if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 				t.Fatal(err)
 			}
 			tables, err := fixtures.ParseGolden("design", o.Mappings[0].TargetTable(), []byte(text))
@@ -260,7 +260,7 @@ func testInverses(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
 			src, o := subject(t, s.Name)
-			if _, err := Load(t.Context(), conn, src, o); err != nil {
+			if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 				t.Fatal(err)
 			}
 			var want, got []string
@@ -295,7 +295,7 @@ func testInverses(t *testing.T) {
 func testFourteenPatterns(t *testing.T) {
 	t.Parallel()
 	s := shippedSubjects(t)[slices.IndexFunc(subjectCounts, func(s subjectCount) bool { return s.name == "s5-order-entry" })]
-	f, err := run.OpenFixture(s.Files)
+	f, err := run.OpenFixture(s.Files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 	for i, q := range questions {
 		files[fmt.Sprintf("access/%02d.yaml", i)] = &fstest.MapFile{Data: q.pattern(t, (*layout.Mapping)(in.Mapping), items)}
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

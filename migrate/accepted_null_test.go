@@ -10,7 +10,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -38,7 +37,7 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 		"access/1.yaml":      {Data: []byte(`{id: listed, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {items: [{id: {S: "1"}, m: {M: {k: {"NULL": true}}}}, {id: {S: "2"}, s: {S: ""}}, {id: {S: "3"}}]}}`)},
 		"access/2.yaml":      {Data: []byte(`{id: by-key, dynamodb: {op: Scan}, bigtable: {read: {}, full_scan: true}, expect: {keys: [["1"], ["2"], ["3"]]}}`)},
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 50})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +53,8 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 	if text := r.Text(); !strings.Contains(text, "accepted   null: 2 values of attribute s by rule item") {
 		t.Errorf("the report does not tell:\n%s", text)
 	}
-	src, o := open(t, nullItems), run.Options{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
-	plan, err := MakePlan(t.Context(), src, o)
+	src, o := open(t, nullItems), Common{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
+	plan, err := MakePlan(t.Context(), src, PlanOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,18 +70,30 @@ func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
 		"fixture.yaml":       {Data: []byte("name: nulls\n")},
 		"mapping.yaml":       {Data: []byte(nullsMapping)},
 		"source/items.jsonl": {Data: []byte(nullItems)},
-	}, run.Options{})
+	}, Common{})
 }
 
-// A loss that the mapping does not accept stops the run.
+// A loss that the mapping does not accept is a failure of the item, and stops a load.
 func TestVerify_NullsNotAccepted(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
 		"mapping.yaml":       {Data: []byte(strings.Replace(nullsMapping, "what: null", "what: empty", 1))},
 		"source/items.jsonl": {Data: []byte(nullItems)},
 	}
-	_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
-	WantDamage(t, err, source.MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
+	const want = `codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Tables[0].Refused; len(x) != 2 || x[0].Error != "E-DOMAIN" || x[0].Attribute != "s" || x[0].What != want {
+		t.Errorf("refused %+v, want E-DOMAIN of attribute s and one more", x)
+	}
+	src, m, err := OpenFixture(files, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
+	WantDamage(t, err, source.MappingRefused, `attribute "s": `+want)
 }
 
 // Copies of the highest version lose what it loses.
@@ -106,7 +117,7 @@ rules:
 {"Item":{"PK":{"S":"p"},"SK":{"S":"v2_1"},"s":{"NULL":true},"f":{"N":"0.12345678901234567890123"}}}
 `)},
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
 	conn := newBigtableServer(t)
-	_, r, err := PrepareFixture(t.Context(), conn, files, run.Options{})
+	_, r, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ var lossyFixture = fstest.MapFS{
 // What a mapping accepts to lose is no difference: it is counted in the report.
 func TestVerify_AcceptedLosses(t *testing.T) {
 	t.Parallel()
-	r, err := Verify(t.Context(), newBigtableServer(t), lossyFixture, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(lossyFixture), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 	t.Parallel()
 	wantEqualWarnings := func(files fstest.MapFS, want ...string) {
 		t.Helper()
-		r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,5 +141,5 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 // Damage to what was lost in part is damage all the same.
 func TestCompare_AcceptedLossesAndDamage(t *testing.T) {
 	t.Parallel()
-	testMutations(t, lossyFixture, run.Options{})
+	testMutations(t, lossyFixture, Common{})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -52,16 +51,16 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := run.Options{Mappings: []*mapping.Mapping{m}}
-			verified, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
+			o := Common{Mappings: []*mapping.Mapping{m}}
+			verified, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := Load(t.Context(), newBigtableServer(t), src, o)
+			loaded, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := MakePlan(t.Context(), src, o)
+			plan, err := MakePlan(t.Context(), src, PlanOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,9 +19,9 @@ import (
 // benchItems is the length of the table that is migrated.
 const benchItems = 5000
 
-// BenchmarkVerifySource infers, loads, reads back and lints a table, whose source
+// BenchmarkVerify infers, loads, reads back and lints a table, whose source
 // is held in memory (small) or is decoded again in each pass (large).
-func BenchmarkVerifySource(b *testing.B) {
+func BenchmarkVerify(b *testing.B) {
 	var lines bytes.Buffer
 	if err := synthetic.WriteLines(&lines, 1, benchItems); err != nil {
 		b.Fatal(err)
@@ -38,7 +38,7 @@ func BenchmarkVerifySource(b *testing.B) {
 					b.Fatal(err)
 				}
 				err = withBigtable(func(conn grpc.ClientConnInterface) error {
-					r, err := VerifySource(b.Context(), conn, src, run.Options{Lint: run.LintOptions{Run: true}, Held: held})
+					r, err := Verify(b.Context(), conn, OfSource(src), VerifyOptions{Common: Common{knobs: run.Knobs{Held: held}}, Lint: &LintRules{}})
 					if err == nil && (!r.Equal() || r.Items != benchItems) {
 						err = errors.New(r.Text())
 					}

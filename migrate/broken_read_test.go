@@ -27,7 +27,7 @@ import (
 var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error{
 	"load": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		r, err := migrate.Load(t.Context(), conn, src, migrate.Options{Mappings: []*mapping.Mapping{m}})
+		r, err := migrate.Load(t.Context(), conn, src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}})
 		if err == nil && r.Tables[0].CellsWritten != 0 {
 			return fmt.Errorf("%d cells were written again", r.Tables[0].CellsWritten)
 		}
@@ -35,22 +35,22 @@ var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *
 	},
 	"verify": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		return equal(migrate.Compare(t.Context(), conn, src, migrate.Options{Mappings: []*mapping.Mapping{m}}))
+		return equal(migrate.Verify(t.Context(), conn, migrate.OfSource(src), migrate.VerifyOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}, Stored: true}))
 	},
 	"lint of stored rows": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
-		o := migrate.Options{Mappings: []*mapping.Mapping{m}, Lint: migrate.LintOptions{Run: true}}
-		return equal(migrate.Compare(t.Context(), conn, src, o))
+		o := migrate.VerifyOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}, Stored: true, Lint: &migrate.LintRules{}}
+		return equal(migrate.Verify(t.Context(), conn, migrate.OfSource(src), o))
 	},
 	"diff of items": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
 		rows := migrate.Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Mapping: m}
-		return equal(migrate.Diff(t.Context(), migrate.Side{Name: "source", Source: src}, rows, migrate.Options{}))
+		return equal(migrate.Diff(t.Context(), migrate.Side{Name: "source", Source: src}, rows, migrate.DiffOptions{}))
 	},
 	"diff of rows": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *mapping.Mapping) error {
 		t.Helper()
 		rows := migrate.Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Table: m.TargetTable()}
-		return equal(migrate.Diff(t.Context(), rows, rows, migrate.Options{}))
+		return equal(migrate.Diff(t.Context(), rows, rows, migrate.DiffOptions{}))
 	},
 	"reverse": func(t *testing.T, conn grpc.ClientConnInterface, _ *source.Source, m *mapping.Mapping) error {
 		t.Helper()
@@ -88,7 +88,7 @@ func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) 
 		t.Fatal(err)
 	}
 	env := testkit.Start(t, testkit.WithInstance("tabletop", "tabletop"))
-	if _, err := migrate.Load(t.Context(), env.Conn(), src, migrate.Options{Mappings: []*mapping.Mapping{in.Mapping}}); err != nil {
+	if _, err := migrate.Load(t.Context(), env.Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{in.Mapping}}}); err != nil {
 		t.Fatal(err)
 	}
 	return env, src, in.Mapping
@@ -193,10 +193,14 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	o := migrate.Options{Mappings: []*mapping.Mapping{m}, Deadline: 50 * time.Millisecond}
+	o := migrate.Common{Mappings: []*mapping.Mapping{m}, Deadline: 50 * time.Millisecond}
 	for name, verb := range map[string]func() (*report.Report, error){
-		"load":   func() (*report.Report, error) { return migrate.Load(t.Context(), conn, src, o) },
-		"verify": func() (*report.Report, error) { return migrate.Compare(t.Context(), conn, src, o) },
+		"load": func() (*report.Report, error) {
+			return migrate.Load(t.Context(), conn, src, migrate.LoadOptions{Common: o})
+		},
+		"verify": func() (*report.Report, error) {
+			return migrate.Verify(t.Context(), conn, migrate.OfSource(src), migrate.VerifyOptions{Common: o, Stored: true})
+		},
 	} {
 		if _, err := verb(); err == nil || !strings.Contains(err.Error(), lis.Addr().String()) {
 			t.Errorf("%s: error %v, want one that names %s", name, err, lis.Addr())

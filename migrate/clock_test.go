@@ -48,7 +48,7 @@ func TestVerify_Clock(t *testing.T) {
 		}
 		conn, o := newCollected(t, at)
 		o.Now = func() time.Time { return c.store } // the fixture knows better
-		r, err := Verify(t.Context(), conn, files, o)
+		r, err := Verify(t.Context(), conn, OfFixture(files), o)
 		if err != nil {
 			t.Fatal(err)
 		}

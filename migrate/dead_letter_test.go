@@ -9,7 +9,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -24,7 +23,7 @@ func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // see above
 		src, conn := open(t, text), newBigtableServer(t)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r, err := Load(t.Context(), conn, src, run.Options{DeadLetter: io.Discard})
+		r, err := Load(t.Context(), conn, src, LoadOptions{DeadLetter: io.Discard})
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +53,7 @@ func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
 		}
 		conn := newBigtableServer(t)
 		var dead strings.Builder
-		r, err := Load(t.Context(), conn, src, run.Options{DeadLetter: &dead})
+		r, err := Load(t.Context(), conn, src, LoadOptions{DeadLetter: &dead})
 		if ids := tableIDs(t, conn); err == nil || !strings.Contains(err.Error(), "01-0.json.gz:1: ") || dead.Len() > 0 || len(ids) > 0 {
 			t.Errorf("%s: error %v, dead letters %s, tables %v, report %+v; want the line refused", line, err, dead.String(), ids, r)
 		}

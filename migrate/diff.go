@@ -42,8 +42,8 @@ type Side struct {
 // of one key on one side, which is a difference too, the first is compared. The
 // differences are in the report; an error is a [source.Error] where a side is at
 // fault.
-func Diff(ctx context.Context, first, second Side, o run.Options) (*report.Report, error) {
-	o = o.Normalized()
+func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report.Report, error) {
+	o := options.options().Normalized()
 	r := report.New(o.MaxDifferences)
 	r.Source, r.Format, r.DiffOf, r.Compared = first.Name+", "+second.Name, "diff", "item", true
 	if first.Source == nil && second.Source == nil && first.Mapping == nil && second.Mapping == nil {
@@ -129,10 +129,6 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 		key = (*layout.Mapping)(found.Mapping).Key()
 		r.Warnings = append(r.Warnings, found.Warnings...)
 	}
-	names := []string{key.Hash.Name}
-	if key.Range.Name != "" {
-		names = append(names, key.Range.Name)
-	}
 	var counts [2]int64
 	var streams [2]func() (run.ExpectedPart, error)
 	var twice [2]duplicates
@@ -144,12 +140,12 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 				return "", err
 			}
 			keyed := attr.Item{}
-			for _, name := range names {
-				v, ok := item.Item[name]
+			for _, k := range key.Attrs() {
+				v, ok := item.Item[k.Name]
 				if !ok {
-					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", name)
+					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", k.Name)
 				}
-				keyed[name] = v
+				keyed[k.Name] = v
 			}
 			text := attr.AppendItemJSON(nil, keyed)
 			if err := sort.Add(run.ExpectedPart{N: counts[i], Row: text, Key: string(text), Item: attr.AppendItemJSON(nil, item.Item)}); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -38,7 +37,7 @@ func TestDiff_Duplicates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, most := range []int{0, 1} {
-				r, err := Diff(t.Context(), side("a", c.a), side("b", c.b), run.Options{MaxDifferences: most})
+				r, err := Diff(t.Context(), side("a", c.a), side("b", c.b), DiffOptions{Common: Common{MaxDifferences: most}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,11 +68,11 @@ target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 	}
 	conn := newBigtableServer(t)
 	src := open(t, `{"id":{"N":"1"},"n":{"S":"x"}}`)
-	if _, err := Load(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}}); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
 		t.Fatal(err)
 	}
 	putRow(t, conn, "t", []byte("1.0"), []layout.Cell{{Family: "cf1", Qualifier: []byte("n"), Timestamp: 1000, Value: []byte("x")}})
-	r, err := Diff(t.Context(), Side{Name: "items", Source: src}, Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Mapping: m}, run.Options{})
+	r, err := Diff(t.Context(), Side{Name: "items", Source: src}, Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Mapping: m}, DiffOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

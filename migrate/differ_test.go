@@ -21,7 +21,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testMutations(t, files, run.Options{Window: 1, TempDir: t.TempDir()})
+	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: run.Knobs{Window: 1}})
 }
 
 // The damages of the index, and of elements of a list, which no shipped fixture
@@ -37,7 +37,7 @@ func TestCompare_MutationsOfListsAndIndexes(t *testing.T) {
 		"source/items.jsonl": {Data: []byte(`{"id":{"S":"a"},"year":{"N":"1999"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}
 {"id":{"S":"b"},"year":{"N":"2000"},"tags":{"SS":["p","q"]},"m":{"M":{"k":{"BOOL":true}}}}
 {"id":{"S":"c"},"list":{"S":"none"}}`)},
-	}, run.Options{})
+	}, Common{})
 }
 
 func TestCompare_TimestampPolicies(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 			for policy, want := range c.want {
 				src, o := subject(t, "s2-video")
 				conn := newBigtableServer(t)
-				if _, err := Load(t.Context(), conn, src, o); err != nil {
+				if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 					t.Fatal(err)
 				}
 				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos", nil) {
@@ -82,8 +82,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 						break
 					}
 				}
-				o.Timestamps = policy
-				r, err := Compare(t.Context(), conn, src, o)
+				r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true, Timestamps: policy})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +117,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 			for policy, want := range c.want {
 				src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 				conn := newBigtableServer(t)
-				if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
+				if _, err := Load(t.Context(), conn, src, LoadOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				var cells []layout.Cell
@@ -128,7 +127,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 					}
 				}
 				putRow(t, conn, "items", []byte("a"), cells)
-				r, err := Compare(t.Context(), conn, src, run.Options{Timestamps: policy})
+				r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true, Timestamps: policy})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -165,7 +164,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 			t.Parallel()
 			src := open(t, `{"id":{"S":"a"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}`)
 			conn := newBigtableServer(t)
-			if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
+			if _, err := Load(t.Context(), conn, src, LoadOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			var cells []layout.Cell
@@ -173,7 +172,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 				cells = append(cells, layout.Cell{Family: "a", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
 			}
 			putRow(t, conn, "items", []byte("a"), cells)
-			r, err := Compare(t.Context(), conn, src, run.Options{})
+			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func TestDifferential_Subjects(t *testing.T) {
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(s.Files), VerifyOptions{Differential: 200, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,8 +75,8 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	broken := run.Options{Differential: 200, Seed: 7, Regress: dir, Inverse: dropsZeroBytes}
-	r, err := Verify(t.Context(), newBigtableServer(t), subjects[0].Files, broken)
+	broken := VerifyOptions{Common: Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, Differential: 200, Seed: 7, Regress: dir}
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(subjects[0].Files), broken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	}
 	for _, again := range []struct {
 		name  string
-		o     run.Options
+		o     Common
 		equal bool
 	}{
-		{"broken", run.Options{Inverse: dropsZeroBytes}, false},
-		{"repaired", run.Options{}, true},
+		{"broken", Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, false},
+		{"repaired", Common{}, true},
 	} {
-		r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(saved), again.o)
+		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(saved)), VerifyOptions{Common: again.o})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 				items = `{"Item":{"id":{"S":"1"},"version":{"S":"v1"}}}`
 			}
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 300, Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 func TestDifferential_LossyAndBroken(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 300, Seed: 3, Inverse: dropsZeroBytes})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Common: Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, Differential: 300, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ compat: google-utility
 source: {table: Users, key: {hash: {name: id, type: S}}}
 target: {table: users, families: {cf1: {}}}
 `)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 200, Seed: 3})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 200, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, subjects[0].Files, run.Options{Differential: 200, Seed: 7, Regress: dir})
+	r, err := Verify(t.Context(), forgetful{newBigtableServer(t)}, OfFixture(subjects[0].Files), VerifyOptions{Differential: 200, Seed: 7, Regress: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 		{"broken", forgetful{newBigtableServer(t)}, false},
 		{"repaired", newBigtableServer(t), true},
 	} {
-		r, err := Verify(t.Context(), again.conn, os.DirFS(saved), run.Options{})
+		r, err := Verify(t.Context(), again.conn, OfFixture(os.DirFS(saved)), VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestDifferential_ExportTime(t *testing.T) {
 	t.Parallel()
 	src := open(t, `{"id":{"S":"a"},"n":{"N":"1"}}`+"\n"+`{"id":{"S":"b"},"s":{"SS":["x","y"]}}`)
 	src.Tables[0].ExportTime = time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC)
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Differential: 20, Seed: 1})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Differential: 20, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -51,7 +50,7 @@ func TestDifferential_TimePasses(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 			o.Differential, o.Seed = 400, 5
-			r, err := Verify(t.Context(), conn, timedFixture(text), o)
+			r, err := Verify(t.Context(), conn, OfFixture(timedFixture(text)), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +70,7 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
 			o.Differential, o.Seed = 80, 11
-			_, r, err := PrepareFixture(t.Context(), conn, s.Files, o)
+			_, r, err := prepare(t.Context(), conn, OfFixture(s.Files), o.options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +120,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			broken.Differential, broken.Seed, broken.Regress = 400, 5, dir
 			files := timedFixture(c.mapping)
 			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("name: timed\nchecks: {garbage_collection: false}\n")}
-			r, err := Verify(t.Context(), conn, files, broken)
+			r, err := Verify(t.Context(), conn, OfFixture(files), broken)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,14 +137,14 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			}
 			for _, again := range []struct {
 				name  string
-				o     run.Options
+				o     VerifyOptions
 				state report.CheckState
 			}{
-				{"broken", run.Options{Now: o.Now, RunGC: broken.RunGC}, report.CheckFailed},
-				{"repaired, much later", run.Options{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }, RunGC: o.RunGC}, report.CheckOK},
-				{"on another's Bigtable", run.Options{Now: o.Now}, report.CheckSkipped},
+				{"broken", VerifyOptions{Common: Common{Now: o.Now}, RunGC: broken.RunGC}, report.CheckFailed},
+				{"repaired, much later", VerifyOptions{Common: Common{Now: func() time.Time { return o.Now().AddDate(20, 0, 0) }}, RunGC: o.RunGC}, report.CheckOK},
+				{"on another's Bigtable", VerifyOptions{Common: Common{Now: o.Now}}, report.CheckSkipped},
 			} {
-				r, err := Verify(t.Context(), conn, os.DirFS(saved), again.o)
+				r, err := Verify(t.Context(), conn, OfFixture(os.DirFS(saved)), again.o)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,11 +1,13 @@
 // Package migrate turns DynamoDB data into Bigtable rows through a mapping, and
 // proves the result.
 //
-// [Load] writes a source as the mapping says; [VerifySource] also reads everything
-// back and compares it cell by cell and item by item; [Verify] does the same for a
-// fixture directory, with golden rows and access patterns that are run through both
-// doors: as a DynamoDB request and as a native Bigtable read. [Diff] compares two
-// sides, [Reverse] writes rows as an export. What they find is a [report.Report].
+// [Load] writes a source as the mapping says; [Verify] also reads everything
+// back and compares it cell by cell and item by item, or only reads and compares what
+// is stored. A fixture directory has golden rows besides, and access patterns that are
+// run through both doors: as a DynamoDB request and as a native Bigtable read. [Lint]
+// judges by the rules of package lint, [MakePlan] tells what a load would do, [Diff]
+// compares two sides, [Reverse] writes rows as an export. What they find is a
+// [report.Report].
 // Package infer finds a mapping where none is given.
 //
 // What it promises: a damaged input is refused with a [source.Error] before

@@ -14,7 +14,7 @@ import (
 
 // A source is loaded through an inferred mapping and read back through both
 // doors. Any Bigtable will do; here it is one in memory.
-func ExampleVerifySource() {
+func ExampleVerify() {
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -34,7 +34,7 @@ func ExampleVerifySource() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := migrate.VerifySource(context.Background(), server.Conn(), source, migrate.Options{})
+	report, err := migrate.Verify(context.Background(), server.Conn(), migrate.OfSource(source), migrate.VerifyOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

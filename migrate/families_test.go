@@ -64,11 +64,11 @@ func TestCompare_Families(t *testing.T) {
 			src, m := comments(t, "versions: 4", "")
 			conn, o := newCollected(t, commentsEpoch.Add(12*time.Hour))
 			o.Mappings = []*mapping.Mapping{m}
-			if _, err := Load(t.Context(), conn, src, o); err != nil {
+			if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o.Common}); err != nil {
 				t.Fatal(err)
 			}
 			setRule(t, conn, "comments", "c", c.rule)
-			r, err := Compare(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o.Common, Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s5-order-entry")
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	m := (*layout.Mapping)(o.Mappings[0])
@@ -112,7 +112,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 		t.Fatal(err)
 	}
 	setRule(t, conn, m.TargetTable(), "a", nil)
-	r, err := Compare(t.Context(), conn, src, o)
+	r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 		files := patternFixture()
 		files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},` + item.attributes + `}`)}
 		conn := newBigtableServer(t)
-		_, loaded, err := PrepareFixture(t.Context(), conn, files, run.Options{})
+		_, loaded, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 			t.Fatal(err)
 		}
 		setRule(t, conn, "letters", lens.FamilyTypes, nil)
-		r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
+		r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,10 +181,10 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 	src, m := comments(t, "versions: 4", "")
 	conn, o := newCollected(t, commentsEpoch)
 	o.Mappings = []*mapping.Mapping{m}
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o.Common}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Compare(t.Context(), noAdmin{conn}, src, o)
+	r, err := Verify(t.Context(), noAdmin{conn}, OfSource(src), VerifyOptions{Common: o.Common, Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -29,7 +28,7 @@ expect: {keys: [[a, "2"]]}`, "native read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.pattern), run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(c.pattern)), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +46,7 @@ expect: {keys: [[a, "2"]]}`, "native read"},
 		`{id: p, bigtable: {read: {filter: {where: {family: a, column: n, valuePattern: "("}}}}, expect: {count: 0}}`: "valuePattern: error parsing regexp",
 		`{id: p, bigtable: {read: {filter: {where: {column: n}}}}, expect: {count: 0}}`:                               `"family" is missing`,
 	} {
-		if _, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), run.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(pattern)), VerifyOptions{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", pattern, err, want)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -48,7 +47,7 @@ rules:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(c.mapping)}, "source/items.jsonl": {Data: []byte(c.items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 200, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

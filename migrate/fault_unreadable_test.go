@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -28,7 +27,7 @@ func TestFaultM4_ReverseNamesUnreadableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	_, err = Reverse(t.Context(), conn, m, dir, ReverseOptions{Options: run.Options{}, ExportTime: time.Unix(1715685260, 0)})
+	_, err = Reverse(t.Context(), conn, m, dir, ReverseOptions{ExportTime: time.Unix(1715685260, 0)})
 	var input *source.Error
 	if !errors.As(err, &input) {
 		t.Fatalf("error %v, want a source.Error", err)

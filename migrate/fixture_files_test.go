@@ -1,16 +1,10 @@
 package migrate
 
 import (
-	"context"
-	"io/fs"
 	"testing"
 	"testing/fstest"
 
-	"google.golang.org/grpc"
-
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
-	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -30,9 +24,9 @@ func TestFixture_NamesNotTaken(t *testing.T) {
 	} {
 		files := patternFixture()
 		files[c.file] = &fstest.MapFile{}
-		_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
-		_, err = Lint(t.Context(), files, run.Options{})
+		_, err = Lint(t.Context(), OfFixture(files), LintOptions{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
 		_, _, err = OpenFixture(files, source.Options{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
@@ -71,8 +65,8 @@ func TestVerify_NothingCompared(t *testing.T) {
 		{off, lint.Error, ""},
 	} {
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {" + c.checks + "}\n")}
-		for _, verify := range []func(context.Context, grpc.ClientConnInterface, fs.FS, run.Options) (*report.Report, error){Verify, VerifyAgainst} {
-			_, err := verify(t.Context(), newBigtableServer(t), files, run.Options{Lint: run.LintOptions{FailOn: c.failOn}})
+		for _, stored := range []bool{false, true} {
+			_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Stored: stored, Lint: &LintRules{FailOn: c.failOn}})
 			if c.want != "" {
 				WantDamage(t, err, source.FixtureInvalid, c.want)
 			} else if err != nil {

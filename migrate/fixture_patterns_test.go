@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -49,7 +48,7 @@ func TestVerify_PatternsOfMapping(t *testing.T) {
 		{"patterns: [reads]\n", reads, []string{"first", "second"}},
 		{"patterns: [more/1.yaml, reads/2.yml, ./reads/]\n", more, []string{"more", "second", "first"}},
 	} {
-		r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(namedPatterns(c.patterns, c.files)), VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,10 +79,10 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would hold the items of two access patterns, of access/1.yml too"},
 		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would hold the items of two access patterns, of y/1.yaml too"},
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), namedPatterns(c.patterns, c.files), run.Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(namedPatterns(c.patterns, c.files)), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`}), run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(namedPatterns("patterns: [reads]\n", map[string]string{"reads/1.yaml": `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {count: 3}}`})), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +92,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 }
 
 // Apart from its folder, a mapping has no access patterns to run, which is said.
-func TestVerifySource_PatternsOfMapping(t *testing.T) {
+func TestVerify_PatternsOfMappingAlone(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))
 	if err != nil {
@@ -103,10 +102,10 @@ func TestVerifySource_PatternsOfMapping(t *testing.T) {
 	conn := newBigtableServer(t)
 	for _, verify := range []func() (*report.Report, error){
 		func() (*report.Report, error) {
-			return VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
+			return Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		},
 		func() (*report.Report, error) {
-			return Compare(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{m}})
+			return Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Stored: true})
 		},
 	} {
 		r, err := verify()

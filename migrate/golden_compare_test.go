@@ -16,11 +16,11 @@ import (
 )
 
 // The golden file of large values tells one byte.
-func TestVerifyAgainst_LargeValues(t *testing.T) {
+func TestVerify_StoredLargeValues(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	src, o := subject(t, "s8-paging")
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	body := ""
@@ -67,7 +67,7 @@ func TestGoldenSample(t *testing.T) {
 	writeTo(t, dir, "source/items.jsonl", items.String())
 	writeTo(t, dir, fixtures.GoldenSampleFile, "")
 	for _, want := range []bool{true, false} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestGoldenSample(t *testing.T) {
 		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
 	} {
 		conn := newBigtableServer(t)
-		f, run, err := PrepareFixture(t.Context(), conn, os.DirFS(dir), run.Options{})
+		f, run, err := prepare(t.Context(), conn, OfFixture(os.DirFS(dir)), run.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestGoldenSample(t *testing.T) {
 		}
 		r := run.Report
 		r.Fixture = ""
-		if err := run.CompareGoldens(t.Context(), os.DirFS(dir), f); err != nil {
+		if err := run.CompareGoldens(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {
@@ -112,7 +112,7 @@ func TestGoldenSample(t *testing.T) {
 		}
 	}
 	writeTo(t, dir, fixtures.GoldenFile, "")
-	_, err = Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
+	_, err = Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(dir)), VerifyOptions{})
 	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := fixtures.ParseGolden(file, "a", []byte(text))
@@ -125,7 +125,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	src, o := subject(t, "s5-order-entry")
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	b := run.NewBigtable(conn, run.Options{})

@@ -82,9 +82,9 @@ func (c GoldenChange) String() string {
 // file for them. A file
 // that agrees with what is there stays as it is, with its comments. Updating
 // again changes nothing. Each file is replaced at once.
-func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o run.Options) ([]GoldenChange, error) {
-	fsys := os.DirFS(dir)
-	f, r, err := PrepareFixture(ctx, conn, fsys, o)
+func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o VerifyOptions) ([]GoldenChange, error) {
+	in := OfFixture(os.DirFS(dir))
+	f, r, err := prepare(ctx, conn, in, o.options())
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 			return nil, err
 		}
 	}
-	u := &goldenUpdate{dir: dir, fsys: fsys}
-	if err := u.rows(ctx, r, f); err != nil {
+	u := &goldenUpdate{dir: dir, fixture: f}
+	if err := u.rows(ctx, r); err != nil {
 		return nil, err
 	}
 	fidelity, err := run.FidelityGolden(r.Jobs)
@@ -113,11 +113,15 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 			return nil, err
 		}
 	}
-	if err := u.items(ctx, r, f); err != nil {
+	if err := u.items(ctx, r); err != nil {
 		return nil, err
 	}
-	if _, err := fs.Stat(fsys, fixtures.LintGoldenFile); err == nil {
-		found, err := Lint(ctx, fsys, r.Options)
+	if _, err := fs.Stat(f.Files, fixtures.LintGoldenFile); err == nil {
+		lintOptions := LintOptions{Common: o.Common}
+		if o.Lint != nil {
+			lintOptions.LintRules = *o.Lint
+		}
+		found, err := Lint(ctx, in, lintOptions)
 		if err != nil {
 			return nil, err
 		}
@@ -134,13 +138,13 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 
 type goldenUpdate struct {
 	dir     string
-	fsys    fs.FS
+	fixture *run.Fixture
 	changes []GoldenChange
 }
 
 // write replaces a file that differs.
 func (u *goldenUpdate) write(name string, text []byte) error {
-	was, err := run.ReadOptionalFile(u.fsys, name)
+	was, err := u.fixture.OptionalFile(name)
 	if err != nil || was != nil && bytes.Equal(was, text) {
 		return err
 	}
@@ -161,7 +165,8 @@ func (u *goldenUpdate) write(name string, text []byte) error {
 }
 
 // rows writes the golden rows, unless they agree.
-func (u *goldenUpdate) rows(ctx context.Context, r *run.Run, f *run.Fixture) error {
+func (u *goldenUpdate) rows(ctx context.Context, r *run.Run) error {
+	f := u.fixture
 	if f.Golden != nil {
 		tables, err := run.GoldenTablesOf(f, r.Jobs[0])
 		if err == nil {
@@ -207,7 +212,8 @@ func (u *goldenUpdate) rows(ctx context.Context, r *run.Run, f *run.Fixture) err
 
 // items writes the golden items of access patterns: what the DynamoDB door
 // answers, or the native read of a pattern without that.
-func (u *goldenUpdate) items(ctx context.Context, r *run.Run, f *run.Fixture) error {
+func (u *goldenUpdate) items(ctx context.Context, r *run.Run) error {
+	f := u.fixture
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
 		return nil
 	}
@@ -241,7 +247,7 @@ const (
 	goldenSampleRows = 50     // at least so many of a table are shown, if it has them
 )
 
-// sampled is the text of goldenSampleFile.
+// sampled is the text of fixtures.GoldenSampleFile.
 func (u *goldenUpdate) sampled(ctx context.Context, r *run.Run) ([]byte, error) {
 	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
 	for _, j := range r.Jobs {

@@ -15,11 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-func TestVerifySource_FamilyBudget(t *testing.T) {
+func TestVerify_FamilyBudget(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString(`{"id":{"S":"1"}`)
@@ -31,7 +30,7 @@ func TestVerifySource_FamilyBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func inputPath(name string) string {
 	return filepath.Join("testdata", "inputs", filepath.FromSlash(name))
 }
 
-// inputsDir is the folder of the inputs of TestVerifySource_InferredOfInputs.
+// inputsDir is the folder of the inputs of TestVerify_InferredOfInputs.
 var inputsDir = flag.String("inputs", inputPath(""), "infer and verify the inputs in this `DIR` instead, exports of your own")
 
 // inputsIn are the paths below dir that are inputs.
@@ -78,7 +77,7 @@ func inputsIn(t *testing.T, dir string) []string {
 // What is inferred for each of the inputs loses nothing that the mapping would
 // have to accept, says why it is as it is, and is a mapping file with which the
 // input round-trips.
-func TestVerifySource_InferredOfInputs(t *testing.T) {
+func TestVerify_InferredOfInputs(t *testing.T) {
 	t.Parallel()
 	for _, name := range inputsIn(t, *inputsDir) {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +86,7 @@ func TestVerifySource_InferredOfInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var o run.Options
+			var o Common
 			for _, table := range src.Tables {
 				in, err := infer.Table(t.Context(), table, infer.Options{})
 				if err != nil {
@@ -116,7 +115,7 @@ func TestVerifySource_InferredOfInputs(t *testing.T) {
 				}
 				o.Mappings = append(o.Mappings, m)
 			}
-			r, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
+			r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}

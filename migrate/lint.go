@@ -23,105 +23,61 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Lint applies the rules to a fixture directory, the root of fsys: to its
-// mapping, data, golden rows, access patterns and trace. It needs no Bigtable.
-// A mapping file that does not compile is judged as far as it can be read.
+// Lint applies the rules to an input with its mappings; a table without one gets an
+// inferred mapping. Of a fixture it judges the mapping, data, golden rows, access
+// patterns and trace; a mapping file that does not compile is judged as far as it
+// can be read. It needs no Bigtable.
 //
-// An error is a [source.Error] where the fixture is at fault; findings are in
-// Report.Lint. They are differences where Options.Lint.FailOn says so, or where
+// An error is a [source.Error] where the input is at fault; findings are in
+// Report.Lint. They are differences where LintRules.FailOn says so, or where
 // expect/lint.golden.json expects others.
-func Lint(ctx context.Context, fsys fs.FS, o run.Options) (*report.Report, error) {
-	f, err := run.ReadFixture(fsys, source.Options{})
+func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) {
+	options := o.options()
+	f, err := in.open(&options)
 	if err != nil {
 		return nil, err
 	}
-	if !f.At.IsZero() {
-		o.Now = func() time.Time { return f.At }
-	}
-	o = o.Normalized()
-	r := newLintRun(f.Data, o)
-	r.Report.Fixture, r.Report.Title = f.Name, f.Title
+	r := newLintRun(f, options.Normalized())
 	if f.Refused == nil {
-		if f.Mapping != nil {
-			o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
+		for _, t := range f.Data.Tables {
+			j, err := run.NewJob(ctx, f.Data, t, r.Options)
+			if err != nil {
+				return nil, err
+			}
+			if f.Files == nil {
+				r.Report.Warnings = append(r.Report.Warnings, j.Warnings...)
+			}
+			r.Jobs = append(r.Jobs, j)
 		}
-		if r.Jobs, err = lintJobs(ctx, f.Data, o); err != nil {
-			return nil, err
-		}
+		r.LeaveOut()
 	}
-	if err := lintFixture(ctx, r, fsys, f, false, o); err != nil {
-		return nil, err
-	}
-	return r.Report, nil
-}
-
-// LintSource applies the rules to a source with its mappings. A table without
-// one gets an inferred mapping. Errors are those of [Lint].
-func LintSource(ctx context.Context, src *source.Source, o run.Options) (*report.Report, error) {
-	o = o.Normalized()
-	r := newLintRun(src, o)
-	var err error
-	r.Jobs, err = lintJobs(ctx, src, o)
-	if err != nil {
-		return nil, err
-	}
-	for _, j := range r.Jobs {
-		r.Report.Warnings = append(r.Report.Warnings, j.Warnings...)
-	}
-	if err := lintTables(ctx, r, nil, nil, false, o); err != nil {
+	if err := lintInput(ctx, r, f, o.LintRules, false); err != nil {
 		return nil, err
 	}
 	return r.Report, nil
 }
 
 // newLintRun is a run that only lints.
-func newLintRun(src *source.Source, o run.Options) *run.Run {
+func newLintRun(f *run.Fixture, o run.Options) *run.Run {
 	r := report.New(o.MaxDifferences)
-	r.Source, r.Format, r.OnlyLint = src.Path, src.Format, true
+	r.Fixture, r.Title, r.Source, r.Format, r.OnlyLint = f.Name, f.Title, f.Data.Path, f.Data.Format, true
 	return &run.Run{Options: o, Report: r}
 }
 
-func lintJobs(ctx context.Context, src *source.Source, o run.Options) ([]*run.Job, error) {
-	var jobs []*run.Job
-	for _, t := range src.Tables {
-		j, err := run.NewJob(ctx, src, t, o)
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, j)
-	}
-	return jobs, nil
-}
-
-// lintFixture lints a fixture: its configuration, patterns, golden rows and
-// trace too.
-func lintFixture(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
-	config, err := lintConfig(fsys, f.Lint)
-	if err != nil {
-		return err
-	}
-	o.Lint.Config = config.Over(o.Lint.Config)
-	if err := lintTables(ctx, r, fsys, f, stored, o); err != nil {
-		return err
-	}
-	return compareLintGolden(r, fsys)
-}
-
-// lintConfig reads what a fixture says of lint besides its mapping file: own, which
-// is the key `lint` of fixture.yaml, and lint.yaml over it.
-func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
-	text, err := run.ReadOptionalFile(fsys, fixtures.LintFile)
+// lintConfig reads what a fixture says of lint besides its mapping file: the key
+// `lint` of fixture.yaml, and lint.yaml over it.
+func lintConfig(f *run.Fixture) (*lint.Config, error) {
+	text, err := f.OptionalFile(fixtures.LintFile)
 	if err != nil {
 		return nil, err
 	}
-	config, err := lint.ReadConfig(own)
+	config, err := lint.ReadConfig(f.Lint)
 	var over *lint.Config
 	if err == nil {
 		over, err = lint.ParseConfig(fixtures.LintFile, text)
@@ -132,21 +88,23 @@ func lintConfig(fsys fs.FS, own strictyaml.Value) (*lint.Config, error) {
 	return config.Over(over), nil
 }
 
-// lintTables applies the rules. f and fsys are nil where there is no fixture; without
-// jobs, the fixture's mapping does not compile. stored says that the
-// rows are there, which another loader wrote: they are judged in place of those that
-// the mapping lays out and of golden rows.
-func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, stored bool, o run.Options) error {
-	pass := lint.New(o.Lint.Config)
-	r.Report.FailOn = o.Lint.FailOn
+// lintInput applies the rules. Without jobs, the fixture's mapping does not compile.
+// stored says that the rows are there, which another loader wrote: they are judged in
+// place of those that the mapping lays out and of golden rows.
+func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules, stored bool) error {
+	config, err := lintConfig(f)
+	if err != nil {
+		return err
+	}
+	pass := lint.New(config.Over(rules.Config))
+	r.Report.FailOn = rules.FailOn
 	rows := int64(0) // stored
 	if len(r.Jobs) == 0 {
 		for i, t := range f.Data.Tables {
-			table, err := lintTable(t, f.Spec, nil, t.ExportTime, o)
+			table, err := lintTable(t, f.Spec, nil, t.ExportTime, r.Options.Now)
 			if err != nil {
 				return err
 			}
-			table.TTL = ttlAttribute(f.Schema, f.Spec)
 			if i == 0 {
 				table.Patterns = lintPatterns(f.Patterns)
 			}
@@ -166,16 +124,12 @@ func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, sto
 		if spec = j.Mapping.Spec(); spec == nil {
 			return fmt.Errorf("table %s has a default layout, which no mapping file describes: there is nothing to lint", j.Source.Name)
 		}
-		table, err := lintTable(j.Source, spec, j.Mapping, time.UnixMicro(j.Micros), o)
+		table, err := lintTable(j.Source, spec, j.Mapping, time.UnixMicro(j.Micros), r.Options.Now)
 		if err != nil {
 			return err
 		}
-		table.TTL = ttlAttribute(nil, spec)
-		if f != nil {
-			table.TTL = ttlAttribute(f.Schema, spec)
-			if i == 0 {
-				table.Patterns = lintPatterns(f.Patterns)
-			}
+		if i == 0 {
+			table.Patterns = lintPatterns(f.Patterns)
 		}
 		table.Stored = stored
 		p := pass.Table(table)
@@ -196,16 +150,13 @@ func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, sto
 			r.Report.Items += items
 			r.Report.Tables = append(r.Report.Tables, j.Report)
 		}
-		if f == nil {
-			continue
-		}
 		if !table.Stored {
 			if err := lintGoldenRows(f, j, i, p); err != nil {
 				return err
 			}
 		}
 		if i == 0 {
-			if err := lintTrace(fsys, p); err != nil {
+			if err := lintTrace(f.Files, p); err != nil {
 				return err
 			}
 		}
@@ -218,7 +169,7 @@ func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, sto
 		return run.OfFixtures(f.Refused) // no rule says what is wrong
 	}
 	noted := r.Report.Noted()
-	err := r.Report.Check(report.LintCheck, "", func() (string, error) {
+	err = r.Report.Check(report.LintCheck, "", func() (string, error) {
 		for _, found := range r.Report.Lint.Findings {
 			if !r.Report.Counts(found) {
 				continue
@@ -237,13 +188,13 @@ func lintTables(ctx context.Context, r *run.Run, fsys fs.FS, f *run.Fixture, sto
 		}
 		return detail, nil
 	})
-	if err != nil || noted == "" {
+	if err != nil {
 		return err
 	}
-	if c := &r.Report.Checks[len(r.Report.Checks)-1]; c.State == report.CheckOK {
+	if c := &r.Report.Checks[len(r.Report.Checks)-1]; noted != "" && c.State == report.CheckOK {
 		c.State = report.CheckNoted
 	}
-	return nil
+	return compareLintGolden(r, f)
 }
 
 // lintItems hands the items of a table with their layout to the rules. What
@@ -298,15 +249,15 @@ func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigta
 	return rows, nil
 }
 
-// lintTable is a table as the rules see it. Ages are judged by Options.Now or,
+// lintTable is a table as the rules see it. Ages are judged by the clock now or,
 // so that the same input gives the same findings, by the time of the data.
-func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, o run.Options) (lint.Table, error) {
-	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
+func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, now func() time.Time) (lint.Table, error) {
+	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, TTL: t.TTL, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
 	}
-	if o.Now != nil {
-		table.Now = o.Now()
+	if now != nil {
+		table.Now = now()
 	}
 	if spec != nil {
 		config, err := lint.ReadConfig(spec.Lint())
@@ -315,6 +266,9 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
+		if spec.Source.TTL != nil {
+			table.TTL = spec.Source.TTL.Attribute
+		}
 		for _, x := range spec.Source.GSIs {
 			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
 		}
@@ -325,30 +279,6 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 	}
 	return table, nil
-}
-
-// ttlAttribute is the time-to-live attribute that a mapping file or a table
-// description names, the latter as DescribeTimeToLive answers or
-// UpdateTimeToLive asks; "" for none.
-func ttlAttribute(schema []byte, spec *mapfile.Spec) string {
-	if spec != nil && spec.Source.TTL != nil {
-		return spec.Source.TTL.Attribute
-	}
-	type ttl struct {
-		AttributeName    string
-		TimeToLiveStatus string
-		Enabled          *bool
-	}
-	var doc struct{ TimeToLiveDescription, TimeToLiveSpecification ttl }
-	if len(schema) == 0 || json.Unmarshal(schema, &doc) != nil {
-		return ""
-	}
-	for _, t := range []ttl{doc.TimeToLiveDescription, doc.TimeToLiveSpecification} {
-		if t.AttributeName != "" && t.TimeToLiveStatus != "DISABLED" && (t.Enabled == nil || *t.Enabled) {
-			return t.AttributeName
-		}
-	}
-	return ""
 }
 
 // lintPatterns are access patterns as the rules see them.
@@ -424,6 +354,9 @@ type tracedRequest struct {
 // lintTrace hands the requests of a fixture's trace to the rules, file by file
 // in order of name.
 func lintTrace(fsys fs.FS, p *lint.TablePass) error {
+	if fsys == nil {
+		return nil
+	}
 	var last time.Time
 	entries, err := fs.ReadDir(fsys, fixtures.TraceDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -503,8 +436,8 @@ func WriteLintGolden(w io.Writer, l *lint.Result) error {
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
 // fixture has it.
-func compareLintGolden(r *run.Run, fsys fs.FS) error {
-	text, err := run.ReadOptionalFile(fsys, fixtures.LintGoldenFile)
+func compareLintGolden(r *run.Run, f *run.Fixture) error {
+	text, err := f.OptionalFile(fixtures.LintGoldenFile)
 	if err != nil || text == nil {
 		return err
 	}

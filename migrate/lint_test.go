@@ -17,7 +17,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -96,7 +95,7 @@ func TestLintCases(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Lint(context.Background(), archiveFS(archive), run.Options{})
+			r, err := Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +125,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Lint(context.Background(), archiveFS(archive), run.Options{})
+	r, err := Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +141,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	compareFindings(t, file, archive, r.Lint)
 	// The rule can be turned off.
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.FixtureFile, Data: []byte("lint: {" + rule.ID + ": off}\n")})
-	if r, err = Lint(context.Background(), archiveFS(archive), run.Options{}); err != nil {
+	if r, err = Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{}); err != nil {
 		// Without its only error, a mapping that does not compile is refused.
 		if !positive || !strings.Contains(err.Error(), "mapping") {
 			t.Fatal(err)
@@ -157,7 +156,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 		t.Fatal(err)
 	}
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.LintGoldenFile, Data: golden.Bytes()})
-	if r, err = Lint(context.Background(), archiveFS(archive), run.Options{}); err != nil || !r.Equal() {
+	if r, err = Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{}); err != nil || !r.Equal() {
 		t.Errorf("the golden findings just written differ: %v, %v", err, r.Failures)
 	}
 }
@@ -219,7 +218,7 @@ func levelsOf(t *testing.T, id string, archive *txtar.Archive, config string) st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Lint(context.Background(), archiveFS(archive), run.Options{Lint: run.LintOptions{Config: c}})
+	r, err := Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{LintRules: LintRules{Config: c}})
 	if err != nil {
 		return "refused"
 	}
@@ -255,7 +254,7 @@ func lintFiles(over map[string]string) fs.FS {
 func TestLint_FailOn(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[lint.Level]int64{lint.Off: 0, lint.Error: 0, lint.Warn: 1, lint.Info: 1} {
-		r, err := Lint(context.Background(), lintFiles(nil), run.Options{Lint: run.LintOptions{FailOn: level}})
+		r, err := Lint(context.Background(), OfFixture(lintFiles(nil)), LintOptions{LintRules: LintRules{FailOn: level}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +294,7 @@ func TestLint_FailOn(t *testing.T) {
 // A note is nothing that has to be counted.
 func TestLint_Notes(t *testing.T) {
 	t.Parallel()
-	r, err := Lint(t.Context(), lintFiles(map[string]string{fixtures.LintFile: "L04: info\n"}), run.Options{})
+	r, err := Lint(t.Context(), OfFixture(lintFiles(map[string]string{fixtures.LintFile: "L04: info\n"})), LintOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,16 +305,16 @@ func TestLint_Notes(t *testing.T) {
 
 func TestLint_Golden(t *testing.T) {
 	t.Parallel()
-	r, err := Lint(context.Background(), lintFiles(map[string]string{
+	r, err := Lint(context.Background(), OfFixture(lintFiles(map[string]string{
 		fixtures.LintGoldenFile: `[{"rule":"L03","level":"error","where":"mapping.yaml:4:38, table Users","message":"gone"}]`,
-	}), run.Options{})
+	})), LintOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Failures) != 2 || r.Failures[0].Kind != report.GoldenDiffers || r.Failures[0].Rule != "L04" || r.Failures[0].Got == "" || r.Failures[1].Rule != "L03" || r.Failures[1].Want == "" {
 		t.Errorf("failures: %+v", r.Failures)
 	}
-	if _, err := Lint(context.Background(), lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`}), run.Options{}); source.DamageOf(err) != source.FixtureInvalid {
+	if _, err := Lint(context.Background(), OfFixture(lintFiles(map[string]string{fixtures.LintGoldenFile: `[{"rule":3}]`})), LintOptions{}); source.DamageOf(err) != source.FixtureInvalid {
 		t.Errorf("golden findings that are none: %v", err)
 	}
 }
@@ -332,7 +331,7 @@ func TestLint_Refused(t *testing.T) {
 		"key":        {"source/items.jsonl", `{"Item":{"Name":{"S":"x"}}}`, "source/items.jsonl:1: "},
 		"mapping":    {fixtures.MappingFile, "apiVersion: migration/v1\n", "mapping.yaml: the mapping cannot be used"},
 	} {
-		_, err := Lint(context.Background(), lintFiles(map[string]string{c.file: c.text}), run.Options{})
+		_, err := Lint(context.Background(), OfFixture(lintFiles(map[string]string{c.file: c.text})), LintOptions{})
 		if err == nil || source.DamageOf(err) == "" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -347,12 +346,12 @@ func TestLint_Inferred(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	r, err := LintSource(ctx, src, run.Options{})
+	r, err := Lint(ctx, OfSource(src), LintOptions{})
 	if err != nil || r.Lint.Warnings != 1 || r.Compared || len(r.Tables) != 1 || len(r.Tables[0].Samples) != 1 || len(r.Tables[0].Choices) == 0 {
 		t.Fatalf("%v\n%s", err, r.Text())
 	}
-	for _, call := range []bool{true, false} {
-		r, err := VerifySource(ctx, newBigtableServer(t), src, run.Options{Lint: run.LintOptions{Run: call}})
+	for call, rules := range map[bool]*LintRules{true: {}, false: nil} {
+		r, err := Verify(ctx, newBigtableServer(t), OfSource(src), VerifyOptions{Lint: rules})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,13 +370,13 @@ func TestCompare_LintsStoredRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	o := run.Options{Lint: run.LintOptions{Run: true, FailOn: lint.Error}}
-	if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
+	o := VerifyOptions{Stored: true, Lint: &LintRules{FailOn: lint.Error}}
+	if _, err := Load(t.Context(), conn, src, LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	found := func() string {
 		t.Helper()
-		r, err := Compare(t.Context(), conn, src, o)
+		r, err := Verify(t.Context(), conn, OfSource(src), o)
 		if err != nil {
 			t.Fatal(err)
 		}

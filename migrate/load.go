@@ -15,8 +15,8 @@ import (
 // _migration_schema how the tables are to be read. It reads the whole
 // source first: an error that is a [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
-// compared: see [VerifySource] and [Compare].
-func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o run.Options) (*report.Report, error) {
+// compared: see [Verify].
+func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
 		return nil, err
@@ -25,21 +25,24 @@ func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source
 }
 
 // Prepared is a source that has been read and laid out, and not been written.
-type Prepared struct{ run *run.Run }
+type Prepared struct {
+	source *source.Source
+	run    *run.Run
+	lint   *LintRules
+}
 
 // Prepare does all of Load that needs no Bigtable: whatever is wrong with the
 // source, its mappings or the checkpoint is found before a connection, or a store,
 // is opened.
-func Prepare(ctx context.Context, src *source.Source, o run.Options) (*Prepared, error) {
-	o.Warn = true
-	r, err := run.Prepare(ctx, src, o)
+func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared, error) {
+	r, err := run.Prepare(ctx, src, o.options())
 	if err != nil {
 		return nil, err
 	}
 	if _, err := run.OpenCheckpoint(r.Jobs); err != nil {
 		return nil, err
 	}
-	return &Prepared{r}, nil
+	return &Prepared{src, r, o.Lint}, nil
 }
 
 // Load writes what was prepared, once.
@@ -51,6 +54,9 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 		if err != nil {
 			return nil, err
 		}
+		if err := j.DoorWrites(ctx, r.B); err != nil {
+			return nil, err
+		}
 		if warning != "" {
 			r.Report.Warnings = append(r.Report.Warnings, warning)
 		}
@@ -58,8 +64,8 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 	if err := r.LoadAll(ctx); err != nil {
 		return nil, err
 	}
-	if r.Options.Lint.Run {
-		if err := lintTables(ctx, r, nil, nil, false, r.Options); err != nil {
+	if p.lint != nil {
+		if err := lintInput(ctx, r, run.OfSource(p.source), *p.lint, false); err != nil {
 			return nil, err
 		}
 	}

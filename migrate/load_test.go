@@ -109,13 +109,13 @@ func TestLoad_Resumes(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	whole := newBigtableServer(t)
-	if _, err := Load(t.Context(), whole, manyItems(t, n), run.Options{}); err != nil {
+	if _, err := Load(t.Context(), whole, manyItems(t, n), LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	want := tableText(t, whole, "items")
 
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := run.Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), Batch: 4 << 10, CheckpointBytes: 1}
+	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 4 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
 	killed := errors.New("killed")
 	conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
 		if call == 10 {
@@ -164,7 +164,7 @@ func TestLoad_ResumesRefused(t *testing.T) {
 	t.Parallel()
 	const n, refused = 400, 150
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := run.Options{Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), Batch: 2 << 10, CheckpointBytes: 1, DeadLetter: io.Discard}
+	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 2 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), DeadLetter: io.Discard}
 	for _, dies := range []string{"00200", "00300"} {
 		conn.fail = func(_ int, req *btpb.MutateRowsRequest) error {
 			for _, e := range req.GetEntries() {
@@ -207,7 +207,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		return nil
 	}
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	o := run.Options{Target: "here:1", Checkpoint: file, Batch: 1 << 10, CheckpointBytes: 1}
+	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 1 << 10, CheckpointBytes: 1}}, Target: "here:1", Checkpoint: file}
 	if _, err := Load(t.Context(), conn, manyItems(t, n), o); err == nil {
 		t.Fatal("the load was not killed")
 	}
@@ -225,7 +225,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		fresh := &failing{ClientConnInterface: newBigtableServer(t)}
 		if empty != "no table" {
 			fresh.fail = func(int, *btpb.MutateRowsRequest) error { return errors.New("killed") }
-			if _, err := Load(t.Context(), fresh, manyItems(t, n), run.Options{}); err == nil {
+			if _, err := Load(t.Context(), fresh, manyItems(t, n), LoadOptions{}); err == nil {
 				t.Fatal("the load was not killed")
 			}
 			fresh.fail = nil
@@ -254,7 +254,7 @@ func TestLoad_Again(t *testing.T) {
 	t.Parallel()
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	for i, want := range [][2]int64{{300, 0}, {0, 300}} {
-		r, err := Load(t.Context(), conn, manyItems(t, 100), run.Options{})
+		r, err := Load(t.Context(), conn, manyItems(t, 100), LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,12 +287,12 @@ func TestLoad_Retries(t *testing.T) {
 		return codes.OK
 	}
 	var waits []time.Duration
-	var told []run.Wait
-	o := run.Options{Sleep: func(_ context.Context, d time.Duration) error {
+	var told []Wait
+	o := Common{Sleep: func(_ context.Context, d time.Duration) error {
 		waits = append(waits, d)
 		return nil
-	}, Waiting: func(w run.Wait) { told = append(told, w) }}
-	r, err := Load(t.Context(), conn, manyItems(t, 10), o)
+	}, Waiting: func(w Wait) { told = append(told, w) }}
+	r, err := Load(t.Context(), conn, manyItems(t, 10), LoadOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestLoad_Retries(t *testing.T) {
 
 	waits, told = nil, nil
 	conn.fail = func(int, *btpb.MutateRowsRequest) error { return status.Error(codes.Unavailable, "never") }
-	if _, err := Load(t.Context(), conn, manyItems(t, 20), o); status.Code(err) != codes.Unavailable {
+	if _, err := Load(t.Context(), conn, manyItems(t, 20), LoadOptions{Common: o}); status.Code(err) != codes.Unavailable {
 		t.Errorf("error %v, want that of the server", err)
 	}
 	left := 25500 * time.Millisecond
@@ -323,7 +323,7 @@ func TestLoad_Retries(t *testing.T) {
 	}
 	conn.fail = nil
 	conn.entry = func(*btpb.MutateRowsRequest_Entry) codes.Code { return codes.InvalidArgument }
-	_, err = Load(t.Context(), conn, manyItems(t, 21), o)
+	_, err = Load(t.Context(), conn, manyItems(t, 21), LoadOptions{Common: o})
 	WantDamage(t, err, source.WriteRefused, `items.jsonl:11: Bigtable refuses row "00010" of table items`)
 }
 
@@ -340,7 +340,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n") + "\n"
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	if _, err := Load(t.Context(), conn, open(t, text), run.Options{}); source.DamageOf(err) != source.NumberInvalid {
+	if _, err := Load(t.Context(), conn, open(t, text), LoadOptions{}); source.DamageOf(err) != source.NumberInvalid {
 		t.Errorf("error %v without dead letters, want %s", err, source.NumberInvalid)
 	}
 	conn.entry = func(e *btpb.MutateRowsRequest_Entry) codes.Code {
@@ -350,7 +350,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 		return codes.OK
 	}
 	var dead strings.Builder
-	r, err := Load(t.Context(), conn, open(t, text), run.Options{DeadLetter: &dead})
+	r, err := Load(t.Context(), conn, open(t, text), LoadOptions{DeadLetter: &dead})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +423,7 @@ func TestLoad_DeadLettersOfMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dead strings.Builder
-	r, err := VerifySource(t.Context(), newBigtableServer(t), in, run.Options{Mappings: o.Mappings, DeadLetter: &dead})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(in), VerifyOptions{Common: Common{Mappings: o.Mappings}, DeadLetter: &dead})
 	if err != nil {
 		t.Fatal(err)
 	}

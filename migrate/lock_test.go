@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -35,11 +34,11 @@ rules: [{name: item, row: ["{pk}", "{sk}"], put: [{attr: n, cell: "a:n"}]}]
 			t.Fatal(err)
 		}
 	}
-	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{}); err != nil {
+	if _, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	verify := func() (*report.Report, error) {
-		return Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
+		return Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(dir)), VerifyOptions{})
 	}
 	r, err := verify()
 	if err != nil {

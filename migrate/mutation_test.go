@@ -156,7 +156,7 @@ func TestCompare_Mutations(t *testing.T) {
 	everywhere := map[damage]bool{}
 	run := func(t *testing.T, files fs.FS) {
 		t.Helper()
-		found := testMutations(t, files, run.Options{})
+		found := testMutations(t, files, Common{})
 		mu.Lock()
 		defer mu.Unlock()
 		maps.Copy(everywhere, found)
@@ -181,10 +181,10 @@ func TestCompare_Mutations(t *testing.T) {
 }
 
 // testMutations returns which damages there were.
-func testMutations(t *testing.T, files fs.FS, o run.Options) map[damage]bool {
+func testMutations(t *testing.T, files fs.FS, o Common) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
-	f, loaded, err := PrepareFixture(t.Context(), conn, files, o)
+	f, loaded, err := prepare(t.Context(), conn, OfFixture(files), o.options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +326,7 @@ func TestVerify_NotIdempotent(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r, err := Verify(t.Context(), server.Conn(), fstest.MapFS{
+	r, err := Verify(t.Context(), server.Conn(), OfFixture(fstest.MapFS{
 		"fixture.yaml": {Data: []byte("name: versions\nchecks: {round_trip: false, scan: false, lint: false}\n")},
 		"mapping.yaml": {Data: []byte(`
 apiVersion: migration/v1
@@ -337,7 +337,7 @@ rules: [{name: note, when: {SK: "Note#{t:revms(13)}"}, row: ["{PK:s}"], put: [{a
 		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"a"},"SK":{"S":"Note#8305627999999"},"Text":{"S":"new"}}
 {"PK":{"S":"a"},"SK":{"S":"Note#8305628000000"},"Text":{"S":"old"}}
 `)},
-	}, run.Options{})
+	}), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	files := patternFixture()
-	f, run, err := PrepareFixture(t.Context(), conn, files, run.Options{})
+	f, run, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

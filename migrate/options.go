@@ -1,14 +1,217 @@
 package migrate
 
-import "github.com/tabletop-emu/tabletop/migrate/internal/run"
+import (
+	"context"
+	"io"
+	"time"
 
-// Options configure Load, VerifySource, Compare and Verify. The zero value is
-// ready to use.
-type Options = run.Options
+	"google.golang.org/grpc"
 
-// LintOptions say how the rules of package lint are applied.
-type LintOptions = run.LintOptions
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/lint"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Common are the options that verbs share. The zero value is ready to use.
+type Common struct {
+	// Project and Instance name where the tables live. Default: "tabletop"
+	// for both. A [Side] of Diff has its own.
+	Project, Instance string
+
+	// Mappings are the layouts, found by the name of their DynamoDB table; a
+	// single one also serves the single table of a source. A table without
+	// one gets an inferred mapping. Diff and Reverse are given theirs otherwise.
+	Mappings []*mapping.Mapping
+
+	// Now is the clock that the ages of cells are judged by, and that of the
+	// DynamoDB door that access patterns are run through. Default: ages are not
+	// judged (the report says so), and the door's default. The clock of a fixture
+	// takes precedence over it.
+	Now func() time.Time
+
+	// MaxDifferences is how many failures a report lists; all are counted. Default: 100.
+	MaxDifferences int
+
+	// Stopwatch is a monotonic clock, by which the report tells how long each
+	// phase took. Default: it does not.
+	Stopwatch func() time.Duration
+
+	// Progress is called now and then during long work, if it is set.
+	Progress func(source.Progress)
+
+	// TempDir is where the hashes of large tables go. Default: the system's.
+	TempDir string
+
+	// Deadline is how long the Bigtable may go without an answer; then the call ends
+	// with an error that names it. Default: a minute.
+	Deadline time.Duration
+
+	// Sleep waits before a call that Bigtable answered with a passing error is
+	// sent again. Default: it is sent again at once.
+	Sleep func(context.Context, time.Duration) error
+
+	// Waiting is called before each Sleep, so that a person can be told. Default: it
+	// is not.
+	Waiting func(Wait)
+
+	knobs run.Knobs // of tests
+}
 
 // Wait says that a call is going to be sent again, since Bigtable answered with a
 // passing error, or not at all.
-type Wait = run.Wait
+type Wait struct {
+	Table string
+	Call  string        // "ReadRows", "MutateRows", "MutateRow"
+	Err   error         // what Bigtable answered
+	Spent time.Duration // on waits for this call before, since something came
+	Next  time.Duration // the wait that begins
+	Left  time.Duration // of all waits that may come, this one included; then the work ends
+}
+
+// LoadOptions configure [Load] and [Prepare]. The zero value is ready to use.
+type LoadOptions struct {
+	Common
+
+	// Target names the Bigtable behind the connection, such as its HOST:PORT, for
+	// the Checkpoint: that of a load to another one is refused. Default: Project and
+	// Instance alone tell one from another.
+	Target string
+
+	// Checkpoint is a file in which the load keeps how far it has come. A load of the
+	// same source and mapping to the same Target that finds it goes on from there,
+	// or, with a warning, begins anew where a table has not the rows; one that is
+	// complete removes it. Default: none.
+	Checkpoint string
+
+	// DeadLetter receives what cannot be loaded, one JSON object a line: where it
+	// stands in the source, why it was refused, and the item. The rest is
+	// loaded, and each dead letter is a difference (NotLoaded). Default: the
+	// first such item refuses the whole source, and nothing is written. A file that is
+	// damaged as a whole is refused either way.
+	DeadLetter io.Writer
+
+	// Remap lets the load write to a table in which another mapping, that of an earlier
+	// load, left cells of the same items that this one does not write: they stay, and
+	// the report warns of them. Default: that is a [source.Error] (MappingRefused), and
+	// nothing is written.
+	Remap bool
+
+	// Lint, if it is set, has the items and their rows judged by the rules of package
+	// lint as they are loaded.
+	Lint *LintRules
+}
+
+// PlanOptions configure [MakePlan]. The zero value is ready to use; what says of a
+// Bigtable how it is reached counts for nothing.
+type PlanOptions struct{ Common }
+
+// VerifyOptions configure [Verify] and [UpdateGoldens]. The zero value is ready to
+// use.
+type VerifyOptions struct {
+	Common
+
+	// Stored says that the rows are there: another loader wrote them, or an earlier
+	// load. They are only read. Default: Verify loads them, into tables that hold no
+	// other rows.
+	Stored bool
+
+	// AllowEmpty takes a source without items, of which nothing can be shown. Default:
+	// it is a [source.Error] (SourceEmpty), so that an export that came out empty does
+	// not pass.
+	AllowEmpty bool
+
+	// Timestamps is how a comparison takes the times of cells. Default: exact.
+	Timestamps fixtures.TimestampPolicy
+
+	// DeadLetter receives what cannot be loaded, as LoadOptions.DeadLetter does.
+	// Default: items of the kinds Unmatched, KeyCollision and LimitExceeded are
+	// failures, and the rest is verified; others refuse the whole source.
+	DeadLetter io.Writer
+
+	// Lint says how the rules of package lint are applied. Default: a fixture is
+	// judged by all of them, and no finding is a difference; a source is not judged.
+	// Of Stored rows, these are judged in place of those that the mapping makes.
+	Lint *LintRules
+
+	// RunGC runs garbage collection on the Bigtable, by the clock Now. With
+	// it, verification checks what is left. Default: that check is skipped.
+	RunGC func(context.Context) error
+
+	// Restart closes the Bigtable, opens it again over the same store, and returns
+	// a connection to it; the one before is not used any more. With it, verification
+	// ends by checking that every row is read back the same. Default: that check is
+	// skipped.
+	Restart func(context.Context) (grpc.ClientConnInterface, error)
+
+	// Differential is how many items are drawn from each
+	// mapping, by Seed, and run through the lens, the DynamoDB door and the loader,
+	// in tables named _differential that are deleted afterwards; as many requests of
+	// such items (writes with conditions, updates, batches, transactions, queries
+	// and scans of tables and indexes) are compared with a naive DynamoDB; with RunGC
+	// time passes between them, so that items expire and garbage is collected. What
+	// fails is shrunk, and saved as a fixture directory in the folder Regress, if
+	// there is one. Default: none. It is not for Stored rows.
+	Differential int
+	Seed         uint64
+	Regress      string
+}
+
+// DiffOptions configure [Diff]. The zero value is ready to use.
+type DiffOptions struct{ Common }
+
+// ReverseOptions configure [Reverse]. The zero value is ready to use.
+type ReverseOptions struct {
+	Common
+
+	// ExportTime is the moment that the export is said to be of. Cells without a
+	// time of their own are loaded back at it. Default: that at which the load
+	// wrote them, as _migration_schema tells; without such a note it is an error.
+	ExportTime time.Time
+
+	fileBytes int // s3export.DataFileBytes but in tests
+}
+
+// LintOptions configure [Lint]. The zero value is ready to use; what says of a
+// Bigtable how it is reached counts for nothing.
+type LintOptions struct {
+	Common
+	LintRules
+}
+
+// LintRules say how the rules of package lint are applied.
+type LintRules struct {
+	// Config takes precedence over what a fixture and the mapping files say. Default:
+	// none.
+	Config *lint.Config
+	// FailOn makes findings of this level, and of worse ones, differences
+	// (LintError). Default: none is.
+	FailOn lint.Level
+}
+
+// options are those of the work below.
+func (c Common) options() run.Options {
+	o := run.Options{
+		Project: c.Project, Instance: c.Instance, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
+		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Knobs: c.knobs,
+	}
+	if c.Waiting != nil {
+		o.Waiting = func(w btclient.Wait) { c.Waiting(Wait(w)) }
+	}
+	return o
+}
+
+func (o LoadOptions) options() run.Options {
+	x := o.Common.options()
+	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, true
+	return x
+}
+
+func (o VerifyOptions) options() run.Options {
+	x := o.Common.options()
+	x.AllowEmpty, x.Timestamps, x.DeadLetter = o.AllowEmpty, o.Timestamps, o.DeadLetter
+	x.RunGC, x.Restart, x.Differential, x.Seed, x.Regress = o.RunGC, o.Restart, o.Differential, o.Seed, o.Regress
+	return x
+}

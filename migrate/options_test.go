@@ -8,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -59,23 +58,23 @@ func TestPrepare_MappingOfAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Prepare(t.Context(), src, o)
+		_, err = Prepare(t.Context(), src, LoadOptions{Common: o})
 		WantDamage(t, err, source.MappingRefused, c.want)
 	}
 }
 
-func TestVerifySource_NoItems(t *testing.T) {
+func TestVerify_NoItems(t *testing.T) {
 	t.Parallel()
 	src, err := source.OpenFS(exporttest.New(nil), "bucket", source.Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
+	_, err = Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{})
 	WantDamage(t, err, source.SourceEmpty, "nothing would be verified")
-	if _, err := Load(t.Context(), newBigtableServer(t), src, run.Options{}); err != nil {
+	if _, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{}); err != nil {
 		t.Errorf("an empty table cannot be loaded: %v", err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{AllowEmpty: true})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{AllowEmpty: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func TestReport_ExplainsExceptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	r, err := VerifySource(t.Context(), conn, src, run.Options{})
+	r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ func TestReport_ExplainsExceptions(t *testing.T) {
 	if s := r.Tables[0].Sidecar; len(s) != 2 || s[1].Kind != layout.SidecarPresence || s[1].Cells != 2 || s[0].Cells+s[1].Cells != r.Exceptions {
 		t.Errorf("sidecar %+v", s)
 	}
-	r, err = Load(t.Context(), conn, src, run.Options{})
+	r, err = Load(t.Context(), conn, src, LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
-			r, err := Verify(t.Context(), conn, s.Files, run.Options{})
+			r, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestVerify_Oracle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			// The pattern after it finds the items as they were.
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 	if _, err := b.MakeTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Verify(t.Context(), conn, patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}"), run.Options{})
+	_, err := Verify(t.Context(), conn, OfFixture(patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
 	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle, in which the oracle works, holds tables that are not its own (mine)") {
 		t.Errorf("error %v, want that the table is there", err)
 	}
@@ -100,7 +100,7 @@ func TestVerify_NoOracle(t *testing.T) {
 		fmt.Fprintf(&lines, `{"pk":{"S":"k"},"sk":{"S":"%d"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: append(files["source/items.jsonl"].Data, lines.String()...)}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

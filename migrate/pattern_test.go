@@ -80,7 +80,7 @@ consistency: eventual(500ms)`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(c.Pattern), run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(c.Pattern)), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ dynamodb: {op: DeleteItem, request: {Key: {pk: {S: a}, sk: {S: "1"}}}, then: {op
 func TestVerify_PatternWritesHex(t *testing.T) {
 	t.Parallel()
 	for _, write := range []string{`{key: "hex:612331", delete: true}`, `{prefix: "hex:612331", delete: true}`} {
-		r, err := Verify(t.Context(), newBigtableServer(t), patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}"), run.Options{})
+		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(writeA+"bigtable: {write: "+write+", read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}")), VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
 		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
 	} {
-		_, err := Verify(t.Context(), newBigtableServer(t), patternFixture(pattern), run.Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(pattern)), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -135,7 +135,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 // Two patterns of one id could not be told apart in a report.
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
-	_, err := Verify(t.Context(), newBigtableServer(t), patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}"), run.Options{})
+	_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}")), VerifyOptions{})
 	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
 }
 
@@ -148,7 +148,7 @@ func TestVerify_PatternCost(t *testing.T) {
 		fmt.Fprintf(&lines, `{"pk":{"S":"a"},"sk":{"S":"%02d"},"n":{"N":"1"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(lines.String())}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestDoors_Eventually(t *testing.T) {
 
 // A row that cannot be read is one failure, however often it is asked for, and a
 // read that the server refuses is a difference.
-func TestVerifyAgainst_RefusedReads(t *testing.T) {
+func TestVerify_StoredRefusedReads(t *testing.T) {
 	t.Parallel()
 	files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#"}}, expect: {keys: [[a, "1"], [a, "2"]]}, consistency: eventual(60ms)}`,
 		`{id: q, bigtable: {read: {prefix: "a#", filter: {family: "("}}}, expect: {count: 0}}`)
@@ -208,10 +208,10 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 	loadFixture(t, conn, files)
 	change(t, conn, "letters", "a#1", setCell("a", "n", 1262304000000000, "no number"))
 	waits := 0
-	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{Sleep: func(context.Context, time.Duration) error {
+	r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Common: Common{Sleep: func(context.Context, time.Duration) error {
 		waits++
 		return nil
-	}})
+	}}, Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,24 +241,24 @@ func TestVerifyAgainst_RefusedReads(t *testing.T) {
 // loadFixture loads the data of a fixture, as another loader would.
 func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	t.Helper()
-	f, err := run.OpenFixture(files)
+	f, err := run.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), conn, f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}); err != nil {
+	if _, err := Load(t.Context(), conn, f.Data, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// VerifyAgainst judges what another loader wrote, and writes nothing.
-func TestVerifyAgainst(t *testing.T) {
+// Stored rows are judged as what another loader wrote, and nothing is written.
+func TestVerify_Stored(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + `expect: {keys: [[a, "1"], [a, "2"]]}
 bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 	conn := newBigtableServer(t)
 	loadFixture(t, conn, files)
 	before := tableText(t, conn, "letters")
-	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
+	r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 		t.Errorf("patterns %+v, want one, by its native read", r.Patterns)
 	}
 	change(t, conn, "letters", "a#2", deleteCell("a", "n", 1262304000000000))
-	if r, err = VerifyAgainst(t.Context(), conn, files, run.Options{}); err != nil {
+	if r, err = Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "MissingRow PatternDiffers" {
@@ -283,7 +283,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 
 // A loader that knows nothing of indexes leaves out their tables: these are
 // differences of the indexes, and of the patterns that read them.
-func TestVerifyAgainst_NoIndexTable(t *testing.T) {
+func TestVerify_StoredNoIndexTable(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Sub(shippedFiles, "subjects/s5-order-entry")
 	if err != nil {
@@ -291,14 +291,14 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 	}
 	src, o := subject(t, "s5-order-entry")
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	b := run.NewBigtable(conn, run.Options{})
 	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
+	r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestVerifyAgainst_NoIndexTable(t *testing.T) {
 
 // The table of the items may not be there at all: that is a difference, and so is
 // what golden rows and patterns miss.
-func TestVerifyAgainst_NoTable(t *testing.T) {
+func TestVerify_StoredNoTable(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Sub(shippedFiles, "subjects/s1-catalog")
 	if err != nil {
@@ -323,7 +323,7 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 	}
 	conn := newBigtableServer(t)
 	for _, want := range []string{"projects/tabletop/instances/tabletop has no tables", "projects/tabletop/instances/tabletop has other"} {
-		r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
+		r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestVerifyAgainst_NoTable(t *testing.T) {
 }
 
 // What another loader may do differently is in the fixture.
-func TestVerifyAgainst_Tolerances(t *testing.T) {
+func TestVerify_StoredTolerances(t *testing.T) {
 	t.Parallel()
 	const at = 1262304000000000
 	for _, c := range []struct{ tolerances, want string }{
@@ -362,7 +362,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 			change(t, conn, "letters", "a#2", deleteCell("a", "n", at), setCell("a", "n", at+1000, "2"))
 			change(t, conn, "letters", "b#1", setCell("a", "loaded", at, "now"))
 			files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + c.tolerances + "}\n")}
-			r, err := VerifyAgainst(t.Context(), conn, files, run.Options{})
+			r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -381,7 +381,7 @@ func TestVerifyAgainst_Tolerances(t *testing.T) {
 	} {
 		files := patternFixture()
 		files["fixture.yaml"] = &fstest.MapFile{Data: []byte("tolerances: {" + text + "}\n")}
-		_, err := VerifyAgainst(t.Context(), newBigtableServer(t), files, run.Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Stored: true})
 		WantDamage(t, err, source.FixtureInvalid, want)
 	}
 }
@@ -393,9 +393,9 @@ func TestVerify_Checks(t *testing.T) {
 	files["expect/rows.golden"] = &fstest.MapFile{Data: []byte("# none\n")} // differs
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: false, second_load: false, scan: false, patterns: false, garbage_collection: false, restart: false, lint: false}\n")}
 	conn := newBigtableServer(t)
-	call := func(verify func(context.Context, grpc.ClientConnInterface, fs.FS, run.Options) (*report.Report, error)) *report.Report {
+	call := func(stored bool) *report.Report {
 		t.Helper()
-		r, err := verify(t.Context(), conn, files, run.Options{})
+		r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: stored})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,14 +411,14 @@ func TestVerify_Checks(t *testing.T) {
 		}
 		return r
 	}
-	if n := len(call(Verify).Checks); n != 12 {
+	if n := len(call(false).Checks); n != 12 {
 		t.Errorf("%d checks, want 12", n)
 	}
-	if n := len(call(VerifyAgainst).Checks); n != 9 {
+	if n := len(call(true).Checks); n != 9 {
 		t.Errorf("%d checks against another store, want 9", n)
 	}
 	files["fixture.yaml"] = &fstest.MapFile{Data: []byte("checks: {golden: true, lint: false}\n")}
-	r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 		writeTo(t, dir, name, string(file.Data))
 	}
 	for _, want := range []int{5, 0} {
-		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
+		changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -450,7 +450,7 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 	if want := `{"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}` + "\n"; string(text) != want {
 		t.Errorf("golden items %s, want %s", text, want)
 	}
-	r, err := Verify(t.Context(), newBigtableServer(t), os.DirFS(dir), run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(dir)), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +467,7 @@ func TestUpdateGoldens(t *testing.T) {
 	}
 	update := func(conn grpc.ClientConnInterface) string {
 		t.Helper()
-		changes, err := UpdateGoldens(t.Context(), conn, dir, run.Options{})
+		changes, err := UpdateGoldens(t.Context(), conn, dir, VerifyOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -493,7 +493,7 @@ expect/2.items.golden: created, 1 line
 		t.Fatal(err)
 	}
 	writeTo(t, dir, "expect/rows.golden", "# A comment.\n"+string(rows))
-	r, err := Verify(t.Context(), newBigtableServer(t), fsys, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(fsys), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -502,7 +502,7 @@ expect/2.items.golden: created, 1 line
 		t.Errorf("a second update changes:\n%s", got)
 	}
 	writeTo(t, dir, "expect/schema.golden", "table letters\n")
-	if r, err = Verify(t.Context(), newBigtableServer(t), fsys, run.Options{}); err != nil {
+	if r, err = Verify(t.Context(), newBigtableServer(t), OfFixture(fsys), VerifyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(r); got != "GoldenDiffers GoldenDiffers GoldenDiffers" {

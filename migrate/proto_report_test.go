@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -45,7 +44,7 @@ rules: [{name: person, row: ["{id}"], put: [{attr: "*", cell: "p:", codec: "prot
 		"access/1.yaml":      {Data: []byte(`{id: one, dynamodb: {op: GetItem, request: {Key: {id: {S: "2"}}}}, bigtable: {read: {keys: ["2"]}, max_ranges: 1}, expect: {keys: [["2"]]}}`)},
 	}
 	conn := newBigtableServer(t)
-	r, err := Verify(t.Context(), conn, files, run.Options{})
+	r, err := Verify(t.Context(), conn, OfFixture(files), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +53,7 @@ rules: [{name: person, row: ["{id}"], put: [{attr: "*", cell: "p:", codec: "prot
 		t.Errorf("the report shows\n%swant\n%s", r.Tables[0].Samples[0].Row, want)
 	}
 	change(t, conn, "people", "1", setCell("p", "", 1704067200000000, "\x0a\x03Eve\x10\x24"))
-	if r, err = VerifyAgainst(t.Context(), conn, files, run.Options{}); err != nil {
+	if r, err = Verify(t.Context(), conn, OfFixture(files), VerifyOptions{Stored: true}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers ||

@@ -49,7 +49,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), run.Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
+				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 			}
 			if r, err := load(remappedMapping, false); err != nil || len(r.Warnings) > 0 {
 				t.Fatalf("the first load: %v, %+v", err, r)
@@ -89,7 +89,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), run.Options{Mappings: []*mapping.Mapping{m}})
+		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestLoad_OtherIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), run.Options{Mappings: []*mapping.Mapping{m}, Remap: remap})
+		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 	}
 	if _, err := load("n", false); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), run.Options{Mappings: []*mapping.Mapping{m}, Batch: 1})
+		_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: run.Knobs{Batch: 1}}})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

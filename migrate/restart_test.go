@@ -19,7 +19,7 @@ import (
 )
 
 // newRestarted is a Bigtable that can be closed and opened again over its files.
-func newRestarted(t *testing.T) (grpc.ClientConnInterface, run.Options) {
+func newRestarted(t *testing.T) (grpc.ClientConnInterface, VerifyOptions) {
 	t.Helper()
 	var (
 		disk   = vfs.NewMem()
@@ -55,13 +55,13 @@ func newRestarted(t *testing.T) (grpc.ClientConnInterface, run.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, run.Options{Restart: restart, RunGC: func(ctx context.Context) error {
+	return conn, VerifyOptions{Restart: restart, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err
 	}}
 }
 
-func TestVerifySource_Restart(t *testing.T) {
+func TestVerify_Restart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -97,7 +97,7 @@ func TestVerifySource_Restart(t *testing.T) {
 				}
 				return conn, err
 			}
-			r, err := VerifySource(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestVerify_RestartEmpty(t *testing.T) {
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
 	conn, o := newRestarted(t)
 	o.Restart = func(context.Context) (grpc.ClientConnInterface, error) { return newBigtableServer(t), nil }
-	r, err := Verify(t.Context(), conn, files, o)
+	r, err := Verify(t.Context(), conn, OfFixture(files), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestVerify_RestartEmpty(t *testing.T) {
 	}
 	conn, o = newRestarted(t)
 	o.Restart = func(context.Context) (grpc.ClientConnInterface, error) { return nil, errors.New("no room") }
-	if _, err := Verify(t.Context(), conn, files, o); err == nil || err.Error() != "closing the Bigtable and opening it again: no room" {
+	if _, err := Verify(t.Context(), conn, OfFixture(files), o); err == nil || err.Error() != "closing the Bigtable and opening it again: no room" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -145,10 +145,10 @@ func TestVerify_RestartSkipped(t *testing.T) {
 		want   string
 	}{
 		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
-			return Verify(ctx, conn, files, run.Options{})
+			return Verify(ctx, conn, OfFixture(files), VerifyOptions{})
 		}, "no way to close the Bigtable and open it again was given"},
 		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
-			return VerifyAgainst(ctx, conn, files, run.Options{})
+			return Verify(ctx, conn, OfFixture(files), VerifyOptions{Stored: true})
 		}, "another loader's Bigtable is only read, and not closed"},
 	} {
 		r, err := c.verify(t.Context(), conn, files)

@@ -15,14 +15,13 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // newCollected is a Bigtable with garbage collection by a clock that stands at
 // now.
-func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, run.Options) {
+func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, VerifyOptions) {
 	t.Helper()
 	clock := func() time.Time { return now }
 	db, err := engine.Open(engine.Options{Now: clock})
@@ -41,7 +40,7 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, run.Op
 			t.Error(err)
 		}
 	})
-	return server.Conn(), run.Options{Now: clock, RunGC: func(ctx context.Context) error {
+	return server.Conn(), VerifyOptions{Common: Common{Now: clock}, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err
 	}}
@@ -79,7 +78,7 @@ rules: [{name: comment, when: {SK: "C#{t:revms(13)}"}, row: ["{PK}"], put: [{att
 	return src, m
 }
 
-func TestVerifySource_Retention(t *testing.T) {
+func TestVerify_Retention(t *testing.T) {
 	t.Parallel()
 	key := func(i int, pk string) string {
 		return fmt.Sprintf(`{"PK":{"S":%q},"SK":{"S":"C#%013d"}}`, pk, 9999999999999-commentsEpoch.AddDate(0, 0, -i).UnixMilli())
@@ -104,7 +103,7 @@ func TestVerifySource_Retention(t *testing.T) {
 			src, m := comments(t, c.gc, c.accept)
 			conn, o := newCollected(t, commentsEpoch.Add(12*time.Hour))
 			o.Mappings = []*mapping.Mapping{m}
-			r, err := VerifySource(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +127,7 @@ func TestVerifySource_Retention(t *testing.T) {
 			if states["garbage collection"] != report.CheckOK { // exactly what was foretold went
 				t.Errorf("states %v\n%s", states, r.Text())
 			}
-			loaded, err := Load(t.Context(), conn, src, o)
+			loaded, err := Load(t.Context(), conn, src, LoadOptions{Common: o.Common})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +139,7 @@ func TestVerifySource_Retention(t *testing.T) {
 }
 
 // Garbage collection that takes what no rule names is a difference.
-func TestVerifySource_CollectsTooMuch(t *testing.T) {
+func TestVerify_CollectsTooMuch(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "versions: 2", `{what: retention, why: "x"}`)
 	conn, o := newCollected(t, commentsEpoch)
@@ -150,7 +149,7 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 		change(t, conn, "comments", "v2", deleteRow())
 		return collect(ctx)
 	}
-	r, err := VerifySource(t.Context(), conn, src, o)
+	r, err := Verify(t.Context(), conn, OfSource(src), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,10 +158,10 @@ func TestVerifySource_CollectsTooMuch(t *testing.T) {
 	}
 }
 
-func TestVerifySource_RetentionWithoutClock(t *testing.T) {
+func TestVerify_RetentionWithoutClock(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "maxAge: 1h", "")
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -23,16 +22,6 @@ import (
 // reverseAccount stands in the ARNs of what Reverse writes, where the table's
 // own account is not known.
 const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
-
-// ReverseOptions configure Reverse.
-type ReverseOptions struct {
-	run.Options
-	// ExportTime is the moment that the export is said to be of. Cells without a
-	// time of their own are loaded back at it. Default: that at which the load
-	// wrote them, as _migration_schema tells; without such a note it is an error.
-	ExportTime time.Time
-	fileBytes  int // s3export.DataFileBytes but in tests
-}
 
 // Reversed is what Reverse wrote.
 type Reversed struct {
@@ -57,8 +46,8 @@ func (r *Reversed) String() string {
 // loads; one that cannot is an error. The folder appears when it is whole.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
-	o.Options = o.Normalized()
-	b := run.NewBigtable(conn, o.Options)
+	options := o.options().Normalized()
+	b := run.NewBigtable(conn, options)
 	noted, err := b.SchemaOf(ctx, m.TargetTable())
 	if err != nil {
 		return nil, err
@@ -93,7 +82,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	var unreadable error // the first
 	more := 0
-	for row, err := range b.Groups(ctx, m.TargetTable(), o.Options, run.ByItem(m), run.Retention{}) {
+	for row, err := range b.Groups(ctx, m.TargetTable(), options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +101,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 				return nil, fmt.Errorf("writing an export in %s: %w", dir, err)
 			}
 			if r.Items++; r.Items%256 == 0 {
-				o.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: -1})
+				options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: -1})
 			}
 		}
 	}
@@ -122,7 +111,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		}
 		return nil, unreadable
 	}
-	o.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
+	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(); err != nil {
 		return nil, fmt.Errorf("writing an export in %s: %w", dir, err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -44,14 +43,14 @@ func TestReverse_ClosedLoop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testReverse(t, src, run.Options{Mappings: []*mapping.Mapping{in.Mapping}})
+		testReverse(t, src, Common{Mappings: []*mapping.Mapping{in.Mapping}})
 	})
 }
 
-func testReverse(t *testing.T, src *source.Source, o run.Options) {
+func testReverse(t *testing.T, src *source.Source, o Common) {
 	t.Helper()
 	first, second := newBigtableServer(t), newBigtableServer(t)
-	p, err := Prepare(t.Context(), src, o)
+	p, err := Prepare(t.Context(), src, LoadOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +61,12 @@ func testReverse(t *testing.T, src *source.Source, o run.Options) {
 	j := p.run.Jobs[0]
 	at := time.UnixMicro(j.Micros).UTC()
 	dir := t.TempDir()
-	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Options: o, ExportTime: at, fileBytes: 100})
+	back, err := Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Common: o, ExportTime: at, fileBytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A joiner that the mapping leaves open is not another mapping.
-	if again, err := Reverse(t.Context(), first, o.Mappings[0], t.TempDir(), ReverseOptions{Options: o, ExportTime: at}); err != nil || len(back.Warnings)+len(again.Warnings) > 0 {
+	if again, err := Reverse(t.Context(), first, o.Mappings[0], t.TempDir(), ReverseOptions{Common: o, ExportTime: at}); err != nil || len(back.Warnings)+len(again.Warnings) > 0 {
 		t.Errorf("warnings %v, %v, error %v", back.Warnings, again, err)
 	}
 	if back.Items != r.Items || back.Rows != r.Rows || back.Files < 2 {
@@ -81,7 +80,7 @@ func testReverse(t *testing.T, src *source.Source, o run.Options) {
 		t.Errorf("the export is %s of %s at %s, %d items; want s3-export of %s at %s, %d", again.Format, again.Tables[0].Name, again.Tables[0].ExportTime,
 			again.Tables[0].Declared, j.Report.Name, at, r.Items)
 	}
-	v, err := VerifySource(t.Context(), second, again, o)
+	v, err := Verify(t.Context(), second, OfSource(again), VerifyOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +88,12 @@ func testReverse(t *testing.T, src *source.Source, o run.Options) {
 	if diff := cmp.Diff(tableText(t, first, j.Report.Target), tableText(t, second, j.Report.Target)); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
-	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Options: o, ExportTime: at})
+	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Common: o, ExportTime: at})
 	WantDamage(t, err, source.FixtureInvalid, "is there already")
 
 	// The rows alone tell the mapping and the time: the export is the same file by
 	// file.
-	stored, err := StoredMappings(t.Context(), first, run.Options{})
+	stored, err := StoredMappings(t.Context(), first, Common{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 func TestStoredMappings(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, run.Options{}) }
+	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, Common{}) }
 	if all, err := stored(); err != nil || len(all) > 0 {
 		t.Fatalf("%d mappings, error %v; want none where there is no table", len(all), err)
 	}
@@ -142,7 +141,7 @@ func TestStoredMappings(t *testing.T) {
 	text := strings.Replace(notedMapping, "n: N,", `n: N, "#": S,`, 1)
 	for _, name := range []string{"t", "t2"} {
 		src, o := noted(t, strings.NewReplacer("{table: t,", "{table: "+name+",", "table: T,", "table: T"+name[1:]+",").Replace(text))
-		if _, err := Load(t.Context(), conn, src, o); err != nil {
+		if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +177,7 @@ func TestReverse_AnotherMapping(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	src, o := noted(t, notedMapping)
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	_, o = noted(t, strings.Replace(notedMapping, "n: N,", "n: S,", 1))
@@ -196,7 +195,7 @@ func TestReverse_UnreadableRow(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s2-video")
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	change(t, conn, "videos", "0123", setCell("a", "Likes", 1715685260608000, "no counter"))

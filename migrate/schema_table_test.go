@@ -24,7 +24,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 `
 
 // noted is a source of one item, and the options to load it by a mapping.
-func noted(t *testing.T, text string) (*source.Source, run.Options) {
+func noted(t *testing.T, text string) (*source.Source, Common) {
 	t.Helper()
 	m, err := mapping.Load("mapping.yaml", []byte(text))
 	if err != nil {
@@ -34,7 +34,7 @@ func noted(t *testing.T, text string) (*source.Source, run.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src, run.Options{Mappings: []*mapping.Mapping{m}}
+	return src, Common{Mappings: []*mapping.Mapping{m}}
 }
 
 // A load notes how its table is to be read, once, and what a mapping has no
@@ -45,7 +45,7 @@ func TestLoad_SchemaTable(t *testing.T) {
 	load := func(text string) {
 		t.Helper()
 		src, o := noted(t, text)
-		if _, err := Load(t.Context(), conn, src, o); err != nil {
+		if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
 			src, o := noted(t, notedMapping)
-			r, err := VerifySource(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 				t.Errorf("check %+v", got)
 			}
 			change(t, conn, layout.SchemaTable, c.row, c.mutations...)
-			if r, err = Compare(t.Context(), conn, src, o); err != nil {
+			if r, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true}); err != nil {
 				t.Fatal(err)
 			}
 			if c.kind == "" {
@@ -137,7 +137,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		}
 		change(t, conn, "t", "1", setCell("a", "n", 1715685260608000, "2"))
 		for range 2 { // without the table, then without rows in it
-			r, err := Compare(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,11 +154,11 @@ func TestCompare_SchemaTable(t *testing.T) {
 		t.Parallel()
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
-		if _, err := Load(t.Context(), conn, src, o); err != nil {
+		if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 			t.Fatal(err)
 		}
 		src, o = noted(t, strings.Replace(notedMapping, "joiner: oc", "joiner: escaped('#')", 1))
-		r, err := Compare(t.Context(), conn, src, o)
+		r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 		if err != nil {
 			t.Fatal(err)
 		}

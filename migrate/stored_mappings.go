@@ -17,12 +17,11 @@ import (
 
 // StoredMappings are the mappings by which the tables of an instance were loaded,
 // as the rows of _migration_schema tell, sorted by Bigtable table; none where no
-// load noted one. Options say which instance. An error is a [source.Error] where
+// load noted one. The options say which instance. An error is a [source.Error] where
 // what is noted cannot be read; others are Bigtable's.
-func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o run.Options) ([]*mapping.Mapping, error) {
-	o = o.Normalized()
+func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]*mapping.Mapping, error) {
 	var all []*mapping.Mapping
-	for row, err := range run.NewBigtable(conn, o).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
+	for row, err := range run.NewBigtable(conn, o.options()).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
 		}

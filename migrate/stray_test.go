@@ -6,7 +6,6 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -37,7 +36,7 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := MakePlan(t.Context(), src, run.Options{Mappings: []*mapping.Mapping{m}})
+		plan, err := MakePlan(t.Context(), src, PlanOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		if err != nil {
 			t.Fatal(err)
 		}

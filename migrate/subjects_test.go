@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -69,7 +68,7 @@ func TestVerify_Subjects(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			want := subjectCounts[i]
-			r, err := Verify(t.Context(), newBigtableServer(t), s.Files, run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(s.Files), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,14 +106,14 @@ func TestSubjects_Goldens(t *testing.T) {
 			if err := os.CopyFS(dir, s.Files); err != nil {
 				t.Fatal(err)
 			}
-			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
+			changes, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range changes {
 				t.Errorf("not what is shipped: %s", c)
 			}
-			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, run.Options{})
+			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{})
 			if err != nil || len(again) > 0 {
 				t.Errorf("a second update changes %v, %v", again, err)
 			}
@@ -129,7 +128,7 @@ func TestSubjects_Pages(t *testing.T) {
 	const pageBytes = 1 << 20
 	conn := newBigtableServer(t)
 	src, o := subject(t, "s8-paging")
-	p, err := Prepare(t.Context(), src, o)
+	p, err := Prepare(t.Context(), src, LoadOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +184,7 @@ func TestSubjects_AntiPatterns(t *testing.T) {
 	t.Parallel()
 	raised := map[string]string{}
 	for _, s := range shippedSubjects(t) {
-		r, err := Lint(t.Context(), s.Files, run.Options{})
+		r, err := Lint(t.Context(), OfFixture(s.Files), LintOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +225,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to), run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(editSubject(t, c.subject, "access/"+c.file+".yaml", c.from, c.to)), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +237,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	t.Run("a prefix and a key", func(t *testing.T) {
 		t.Parallel()
 		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
-		_, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
 	})
 }

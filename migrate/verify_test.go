@@ -78,7 +78,7 @@ func wantEqual(t *testing.T, r *report.Report) {
 	}
 }
 
-func TestVerifySource_Inputs(t *testing.T) {
+func TestVerify_Inputs(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]int64{
 		"s3-export":                      3,
@@ -98,7 +98,7 @@ func TestVerifySource_Inputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,14 +116,14 @@ func TestVerifySource_Inputs(t *testing.T) {
 }
 
 // The item of all ten types as rows: the types reference row.
-func TestVerifySource_TypesReferenceRow(t *testing.T) {
+func TestVerify_TypesReferenceRow(t *testing.T) {
 	t.Parallel()
 	src, err := source.Open(inputPath("s3-export"), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	if _, err := VerifySource(t.Context(), conn, src, run.Options{}); err != nil {
+	if _, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `all-types [616c6c2d7479706573]
@@ -162,7 +162,7 @@ func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) str
 	return string(out)
 }
 
-func TestVerifySource_DelimiterInKeys(t *testing.T) {
+func TestVerify_DelimiterInKeys(t *testing.T) {
 	t.Parallel()
 	src, err := source.Open(inputPath("workbench/Club.json"), source.Options{})
 	if err != nil {
@@ -177,7 +177,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = VerifySource(t.Context(), conn, src, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}})
+	_, err = Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}}})
 	var broken *lens.Error
 	if !errors.As(err, &broken) || broken.Code != lens.CodeDelim || !strings.Contains(err.Error(), "m#17") {
 		t.Errorf("plain joiner: error %v, want %s with the key", err, lens.CodeDelim)
@@ -186,7 +186,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 		t.Errorf("tables %v after a refused load, want none", ids)
 	}
 
-	r, err := VerifySource(t.Context(), conn, src, run.Options{})
+	r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestVerifySource_DelimiterInKeys(t *testing.T) {
 	}
 }
 
-func TestVerifySource_DamageLoadsNothing(t *testing.T) {
+func TestVerify_DamageLoadsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range exporttest.Damages {
 		t.Run(c.Name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 			conn := newBigtableServer(t)
 			src, err := source.OpenFS(fsys, "bucket", source.Options{Key: "id"})
 			if err == nil {
-				_, err = Load(t.Context(), conn, src, run.Options{})
+				_, err = Load(t.Context(), conn, src, LoadOptions{})
 			}
 			WantDamage(t, err, source.Damage(c.Damage), c.Text)
 			if ids := tableIDs(t, conn); len(ids) > 0 {
@@ -232,17 +232,17 @@ func TestVerifySource_DamageLoadsNothing(t *testing.T) {
 }
 
 // subject opens the data and mapping of a shipped fixture.
-func subject(t *testing.T, name string) (*source.Source, run.Options) {
+func subject(t *testing.T, name string) (*source.Source, Common) {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/"+name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := run.OpenFixture(files)
+	f, err := run.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Data, run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
+	return f.Data, Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
 }
 
 func setCell(family, qualifier string, us int64, value string) *btpb.Mutation {
@@ -298,10 +298,10 @@ func TestCompare_InjectedDamage(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
 			src, o := subject(t, "s2-video")
-			if _, err := Load(t.Context(), conn, src, o); err != nil {
+			if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Compare(t.Context(), conn, src, o)
+			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -313,8 +313,8 @@ func TestCompare_InjectedDamage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, window := range []int{0, 1} { // in one window, and row by row
-				o.Window = window
-				r, err = Compare(t.Context(), conn, src, o)
+				o.knobs.Window = window
+				r, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -365,7 +365,7 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 				t.Fatalf("%s has no %q", c.file, c.from)
 			}
 			files[c.file] = &fstest.MapFile{Data: []byte(strings.Replace(text, c.from, c.to, 1))}
-			r, err := Verify(t.Context(), newBigtableServer(t), files, run.Options{})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -390,7 +390,7 @@ func TestLoad_OtherGC(t *testing.T) {
 		t.Fatal(err)
 	}
 	src, o := subject(t, "s2-video")
-	_, err = Load(t.Context(), conn, src, o)
+	_, err = Load(t.Context(), conn, src, LoadOptions{Common: o})
 	var refused *source.Error
 	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "family a of Bigtable table videos") {
 		t.Errorf("got %v", err)
@@ -408,7 +408,7 @@ func TestLoad_SharedTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = Load(t.Context(), conn, src, run.Options{})
+	_, err = Load(t.Context(), conn, src, LoadOptions{})
 	var refused *source.Error
 	if !errors.As(err, &refused) || refused.Damage != source.MappingRefused || !strings.Contains(err.Error(), "would both be written to Bigtable table Orders__ByState") {
 		t.Errorf("got %v", err)
@@ -429,7 +429,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
 		WantDamage(t, err, source.KeyDuplicate, `in:3: the item has the same key as the item at in:1: {"id":{"S":"a"}}`)
 	})
 	t.Run("the first of many", func(t *testing.T) {
@@ -450,7 +450,7 @@ func TestLoad_Collisions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
+			_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
 			WantDamage(t, err, map[bool]source.Damage{true: source.KeyUnknown, false: source.KeyDuplicate}[c.key == ""], c.want)
 		}
 	})
@@ -460,7 +460,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
 		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
@@ -470,7 +470,7 @@ func TestLoad_Collisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, o := subject(t, "s2-video")
-		_, err = Load(t.Context(), newBigtableServer(t), src, o)
+		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: o})
 		WantDamage(t, err, source.ItemUnmatched, `in:2: the mapping cannot hold the item: E-UNMATCHED: table Videos: item {"PK":{"S":"0123"},"SK":{"S":"Other"}}`)
 	})
 	t.Run("a key that is too long", func(t *testing.T) {
@@ -479,7 +479,7 @@ func TestLoad_Collisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{})
+		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
 		WantDamage(t, err, source.ItemBeyondLimit, "E-KEYSIZE")
 	})
 	t.Run("two items on a cell", func(t *testing.T) {
@@ -501,10 +501,10 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Load(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
+		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
 		var dead strings.Builder
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead})
+		r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -518,7 +518,7 @@ func TestReport_Writers(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	src, o := subject(t, "s2-video")
-	if _, err := Load(t.Context(), conn, src, o); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := btpb.NewBigtableClient(conn).MutateRow(t.Context(), &btpb.MutateRowRequest{
@@ -527,7 +527,7 @@ func TestReport_Writers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Compare(t.Context(), conn, src, o)
+	r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o, Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -566,7 +566,7 @@ func TestReport_Writers(t *testing.T) {
 }
 
 // Any items survive the inferred mapping.
-func TestVerifySource_AnyItems(t *testing.T) {
+func TestVerify_AnyItems(t *testing.T) {
 	t.Parallel()
 	name := rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "c d", "e.f", "ü", "_t", "x:y"}), rapid.StringN(1, 8, -1))
 	var value func(depth int) *rapid.Generator[attr.Value]
@@ -617,7 +617,7 @@ func TestVerifySource_AnyItems(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		r, err := VerifySource(context.Background(), conn, src, run.Options{Instance: fmt.Sprintf("any-%d", n)})
+		r, err := Verify(context.Background(), conn, OfSource(src), VerifyOptions{Common: Common{Instance: fmt.Sprintf("any-%d", n)}})
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -641,13 +641,13 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
 	conn := newBigtableServer(t)
-	if _, err := Load(t.Context(), conn, src, run.Options{}); err != nil {
+	if _, err := Load(t.Context(), conn, src, LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if r.Rows != 3 || r.Tables[0].IndexRows != 2 {
@@ -660,7 +660,7 @@ func TestCompare_Index(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err = Compare(t.Context(), conn, src, run.Options{})
+	r, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -677,7 +677,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	p, err := Prepare(t.Context(), src, run.Options{})
+	p, err := Prepare(t.Context(), src, LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -697,7 +697,7 @@ func TestCompare_IndexTombstone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err = Compare(t.Context(), conn, src, run.Options{}); err != nil {
+	if r, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true}); err != nil {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
@@ -744,7 +744,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Verify(t.Context(), newBigtableServer(t), c.files, run.Options{})
+			_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(c.files), VerifyOptions{})
 			WantDamage(t, err, source.FixtureInvalid, c.text)
 		})
 	}

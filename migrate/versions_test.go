@@ -10,13 +10,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TestVerifySource_Versions loads items whose copies of the highest version
+// TestVerify_Versions loads items whose copies of the highest version
 // are left out: they come back, and one that is no copy stops the load.
-func TestVerifySource_Versions(t *testing.T) {
+func TestVerify_Versions(t *testing.T) {
 	t.Parallel()
 	const text = `
 apiVersion: migration/v1
@@ -29,7 +28,7 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := run.Options{Mappings: []*mapping.Mapping{m}}
+	o := Common{Mappings: []*mapping.Mapping{m}}
 	versions := []string{
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v0_1"},"State":{"S":"OK"}}`,
 		`{"PK":{"S":"Equipment"},"SK":{"S":"v1_1"},"State":{"S":"OK"},"Note":{"S":"new"}}`,
@@ -39,7 +38,7 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := VerifySource(t.Context(), newBigtableServer(t), src, o)
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +57,7 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 			t.Fatal(err)
 		}
 		conn := newBigtableServer(t)
-		_, err = VerifySource(t.Context(), conn, src, o)
+		_, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o})
 		var broken *lens.Error
 		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != lens.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
 			t.Errorf("%s: %v", name, err)
@@ -69,10 +68,10 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 	}
 }
 
-// TestVerifySource_IndexRows loads an index whose rows leave out a key
+// TestVerify_IndexRows loads an index whose rows leave out a key
 // attribute of the table; two items on one of them are a failure of a verification,
 // and refused by a load.
-func TestVerifySource_IndexRows(t *testing.T) {
+func TestVerify_IndexRows(t *testing.T) {
 	t.Parallel()
 	const text = `
 apiVersion: migration/v1
@@ -98,12 +97,12 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
+		r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.damage {
-			_, err := Load(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}})
+			_, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 			WantDamage(t, err, source.CellCollision, "in:4: index open has the item on the row of the item at in:2")
 			const want = `KeyCollision table orders__open rule order item {"PK":{"S":"1"},"SK":{"S":"c4"}} row "1#OPEN#2#1" hex 31234f50454e23322331: want the row of {"PK":{"S":"1"},"SK":{"S":"c2"}}, got the row of {"PK":{"S":"1"},"SK":{"S":"c4"}}: index open has the item on the row of the item at in:2: {"PK":{"S":"1"},"SK":{"S":"c4"}} (in:4, m.yaml:3)`
 			if r.Differences != 1 || r.Failures[0].String() != want {
@@ -113,7 +112,7 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		}
 		wantEqual(t, r)
 		var dead strings.Builder
-		if r, err = VerifySource(t.Context(), newBigtableServer(t), src, run.Options{Mappings: []*mapping.Mapping{m}, DeadLetter: &dead}); err != nil || dead.Len() > 0 {
+		if r, err = Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, DeadLetter: &dead}); err != nil || dead.Len() > 0 {
 			t.Errorf("%v, dead letters %q\n%s", err, dead.String(), r.Text())
 		}
 	}

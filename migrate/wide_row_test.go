@@ -75,7 +75,7 @@ func TestVerify_WideRows(t *testing.T) {
 				if part > 0 {
 					conn = piecemeal{conn}
 				}
-				r, err := Verify(t.Context(), conn, s.Files, run.Options{Part: part})
+				r, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Common: Common{knobs: run.Knobs{Part: part}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func friendsFixture(t *testing.T) *run.Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := run.OpenFixture(files)
+	f, err := run.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +108,9 @@ func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	f := friendsFixture(t)
-	o := run.Options{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, Part: 1, Batch: 1}
+	o := Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, knobs: run.Knobs{Part: 1, Batch: 1}}
 	for _, written := range []int64{6, 0} {
-		r, err := Load(t.Context(), piecemeal{conn}, f.Data, o)
+		r, err := Load(t.Context(), piecemeal{conn}, f.Data, LoadOptions{Common: o})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +119,8 @@ func TestLoad_WideRows(t *testing.T) {
 		}
 	}
 	for _, part := range []int{0, 1} {
-		o.Part = part
-		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Options: o})
+		o.knobs.Part = part
+		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Common: o})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestLoad_LooksUpWideRows(t *testing.T) {
 		{RowStatus: &btpb.ReadRowsResponse_CellChunk_ResetRow{ResetRow: true}},
 		cell("b", false), cell("c", true),
 	}}
-	w := &run.Writer{B: run.NewBigtable(conn, run.Options{}), J: &run.Job{Options: run.Options{Part: 1}}}
+	w := &run.Writer{B: run.NewBigtable(conn, run.Options{}), J: &run.Job{Options: run.Options{Knobs: run.Knobs{Part: 1}}}}
 	table := &run.WriteTable{ID: "t"}
 	for range 2 {
 		table.Entries = nil
@@ -258,9 +258,7 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
 				most = max(most, heap()-before)
 			}
 		}
-		j := &run.Job{Mapping: f.Mapping, Options: run.Options{
-			TempDir: t.TempDir(), Window: window, Progress: func(source.Progress) { sample() },
-		}.Normalized(), Source: f.Data.Tables[0]}
+		j := &run.Job{Mapping: f.Mapping, Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
 		b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
 		h, err := j.Scan(t.Context(), b, "friends", f.Mapping.Items, run.NewRetention(f.Mapping.Families(), nil))
 		if err != nil {

@@ -40,7 +40,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	}
 	updateFixture(t, dir, opts)
 	env := Start(t, append(slices.Clone(opts), func(c *config) { c.restarts = true })...)
-	o := fixtureOptions(env)
+	o := migrate.VerifyOptions{Common: fixtureOptions(env)}
 	o.Restart = func(context.Context) (grpc.ClientConnInterface, error) {
 		if err := env.restart(); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 		env.RunGC()
 		return nil
 	}
-	r, err := migrate.Verify(t.Context(), env.Conn(), os.DirFS(dir), o)
+	r, err := migrate.Verify(t.Context(), env.Conn(), migrate.OfFixture(os.DirFS(dir)), o)
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
@@ -85,7 +85,7 @@ func updateFixture(t *testing.T, dir string, opts []Option) {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
 	env := Start(t, append(slices.Clone(opts), WithDir(""))...)
-	changes, err := migrate.UpdateGoldens(t.Context(), env.Conn(), dir, fixtureOptions(env))
+	changes, err := migrate.UpdateGoldens(t.Context(), env.Conn(), dir, migrate.VerifyOptions{Common: fixtureOptions(env)})
 	if err != nil {
 		t.Fatalf("testkit: fixture %s: %v", fixtureName(dir), err)
 	}
@@ -103,8 +103,8 @@ func fixtureName(dir string) string {
 	return dir
 }
 
-func fixtureOptions(env *Env) migrate.Options {
-	return migrate.Options{Project: env.Project(), Instance: env.Instance(), Now: env.Now}
+func fixtureOptions(env *Env) migrate.Common {
+	return migrate.Common{Project: env.Project(), Instance: env.Instance(), Now: env.Now}
 }
 
 // reportFixture makes subtests of a report.

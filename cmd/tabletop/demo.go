@@ -38,9 +38,9 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 			return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
 		}
 		err = withEngine(inMemory(now), func(store *store) error {
-			o := migrate.Options{Now: time.Now, RunGC: store.runGC, Restart: store.restart}
+			o := migrate.VerifyOptions{Common: migrate.Common{Now: time.Now}, RunGC: store.runGC, Restart: store.restart}
 			done := p.showProgress(&o.Progress)
-			r, err := migrate.Verify(ctx, store.conn(), s.Files, o)
+			r, err := migrate.Verify(ctx, store.conn(), migrate.OfFixture(s.Files), o)
 			done()
 			if err != nil {
 				return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))

@@ -118,12 +118,20 @@ func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, e
 	return src, mappings, nil
 }
 
-// ownFixture refuses flags that contradict a fixture which is taken as a whole.
-func (f *sourceFlags) ownFixture() error {
-	if !f.auto() || f.Key != "" || f.Table != "" || f.TableSchema != "" {
-		return badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", f.Source)
+// input recognizes what is verified or linted: a fixture as a whole, or a source of
+// so many tables, with the mappings that are named for it.
+func (f *sourceFlags) input() (in migrate.Input, mappings []*mapping.Mapping, tables int, err error) {
+	if !isFixture(f.Source) {
+		src, mappings, err := f.open(f.mappingFlags)
+		if err != nil {
+			return in, nil, 0, err
+		}
+		return migrate.OfSource(src), mappings, len(src.Tables), nil
 	}
-	return nil
+	if !f.auto() || f.Key != "" || f.Table != "" || f.TableSchema != "" {
+		return in, nil, 0, badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", f.Source)
+	}
+	return migrate.OfFixture(os.DirFS(f.Source)), nil, 0, nil
 }
 
 // isFixture reports whether a folder is a fixture rather than an export.
@@ -138,6 +146,9 @@ func isFixture(dir string) bool {
 
 // inFixture names the files of a fixture folder as they are from here.
 func inFixture(dir string, err error) error {
+	if !isFixture(dir) {
+		return err
+	}
 	if input, ok := errors.AsType[*source.Error](err); ok {
 		named := *input
 		named.File = filepath.ToSlash(filepath.Join(dir, input.File))
@@ -182,11 +193,11 @@ func relaxGC() {
 	}
 }
 
-// options are the options of all commands that work on a source: the clocks of this
+// common are the options of all commands that work on a source: the clocks of this
 // machine.
-func options(mappings []*mapping.Mapping) migrate.Options {
+func common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
-	return migrate.Options{
+	return migrate.Common{
 		Mappings: mappings, Now: time.Now, Sleep: sleep,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}

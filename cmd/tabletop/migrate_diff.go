@@ -72,7 +72,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		defer func() { err = errors.Join(err, done()) }()
 		sides[i] = side
 	}
-	o := options(nil)
+	o := migrate.DiffOptions{Common: common(nil)}
 	o.MaxDifferences = c.MaxDiffs
 	done := p.showProgress(&o.Progress)
 	r, err := migrate.Diff(ctx, sides[0], sides[1], o)

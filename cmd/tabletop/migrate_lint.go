@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
-	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 type lintCommand struct {
@@ -34,33 +32,21 @@ func (*lintCommand) Help() string {
 // Run lints a fixture or an input.
 func (c *lintCommand) Run(ctx context.Context, p *program) error {
 	relaxGC()
-	o := options(nil)
-	var err error
-	if o.Lint, err = c.lint(); err != nil {
+	rules, err := c.lint()
+	if err != nil {
 		return err
 	}
-	o.Lint.FailOn = cmp.Or(o.Lint.FailOn, lint.Error)
+	in, mappings, _, err := c.input()
+	if err != nil {
+		return err
+	}
+	o := migrate.LintOptions{Common: common(mappings), LintRules: *cmp.Or(rules, &migrate.LintRules{})}
+	o.FailOn = cmp.Or(o.FailOn, lint.Error)
 	done := p.showProgress(&o.Progress)
-	r, err := c.judge(ctx, o)
+	r, err := migrate.Lint(ctx, in, o)
 	done()
 	if err != nil {
-		return asInputError(err)
+		return asInputError(inFixture(c.Source, err))
 	}
 	return c.finish(p, r)
-}
-
-func (c *lintCommand) judge(ctx context.Context, o migrate.Options) (*report.Report, error) {
-	if isFixture(c.Source) {
-		if err := c.ownFixture(); err != nil {
-			return nil, err
-		}
-		r, err := migrate.Lint(ctx, os.DirFS(c.Source), o)
-		return r, inFixture(c.Source, err)
-	}
-	src, mappings, err := c.open(c.mappingFlags)
-	if err != nil {
-		return nil, err
-	}
-	o.Mappings = mappings
-	return migrate.LintSource(ctx, src, o)
 }

@@ -83,19 +83,23 @@ func (f *lintFlags) validateFailOn() error {
 	return nil
 }
 
-// lint is what the flags ask for; nothing is a difference without --fail-on.
-func (f *lintFlags) lint() (o migrate.LintOptions, err error) {
-	o.Run = f.FailOn != "" || f.Rules != ""
-	o.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
+// lint is what the flags ask for, if they ask for anything; nothing is a difference
+// without --fail-on.
+func (f *lintFlags) lint() (*migrate.LintRules, error) {
+	if f.FailOn == "" && f.Rules == "" {
+		return nil, nil
+	}
+	rules := &migrate.LintRules{}
+	rules.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
 	if f.Rules == "" {
-		return o, nil
+		return rules, nil
 	}
 	text, err := os.ReadFile(f.Rules)
 	if err == nil {
-		o.Config, err = lint.ParseConfig(f.Rules, text)
+		rules.Config, err = lint.ParseConfig(f.Rules, text)
 	}
 	if err != nil {
-		return o, badInput("--rules: %w", err)
+		return nil, badInput("--rules: %w", err)
 	}
-	return o, nil
+	return rules, nil
 }

@@ -60,7 +60,7 @@ func (c *reverseCommand) Run(ctx context.Context, p *program) error {
 }
 
 func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, mappings []*mapping.Mapping) (err error) {
-	o := migrate.ReverseOptions{Options: options(nil), ExportTime: time.Now()}
+	o := migrate.ReverseOptions{Common: common(nil), ExportTime: time.Now()}
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {
@@ -68,7 +68,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	}
 	o.Project, o.Instance = t.project, t.instance
 	if len(mappings) == 0 {
-		if mappings, err = migrate.StoredMappings(ctx, t.conn, o.Options); err != nil {
+		if mappings, err = migrate.StoredMappings(ctx, t.conn, o.Common); err != nil {
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {

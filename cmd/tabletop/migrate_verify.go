@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,20 +112,24 @@ func (*verifyCommand) Help() string {
 // Run verifies the source.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	relaxGC()
-	verify, err := c.prepare()
+	in, mappings, tables, err := c.input()
 	if err != nil {
 		return err
 	}
-	o := options(nil)
-	o.MaxDifferences, o.Timestamps = c.MaxDiffs, fixtures.TimestampPolicy(c.Timestamps)
-	o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.Differential, c.Seed, c.Regress, c.AllowEmpty
+	if tables > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
+		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, tables, tableInName)
+	}
+	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps)}
+	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}
-	o.Lint.Run = true
+	o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
 	done := p.showProgress(&o.Progress)
-	finish := func(r *report.Report, err error) error {
+	verify := func(conn grpc.ClientConnInterface) error {
+		r, err := migrate.Verify(ctx, conn, in, o)
 		done()
+		err = inFixture(c.Source, err)
 		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
 			return badInput("%w (--allow-empty lets it pass)", err)
 		}
@@ -143,7 +148,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if c.stored() {
 		return c.withStored(ctx, "--against", c.Against, c.Data, func(t *target) error {
 			o.Project, o.Instance = t.project, t.instance
-			return finish(verify(ctx, t.conn, o))
+			return verify(t.conn)
 		})
 	}
 	var now func() time.Time
@@ -166,39 +171,8 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 			_, _ = fmt.Fprintf(p.stdout, "golden files written: %d\n", len(changes))
 			return nil
 		}
-		return finish(verify(ctx, s.conn(), o))
+		return verify(s.conn())
 	})
-}
-
-// prepare recognizes the source, and returns what verifies it.
-func (c *verifyCommand) prepare() (func(context.Context, grpc.ClientConnInterface, migrate.Options) (*report.Report, error), error) {
-	if isFixture(c.Source) {
-		call := migrate.Verify
-		if c.stored() {
-			call = migrate.VerifyAgainst
-		}
-		if err := c.ownFixture(); err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*report.Report, error) {
-			r, err := call(ctx, conn, os.DirFS(c.Source), o)
-			return r, inFixture(c.Source, err)
-		}, nil
-	}
-	src, mappings, err := c.open(c.mappingFlags)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(src.Tables); n > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
-		return nil, badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, n, tableInName)
-	}
-	return func(ctx context.Context, conn grpc.ClientConnInterface, o migrate.Options) (*report.Report, error) {
-		o.Mappings = mappings
-		if c.stored() {
-			return migrate.Compare(ctx, conn, src, o)
-		}
-		return migrate.VerifySource(ctx, conn, src, o)
-	}, nil
 }
 
 // writeMappings writes the mapping of each table of a report.

@@ -15,7 +15,7 @@ func TestShowProgress(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	p := &program{stderr: &out, progress: true}
-	var o migrate.Options
+	var o migrate.Common
 	done := p.showProgress(&o.Progress)
 	shown := regexp.MustCompile(`loading items +[0-9]+%.*\([0-9]+/1000000, [0-9]+ items/s\) \[[0-9hms]+:[0-9hms]+\]`)
 	for n := int64(1); !shown.MatchString(out.String()); n = n%999_999 + 1 { // the test's own time is the bound

@@ -25,16 +25,20 @@ const here = path.dirname(fileURLToPath(import.meta.url))
 const fetched = path.join(here, '../../.suites')
 const expected = JSON.parse(readFileSync(path.join(here, 'expected.json'), 'utf8'))
 
-// Where each suite is from and how it is run: the server's flags, the environment of each run, the
-// command that writes a report, where it looks for the server's address, and
-// the group that a test file counts in.
+// The server's flags for the two wordings of validation errors.
+const older = ['--messages', 'classic']
+const current = ['--messages', 'current']
+
+// Where each suite is from and how it is run: for each run, by its name in
+// expected.json, the server's flags and the environment; the command that writes
+// a report, where it looks for the server's address, and the group that a test
+// file counts in.
 const suites = {
-  // Captured in May 2026, before the newer wording of validation errors.
+  // Captured in May 2026, before the newer wording of validation errors, whose texts it asserts.
   nubo: {
     from: 'https://github.com/nubo-db/dynamodb-conformance',
     commit: '0ba4393668860db921afa5728feffe68b55e3e93',
-    serve: ['--messages', 'classic'],
-    variants: { '': {} },
+    runs: { 'older wording': { flags: older }, 'current wording': { flags: current } },
     command: (dir, report) => ['npx', 'vitest', 'run', '--reporter=json', `--outputFile=${report}`],
     env: (address) => ({ DYNAMODB_ENDPOINT: address }),
     group: (file) => file.split('/').slice(1, file.startsWith('tests/tier1') ? 2 : 3).join('/'),
@@ -43,8 +47,12 @@ const suites = {
   onetable: {
     from: 'https://github.com/sensedeep/dynamodb-onetable',
     commit: 'd0151dc65fb45508c5a6c232eca21dc40f1b395f',
-    serve: [],
-    variants: { 'sdk v3': { DDB_CLIENT_VERSION: 'v3' }, 'sdk v2': { DDB_CLIENT_VERSION: 'v2' } },
+    runs: {
+      'sdk v3, current wording': { flags: current, env: { DDB_CLIENT_VERSION: 'v3' } },
+      'sdk v3, older wording': { flags: older, env: { DDB_CLIENT_VERSION: 'v3' } },
+      'sdk v2, current wording': { flags: current, env: { DDB_CLIENT_VERSION: 'v2' } },
+      'sdk v2, older wording': { flags: older, env: { DDB_CLIENT_VERSION: 'v2' } },
+    },
     command: (dir, report) => [
       'npx', 'jest', '--config', path.join(here, 'onetable.jest.config.cjs'), '--rootDir', dir, '--json', `--outputFile=${report}`,
     ],
@@ -71,9 +79,9 @@ async function main() {
       continue
     }
     install(dir)
-    for (const [variant, env] of Object.entries(suites[name].variants)) {
-      console.log(`== ${[name, variant].filter(Boolean).join(', ')}`)
-      surprises += compare(name, dir, await run(positionals[0], suites[name], dir, env))
+    for (const [how, { flags, env }] of Object.entries(suites[name].runs)) {
+      console.log(`== ${name}, ${how}`)
+      surprises += compare(suites[name], expected[`${name}, ${how}`], dir, await run(positionals[0], suites[name], dir, flags, env))
     }
   }
   process.exit(surprises ? 1 : 0)
@@ -110,10 +118,10 @@ function install(dir) {
 }
 
 // run returns the report of one run of a suite.
-async function run(binary, suite, dir, env) {
+async function run(binary, suite, dir, flags, env) {
   const scratch = mkdtempSync(path.join(tmpdir(), 'tabletop-suites-'))
   const report = path.join(scratch, 'report.json')
-  const server = await start(binary, path.join(scratch, 'ports.json'), suite.serve)
+  const server = await start(binary, path.join(scratch, 'ports.json'), flags)
   try {
     const [command, ...args] = suite.command(dir, report)
     const child = spawn(command, args, {
@@ -154,15 +162,14 @@ async function start(binary, portFile, flags) {
 
 // compare prints the counts of a report and what differs from expected.json,
 // and returns how many tests do.
-function compare(name, dir, report) {
-  const { failures, skipped } = expected[name]
+function compare(suite, { failures, skipped }, dir, report) {
   const groups = {}
   const seen = new Set()
   const surprises = []
   let tests = 0
   for (const file of report.testResults) {
     const where = path.relative(dir, file.name)
-    const group = (groups[suites[name].group(where)] ??= { passed: 0, failed: 0, skipped: 0 })
+    const group = (groups[suite.group(where)] ??= { passed: 0, failed: 0, skipped: 0 })
     if (file.assertionResults.length === 0) surprises.push(`${where}: ran no test: ${file.message}`)
     for (const test of file.assertionResults) {
       const title = `${where}: ${test.fullName}`

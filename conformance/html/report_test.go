@@ -133,7 +133,7 @@ func open(t *testing.T, path string, flags ...string) (dom, console string) {
 func TestReport_InBrowser(t *testing.T) {
 	browser(t)
 	ctx := context.Background()
-	r, err := migrate.Verify(ctx, testkit.Start(t).Conn(), hostileFixture(), migrate.Options{MaxDifferences: 12})
+	r, err := migrate.Verify(ctx, testkit.Start(t).Conn(), migrate.OfFixture(hostileFixture()), migrate.VerifyOptions{Common: migrate.Common{MaxDifferences: 12}})
 	if err != nil {
 		t.Fatal(err)
 	}

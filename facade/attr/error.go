@@ -138,10 +138,13 @@ func clipText(s string) string {
 }
 
 // CurrentAWSMessage is AWSMessage in the wording of most regions since 2026-06;
-// "" where that has the same text. Sets that hold a member twice are shown as
+// "" where that has the same text. A number without text is shown as one. Sets that hold a member twice are shown as
 // they were when that was found: what came before is in order.
 func (e *Error) CurrentAWSMessage() string {
-	if e.Problem != DuplicateMember {
+	switch {
+	case e.Problem == NotNumber && e.Text == "":
+		return "The parameter cannot be converted to a numeric value: "
+	case e.Problem != DuplicateMember:
 		return ""
 	}
 	const text = "One or more parameter values were invalid: Input collection %scontains duplicates."

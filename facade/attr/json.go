@@ -224,10 +224,30 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	if tok.Kind() == jsontext.KindEndObject {
 		return v, nil
 	}
-	if _, known = ParseType(tok.String()); !known {
-		return Value{}, problemAt(d, UnknownType, Absent, tok.String())
+	return Value{}, manyTypes(d, t, tok.String(), depth)
+}
+
+// manyTypes reads on behind a second type tag and returns what is wrong with a
+// value of several types: DynamoDB judges what stands behind each of them first.
+func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
+	many := problemAt(d, ManyTypes, first, tag)
+	for {
+		t, known := ParseType(tag)
+		if !known {
+			return problemAt(d, UnknownType, Absent, tag)
+		}
+		if _, err := decodeContent(d, t, depth); err != nil {
+			return err
+		}
+		tok, err := d.ReadToken()
+		if err != nil {
+			return failed(d, err)
+		}
+		if tok.Kind() == jsontext.KindEndObject {
+			return many
+		}
+		tag = tok.String()
 	}
-	return Value{}, problemAt(d, ManyTypes, t, tok.String())
 }
 
 // decodeContent reads what stands behind a type tag.

@@ -240,11 +240,6 @@ func (c *conditionParser) prefix() (parsed, error) {
 			c.redundant = true
 		}
 		e.parenthesized = true
-		if e.operand != nil {
-			longer, err := c.stepsAfterParentheses(e.operand)
-			e.parenthesized = !longer
-			return e, err
-		}
 		return e, nil
 	}
 	o, err := c.plainOperand()
@@ -344,7 +339,7 @@ func calls(args []*operand, visit func(*operand) *Error) *Error {
 }
 
 func (c *conditionParser) checkCounts(leaf *condition) *Error {
-	if n := len(leaf.args) - 1; leaf.op == opIn && n > MaxInOperands {
+	if n := len(leaf.args) - 1; leaf.op == opIn && n > MaxInOperands && !c.placeholders.isUnlimited() {
 		return c.kind.invalid(msgOperandCount, leaf.op, n)
 	}
 	return calls(leaf.args, func(call *operand) *Error {

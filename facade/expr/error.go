@@ -117,9 +117,11 @@ const (
 	msgKeyTwice        = "Invalid KeyConditionExpression: " + msgKeyTwiceClassic
 	msgKeyTwiceClassic = "KeyConditionExpressions must only contain one condition per key"
 	msgKeyCount        = "The number of query conditions (%d) exceeds the number of key attributes defined in the schema (%d)"
+	msgKeyCountClassic = "Conditions can be of length 1 or 2 only"
 	msgKeyHashMissed   = "HASH key attributes %s must have equality conditions specified in the query"
 	msgKeyRangeMissed  = "RANGE key attributes %s must have equality conditions specified in the query because a condition is present on key attribute %s"
 	msgKeyMissed       = "Query condition missed key schema element: %s"
 	msgKeyUnsupported  = "Query key condition not supported"
+	msgKeyNotIndexable = "Attempted conditional constraint is not an indexable operation"
 	msgKeyType         = "One or more parameter values were invalid: Condition parameter type does not match schema type"
 )

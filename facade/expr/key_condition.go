@@ -7,10 +7,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyCondition is a parsed key condition expression, not yet bound to a key
-// schema. It is immutable.
+// KeyCondition is a parsed key condition expression, or a list of terms, not
+// yet bound to a key schema. It is immutable.
 type KeyCondition struct {
-	condition *Condition
+	condition *Condition // nil where there are
+	terms     []KeyTerm
 }
 
 // RangeOperator is what a condition asks of the sort key.
@@ -26,6 +27,7 @@ const (
 	GreaterEqual                      // >= A
 	Between                           // A <= x <= B
 	BeginsWith                        // begins_with(x, A)
+	NotIndexable                      // something that no key condition can ask; in a KeyTerm only
 )
 
 // KeyRange is a key condition bound to a key: all items of partition Hash, a
@@ -68,6 +70,7 @@ func (r KeyRange) matches(sort attr.Value) bool {
 		return compare(opGreaterEqual, sort, r.A) && compare(opLessEqual, sort, r.B)
 	case BeginsWith:
 		return beginsWith(sort, r.A)
+	case NotIndexable: // refused by Resolve
 	}
 	return false
 }
@@ -78,12 +81,17 @@ type KeyAttribute struct {
 	Type attr.Type
 }
 
-// keyTerm is the condition on one attribute.
-type keyTerm struct {
-	name string
-	op   RangeOperator
-	args []attr.Value
+// KeyTerm is the condition on one attribute. Args has a value, and for Between
+// a second one; for NotIndexable any number.
+type KeyTerm struct {
+	Name string
+	Op   RangeOperator
+	Args []attr.Value
 }
+
+// KeyConditionOf returns the key condition of all of terms, each on another
+// attribute. What is wrong with them is found by Resolve.
+func KeyConditionOf(terms ...KeyTerm) *KeyCondition { return &KeyCondition{terms: terms} }
 
 // ParseKeyCondition parses a key condition expression as a condition. Errors
 // are of type *Error. What a key condition may not say is found by Check:
@@ -102,8 +110,15 @@ func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 // name or with two, nested paths, two conditions on one name. Errors are of
 // type *Error.
 func (k *KeyCondition) Check() error {
-	_, err := keyTerms(nil, k.condition.root)
+	_, err := k.keyTerms()
 	return err
+}
+
+func (k *KeyCondition) keyTerms() ([]KeyTerm, error) {
+	if k.condition == nil {
+		return k.terms, nil
+	}
+	return keyTerms(nil, k.condition.root)
 }
 
 // rangeOperators are the key conditions among the comparisons.
@@ -117,7 +132,7 @@ var mirrored = map[RangeOperator]RangeOperator{
 	Equal: Equal, Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual,
 }
 
-func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
+func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 	if n.op == opAnd {
 		for _, part := range n.parts {
 			var err error
@@ -142,30 +157,30 @@ func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
 	if (op == Between || op == BeginsWith) && args[0].form != pathOperand {
 		return nil, newError(msgKeyFirst, name)
 	}
-	t := keyTerm{op: op}
+	t := KeyTerm{Op: op}
 	for i, o := range args {
 		switch o.form {
 		case callOperand:
 			return nil, newError(msgKeyNested)
 		case valueOperand:
-			t.args = append(t.args, o.value)
+			t.Args = append(t.Args, o.value)
 		case pathOperand:
-			if t.name != "" {
+			if t.Name != "" {
 				return nil, newError(msgKeyManyNames)
 			}
 			if len(o.path) > 1 {
 				return nil, newError(msgKeyNestedAttr)
 			}
-			t.name = o.path.Attribute()
+			t.Name = o.path.Attribute()
 			if i > 0 {
-				t.op = mirrored[op]
+				t.Op = mirrored[op]
 			}
 		}
 	}
-	if t.name == "" {
+	if t.Name == "" {
 		return nil, newError(msgKeyNoName)
 	}
-	if slices.ContainsFunc(terms, func(other keyTerm) bool { return other.name == t.name }) {
+	if slices.ContainsFunc(terms, func(other KeyTerm) bool { return other.Name == t.Name }) {
 		return nil, newError(msgKeyTwice).orClassic(newError(msgKeyTwiceClassic))
 	}
 	return append(terms, t), nil
@@ -177,11 +192,17 @@ func keyTerms(terms []keyTerm, n *condition) ([]keyTerm, error) {
 // the sort key before the last one that has a condition. Errors are of type
 // *Error, those of Check included.
 func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (KeyRange, error) {
-	terms, err := keyTerms(nil, k.condition.root)
+	terms, err := k.keyTerms()
 	if err != nil {
 		return KeyRange{}, err
 	}
-	if defined := len(hash) + len(sort); len(terms) > defined {
+	switch defined := len(hash) + len(sort); {
+	case len(terms) <= defined:
+	case defined == 1:
+		return KeyRange{}, newError(msgKeyUnsupported)
+	case defined == 2:
+		return KeyRange{}, newError(msgKeyCount, len(terms), defined).orClassic(newError(msgKeyCountClassic))
+	default:
 		return KeyRange{}, newError(msgKeyCount, len(terms), defined)
 	}
 	r := KeyRange{}
@@ -192,8 +213,8 @@ func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (KeyRange, error) {
 }
 
 // termOf returns the condition on an attribute, nil if there is none.
-func termOf(terms []keyTerm, name string) *keyTerm {
-	if i := slices.IndexFunc(terms, func(t keyTerm) bool { return t.name == name }); i >= 0 {
+func termOf(terms []KeyTerm, name string) *KeyTerm {
+	if i := slices.IndexFunc(terms, func(t KeyTerm) bool { return t.Name == name }); i >= 0 {
 		return &terms[i]
 	}
 	return nil
@@ -201,21 +222,23 @@ func termOf(terms []keyTerm, name string) *keyTerm {
 
 // resolveHash returns the values that the conditions give a partition key;
 // multi says that a part of the key has several attributes.
-func resolveHash(terms []keyTerm, hash []KeyAttribute, multi bool) ([]attr.Value, error) {
+func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value, error) {
 	values := make([]attr.Value, len(hash))
 	var missing []string
 	for i, key := range hash {
 		switch t := termOf(terms, key.Name); {
-		case multi && (t == nil || t.op != Equal):
+		case t != nil && t.Op == NotIndexable:
+			return nil, newError(msgKeyNotIndexable)
+		case multi && (t == nil || t.Op != Equal):
 			missing = append(missing, key.Name)
 		case t == nil:
 			return nil, newError(msgKeyMissed, key.Name)
-		case t.args[0].Type != key.Type:
+		case t.Args[0].Type != key.Type:
 			return nil, newError(msgKeyType)
-		case t.op != Equal:
+		case t.Op != Equal:
 			return nil, newError(msgKeyUnsupported)
 		default:
-			values[i] = t.args[0]
+			values[i] = t.Args[0]
 		}
 	}
 	if len(missing) > 0 {
@@ -225,7 +248,7 @@ func resolveHash(terms []keyTerm, hash []KeyAttribute, multi bool) ([]attr.Value
 }
 
 // resolveSort binds the conditions on a sort key, of which there are n.
-func (r *KeyRange) resolveSort(terms []keyTerm, n int, sort []KeyAttribute) error {
+func (r *KeyRange) resolveSort(terms []KeyTerm, n int, sort []KeyAttribute) error {
 	last := -1
 	var missed string // the first attribute without a condition
 	for i, key := range sort {
@@ -242,7 +265,7 @@ func (r *KeyRange) resolveSort(terms []keyTerm, n int, sort []KeyAttribute) erro
 	}
 	var unequal []string
 	for _, key := range sort[:max(last, 0)] {
-		if t := termOf(terms, key.Name); t == nil || t.op != Equal {
+		if t := termOf(terms, key.Name); t == nil || t.Op != Equal {
 			unequal = append(unequal, key.Name)
 		}
 	}
@@ -251,18 +274,21 @@ func (r *KeyRange) resolveSort(terms []keyTerm, n int, sort []KeyAttribute) erro
 	}
 	for i, key := range sort[:last+1] {
 		t := termOf(terms, key.Name)
-		for _, v := range t.args {
+		if t.Op == NotIndexable {
+			return newError(msgKeyNotIndexable)
+		}
+		for _, v := range t.Args {
 			if v.Type != key.Type {
 				return newError(msgKeyType)
 			}
 		}
 		if i < last {
-			r.Equal = append(r.Equal, t.args[0])
+			r.Equal = append(r.Equal, t.Args[0])
 			continue
 		}
-		r.Op, r.A = t.op, t.args[0]
-		if t.op == Between {
-			r.B = t.args[1]
+		r.Op, r.A = t.Op, t.Args[0]
+		if t.Op == Between {
+			r.B = t.Args[1]
 		}
 	}
 	return nil

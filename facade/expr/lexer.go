@@ -39,7 +39,8 @@ var (
 )
 
 // lex cuts src into tokens, of which the last is the end. It knows no errors:
-// a character that belongs to no language becomes a mark that no parser wants.
+// a character that belongs to no language becomes a mark that no parser wants,
+// and so does an underscore that begins a word.
 func lex(src string, keywords []string) []token {
 	tokens := make([]token, 0, len(src)/4+2)
 	for i := 0; ; {
@@ -51,7 +52,7 @@ func lex(src string, keywords []string) []token {
 		}
 		t := token{start: i}
 		switch c := src[i]; {
-		case isWordByte(c) && !isDigit(c):
+		case isLetter(c):
 			t.kind, t.end = tokWord, wordEnd(src, i)
 			t.text = src[i:t.end]
 			for _, k := range keywords {
@@ -99,6 +100,6 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func isWordByte(c byte) bool {
-	return c == '_' || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+func isWordByte(c byte) bool { return c == '_' || isDigit(c) || isLetter(c) }

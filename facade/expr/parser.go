@@ -218,22 +218,7 @@ func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesize
 		return nil, false, err
 	}
 	p.redundant = p.redundant || again
-	if err = p.expect(")"); err != nil {
-		return nil, false, err
-	}
-	longer, err := p.stepsAfterParentheses(o)
-	return o, !longer, err
-}
-
-// stepsAfterParentheses parses the rest of `(a.b).c` and reports whether there
-// is any.
-func (p *parser) stepsAfterParentheses(o *operand) (longer bool, err error) {
-	if o.form != pathOperand {
-		return false, nil
-	}
-	before := len(o.raw)
-	err = p.steps(o)
-	return len(o.raw) > before, err
+	return o, true, p.expect(")")
 }
 
 // call parses a function call; the next token is its name.

@@ -29,11 +29,13 @@ type Placeholders struct {
 	unlimited  bool
 }
 
-// Unlimited lets the expressions of p be as long as they are: DynamoDB's limit
-// is for those that users write, not for what stands for other parameters.
-func (p *Placeholders) Unlimited() *Placeholders {
-	p.unlimited = true
-	return p
+// UnlimitedPlaceholders are those of expressions that stand for other
+// parameters. DynamoDB's limits are for what users write: neither names and
+// values nor the expressions have any, and an attribute can have any name.
+func UnlimitedPlaceholders(names map[string]string, values map[string]attr.Value) *Placeholders {
+	return &Placeholders{
+		names: names, values: values, usedNames: map[string]bool{}, usedValues: map[string]bool{}, unlimited: true,
+	}
 }
 
 func (p *Placeholders) isUnlimited() bool { return p != nil && p.unlimited }

@@ -283,7 +283,7 @@ func checkError(t *testing.T, err error) {
 
 var conditionSeeds = []string{
 	"", "a = :s", "NOT (a = :s OR n BETWEEN :n AND :n) AND l[2].k IN (:n, :s)", "attribute_exists(m.l[0])", "contains(#m.l, :s)",
-	"((((", "((a).b)[1] = size(l[1])", "#", ":", "\xff", strings.Repeat("(", 4000), strings.Repeat("NOT ", 1000) + "a = :s",
+	"((((", "(a.b[1]) = size((l[1]))", "((a).b)[1] = :s", "_a = :s", "#", ":", "\xff", strings.Repeat("(", 4000), strings.Repeat("NOT ", 1000) + "a = :s",
 	"a" + strings.Repeat(".a", 40), "attribute_type(l, :t) and begins_with(b, :b)", "a = :s AND n < :n", ":n >= n AND a = :s",
 	"a = :s AND n BETWEEN :n AND :n", "attribute_not_exists(a)",
 }

@@ -47,7 +47,7 @@ var updateFunctions = map[string]int{fnIfNotExists: 2, fnListAppend: 2, fnPlus: 
 
 // ParseUpdate parses an update expression. Errors are of type *Error. The
 // checks after parsing, in DynamoDB's order: reserved words, functions by
-// name, sections, names, values, paths that overlap, paths that conflict,
+// name and place, sections, names, values, paths that overlap, paths that conflict,
 // operands of ADD and DELETE, operands of functions.
 func ParseUpdate(src string, p *Placeholders) (*Update, error) {
 	ps, err := newParser(UpdateExpression, src, updateKeywords, p)
@@ -145,16 +145,11 @@ func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 		if err = u.expect(")"); err != nil {
 			return nil, false, err
 		}
+		parenthesized = true
 		if left.text == fnPlus || left.text == fnMinus {
 			return left, true, nil
 		}
-		longer := false
-		longer, err = u.stepsAfterParentheses(left)
-		parenthesized = !longer
-	} else {
-		left, err = u.plainOperand()
-	}
-	if err != nil {
+	} else if left, err = u.plainOperand(); err != nil {
 		return nil, false, err
 	}
 	t := u.peek()
@@ -179,7 +174,7 @@ func (u *updateParser) check() error {
 		return u.kind.invalid(msgParentheses)
 	}
 	for _, check := range []func() *Error{
-		u.checkReserved, u.checkFunctionNames, u.checkSections,
+		u.checkReserved, u.checkFunctionNames, u.checkFunctionPlaces, u.checkSections,
 		func() *Error { return u.pathError },
 		func() *Error { return u.resolveAll(true, false) },
 		func() *Error { return u.resolveAll(false, true) },
@@ -204,6 +199,19 @@ func (u *updateParser) checkFunctionNames() *Error {
 			return u.kind.invalid(msgNotInUpdate, o.text)
 		}
 		return u.kind.invalid(msgUnknownFunc, o.text)
+	}
+	return nil
+}
+
+// checkFunctionPlaces finds list_append as an operand: it can only be all that
+// a clause sets.
+func (u *updateParser) checkFunctionPlaces() *Error {
+	for _, call := range u.operands {
+		for _, o := range call.args {
+			if o.form == callOperand && o.text == fnListAppend {
+				return u.kind.invalid(msgMisused, o.text)
+			}
+		}
 	}
 	return nil
 }
@@ -298,7 +306,8 @@ func (u *Update) Paths() []Path { return u.paths }
 func (u *Update) ReadPaths() []Path { return u.reads }
 
 // Apply returns item as the update leaves it; item itself stays as it is, and
-// may be nil. All clauses see the item as it was. Errors are of type *Error:
+// may be nil. Of an item that is yet to be made, DynamoDB's updates see the
+// key: item then is that. All clauses see the item as it was. Errors are of type *Error:
 // an operand that is missing or of the wrong type, a path without a parent, a
 // number out of range, nesting too deep.
 //
@@ -333,7 +342,7 @@ func (c clause) result(item attr.Item) (attr.Value, error) {
 	if c.section == sectionSet {
 		v, err := c.value.compute(item)
 		if err == nil && len(c.target.path)-1+v.Depth() > attr.MaxDepth {
-			err = numberError(&attr.Error{Problem: attr.TooDeep})
+			err = valueError(&attr.Error{Problem: attr.TooDeep})
 		}
 		return v, err
 	}
@@ -348,13 +357,23 @@ func (c clause) result(item attr.Item) (attr.Value, error) {
 		return operand, nil
 	case operand.Type == attr.N:
 		n, err := attr.AddNumbers(old.Str, operand.Str)
-		return attr.Value{Type: attr.N, Str: n}, numberError(err)
+		return attr.Value{Type: attr.N, Str: n}, arithmeticError(err)
 	}
 	return attr.SetOf(old.Type, append(slices.Clone(old.Set), operand.Set...)...), nil
 }
 
-// numberError turns an error of the value model into DynamoDB's text.
-func numberError(err error) error {
+// arithmeticError is valueError for a sum. DynamoDB calls it an overflow where
+// the exact sum has too many digits.
+func arithmeticError(err error) error {
+	var e *attr.Error
+	if errors.As(err, &e) && e.Problem == attr.TooPrecise {
+		err = &attr.Error{Problem: attr.Overflow, Type: e.Type, Text: e.Text, Offset: e.Offset}
+	}
+	return valueError(err)
+}
+
+// valueError turns an error of the value model into DynamoDB's text.
+func valueError(err error) error {
 	var e *attr.Error
 	if errors.As(err, &e) {
 		text, _ := e.AWSMessage()
@@ -405,7 +424,7 @@ func (o *operand) compute(item attr.Item) (attr.Value, error) {
 		arithmetic = attr.SubtractNumbers
 	}
 	n, err := arithmetic(args[0].Str, args[1].Str)
-	return attr.Value{Type: attr.N, Str: n}, numberError(err)
+	return attr.Value{Type: attr.N, Str: n}, arithmeticError(err)
 }
 
 // checkParent finds a path whose last step leads out of something that is not

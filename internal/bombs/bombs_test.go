@@ -410,10 +410,10 @@ func TestFixtures(t *testing.T) {
 		} {
 			t.Run(name+" "+file, func(t *testing.T) {
 				within(t, 256*mib, func() {
-					_, err := migrate.Lint(t.Context(), fstest.MapFS{
+					_, err := migrate.Lint(t.Context(), migrate.OfFixture(fstest.MapFS{
 						file: {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(`{"Item":{"id":{"S":"a"}}}`)},
 						"mapping.yaml": {Data: []byte("apiVersion: migration/v1\nsource: {key: {hash: {name: id, type: S}}}\ntarget: {table: t, families: {a: {}}}\nrules: [{name: x, row: [\"{id}\"], put: [{attr: \"*\", cell: \"a:{attr}\"}]}]\n")},
-					}, migrate.Options{})
+					}), migrate.LintOptions{})
 					var input *source.Error
 					if !errors.As(err, &input) || !strings.Contains(err.Error(), file) {
 						t.Errorf("got %.300v, want an InputError of %s", err, file)

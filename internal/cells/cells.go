@@ -6,6 +6,9 @@ package cells
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -36,6 +39,25 @@ type Family struct {
 type GC struct {
 	Versions int
 	MaxAge   time.Duration
+}
+
+// String returns the rule as a mapping file has it: "versions: 1, maxAge: 720h", or
+// "none".
+func (g GC) String() string {
+	var rules []string
+	if g.Versions > 0 {
+		rules = append(rules, fmt.Sprintf("versions: %d", g.Versions))
+	}
+	if g.MaxAge > 0 {
+		text := g.MaxAge.String()
+		for _, zeros := range []string{"0s", "0m"} { // 720h0m0s reads as 720h
+			if trimmed := strings.TrimSuffix(text, zeros); trimmed != "" && (trimmed[len(trimmed)-1] == 'm' || trimmed[len(trimmed)-1] == 'h') {
+				text = trimmed
+			}
+		}
+		rules = append(rules, "maxAge: "+text)
+	}
+	return cmp.Or(strings.Join(rules, ", "), "none")
 }
 
 // Span is a half-open range of row keys [Start, End); an empty End has no

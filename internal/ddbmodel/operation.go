@@ -121,18 +121,17 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 	case "Put":
 		updated = w.Item
 	case "Update":
+		from := old
+		if old == nil {
+			from = w.Key
+		}
 		var faults []string
-		if updated, faults = applyUpdate(old, w.Update); faults != nil {
+		if updated, faults = applyUpdate(from, w.Update); faults != nil {
 			return nil, invalid(faults...)
 		}
-		if old == nil {
-			// What only removes creates nothing.
-			if len(updated) == 0 && len(w.Update) > 0 {
-				return nil, nil
-			}
-			for name, v := range w.Key {
-				updated[name] = v
-			}
+		// What only removes creates nothing.
+		if old == nil && len(updated) == len(w.Key) && len(w.Update) > 0 {
+			return nil, nil
 		}
 		if err := t.checkIndexKeys(old, updated, "The update expression attempted to update a secondary index key to a value that is not supported. "); err != nil {
 			return nil, err
@@ -280,19 +279,21 @@ func (b BatchGet) Request() map[string]any {
 }
 
 func (b BatchGet) run(db *DB) (map[string]any, *Error) {
-	t, err := db.table(b.Table)
-	if err != nil {
-		return nil, err
-	}
 	seen := map[string]bool{}
 	for _, key := range b.Keys {
-		if err := t.checkKey(key); err != nil {
-			return nil, err
-		}
 		if seen[Text(key)] {
 			return nil, invalid("Provided list of item keys contains duplicates")
 		}
 		seen[Text(key)] = true
+	}
+	t, err := db.table(b.Table)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range b.Keys {
+		if err := t.checkKey(key); err != nil {
+			return nil, err
+		}
 	}
 	items := []any{}
 	for _, key := range b.Keys {

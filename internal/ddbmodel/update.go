@@ -130,7 +130,11 @@ func both(item Item, a, b Expr, kind string) (v, w Value, fault string) {
 
 func sum(a, b *big.Rat) (Value, string) {
 	r := new(big.Rat).Add(a, b)
-	if fault := numberFault(r); fault != "" {
+	switch fault := numberFault(r); fault {
+	case "":
+	case faultDigits:
+		return Value{}, faultOverflow // what DynamoDB says of sums
+	default:
 		return Value{}, fault
 	}
 	return Value{Type: "N", Text: decimal(r)}, ""

@@ -99,6 +99,11 @@ func decimal(r *big.Rat) string {
 	return text
 }
 
+const (
+	faultOverflow = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+	faultDigits   = "Attempting to store more than 38 significant digits in a Number"
+)
+
 // numberFault is what DynamoDB says against a number, if anything.
 func numberFault(r *big.Rat) string {
 	magnitude := new(big.Rat).Abs(r)
@@ -107,11 +112,11 @@ func numberFault(r *big.Rat) string {
 	case r.Sign() == 0:
 		return ""
 	case magnitude.Cmp(numberEnd) >= 0:
-		return "Number overflow. Attempting to store a number with magnitude larger than supported range"
+		return faultOverflow
 	case magnitude.Cmp(numberStart) < 0:
 		return "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 	case len(digits) > maxDigits:
-		return "Attempting to store more than 38 significant digits in a Number"
+		return faultDigits
 	}
 	return ""
 }

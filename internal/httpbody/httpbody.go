@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -58,34 +59,76 @@ func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error)
 }
 
 // Accepted returns the coding that the header Accept-Encoding asks for: "gzip",
-// "deflate" or "". Like AWS it looks at the first such header alone.
+// "deflate" or "". It reads the header as AWS does: the first such header alone; of
+// the codings that it names the one of the greatest weight, which is the first of
+// several; "*" stands for those that it does not name; identity has no weight.
 func Accepted(h http.Header) string {
-	accepted := ""
+	weights := map[string]float64{}
+	var named []string
 	for field := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
 		coding, params, _ := strings.Cut(field, ";")
-		if q := strings.ReplaceAll(params, " ", ""); q == "q=0" || strings.HasPrefix(q, "q=0.0") && strings.Trim(q, "q=0.") == "" {
-			continue
-		}
-		switch strings.ToLower(strings.TrimSpace(coding)) {
-		case "gzip", "*":
-			return "gzip"
-		case "deflate":
-			accepted = "deflate"
+		switch coding = strings.ToLower(strings.TrimSpace(coding)); coding {
+		case "gzip", "deflate", "*":
+			if _, twice := weights[coding]; !twice && coding != "*" {
+				named = append(named, coding)
+			}
+			weights[coding] = max(weights[coding], weight(params))
 		}
 	}
-	return accepted
+	for _, coding := range []string{"gzip", "deflate"} {
+		if _, ok := weights[coding]; !ok {
+			named = append(named, coding)
+			weights[coding] = weights["*"]
+		}
+	}
+	best := ""
+	for _, coding := range named {
+		if weights[coding] > weights[best] {
+			best = coding
+		}
+	}
+	return best
+}
+
+// weight is that of a coding with such parameters. Like AWS it goes by the first "q="
+// that it finds, and takes what is no number, or is above 1, for 1.
+func weight(params string) float64 {
+	_, q, ok := strings.Cut(params, "q=")
+	if !ok {
+		return 1
+	}
+	q, _, _ = strings.Cut(q, ";")
+	w, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+	if err != nil || w > 1 || math.IsNaN(w) {
+		return 1
+	}
+	return w
 }
 
 // Encode packs a body as a coding that Accepted returned, fast rather than small.
+// Where that finds nothing to repeat it stores the body as it is: what it is written
+// with can be few characters all the same, so that shorter codes for them do better.
 func Encode(coding string, body []byte) ([]byte, error) {
+	packed, err := encode(coding, gzip.BestSpeed, body)
+	if err != nil || len(packed) <= len(body)/5*4 {
+		return packed, err
+	}
+	shorter, err := encode(coding, gzip.HuffmanOnly, body)
+	if err == nil && len(shorter) < len(packed) {
+		packed = shorter
+	}
+	return packed, err
+}
+
+func encode(coding string, level int, body []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	var enc io.WriteCloser
 	var err error
 	switch coding {
 	case "gzip":
-		enc, err = gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+		enc, err = gzip.NewWriterLevel(&buf, level)
 	case "deflate":
-		enc, err = zlib.NewWriterLevel(&buf, zlib.BestSpeed)
+		enc, err = zlib.NewWriterLevel(&buf, level)
 	default:
 		return nil, fmt.Errorf("httpbody: no content coding %q, want gzip or deflate", coding)
 	}

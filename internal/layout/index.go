@@ -99,9 +99,12 @@ func (c *compiler) index(m *Mapping, i int) {
 		return
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
-	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
+	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: types, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
+	if slices.ContainsFunc(m.indexes, func(o *Index) bool { return o.table == x.table }) {
+		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.table), "another name")
+	}
 	m.indexes = append(m.indexes, x)
 }
 
@@ -131,8 +134,11 @@ func (x *Index) Families() []Family {
 func (x *Index) OneCell() bool { return x.mapped == nil }
 
 // Contains reports whether an item is in the index: it has all the index's key
-// attributes, with the declared types, none of them empty.
-func (x *Index) Contains(item attr.Item) bool { return x.def.Key.Check(x.source, item) == nil }
+// attributes, with the declared types, none of them empty, or larger than a key may
+// be. An item that was there before its index can have such ones.
+func (x *Index) Contains(item attr.Item) bool {
+	return x.def.Key.Check(x.source, item) == nil && x.def.Key.Fits(item)
+}
 
 // isKey reports whether name is a key attribute of index or table.
 func (x *Index) isKey(name string) bool { return x.def.Key.IsKey(name) || x.base.IsKey(name) }
@@ -157,7 +163,7 @@ func (x *Index) Project(item attr.Item) attr.Item {
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.
-const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*unmapped.MaxSortKeyBytes + 2) - (2 + 16)
+const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*lens.MaxSortBytes + 2) - (2 + 16)
 
 // appendPartition appends to dst the self-delimiting form of the index's hash
 // key; long, which depends on it, says how the sort key after it is written.

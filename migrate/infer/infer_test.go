@@ -12,6 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -26,13 +28,7 @@ func inferred(t *testing.T, text string, o source.Options) (*Inferred, error) {
 
 func wantDamage(t *testing.T, err error, damage source.Damage, text string) {
 	t.Helper()
-	var input *source.Error
-	if !errors.As(err, &input) {
-		t.Fatalf("error %v, want an Error", err)
-	}
-	if input.Damage != damage || !strings.Contains(err.Error(), text) {
-		t.Errorf("damage %s, message %q; want %s, %q", input.Damage, err, damage, text)
-	}
+	exporttest.WantDamage(t, err, source.DamageOf(err), damage, text)
 }
 
 func TestTable_Key(t *testing.T) {
@@ -209,7 +205,7 @@ func TestTable_TypesAndFamilies(t *testing.T) {
 	if diff := cmp.Diff([]string{"a 0", "s.a.20b 1", "m.m 1", "_t 1"}, families); diff != "" {
 		t.Error(diff)
 	}
-	if got := bigtableName("My Table", 50); got != "My.20Table" {
+	if got := mapfile.BigtableName("My Table", 50); got != "My.20Table" {
 		t.Errorf("a name for My Table: %q", got)
 	}
 	if got := in.Mapping.TargetTable(); got != "My-Table" {

@@ -44,6 +44,7 @@ const (
 	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of Bigtable
 	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
 
+	TargetWritten     Damage = "target-written"     // a DynamoDB door wrote what incremental exports would undo
 	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
 )

@@ -43,11 +43,20 @@ type heldChange struct {
 	deleted     bool         // the last change has no NewImage
 	met         bool         // in the full export
 	keys, text  []byte       // Keys, and NewImage of the last change
+	was         [][]byte     // what collect is to keep: the states before the last
 }
 
 // heldChangeBytes is what a heldChange takes beside its text: itself, and its
 // place in a map and a list that grow, rounded up.
 const heldChangeBytes = 400
+
+// Change is what the incremental exports behind a full one made of an item.
+type Change struct {
+	Key      attr.Item
+	Was      []attr.Item // the states before the last that these exports tell, oldest first
+	Now      attr.Item   // nil: the item is gone
+	Position Position    // of the last change
+}
 
 // replayed is a full export with the incremental exports that follow it: the
 // table as it was at the end of the last.
@@ -108,18 +117,65 @@ func (r *replayed) run(yield func(Entry, error) bool) error {
 	return nil
 }
 
-// runPart is run for the items of one part of the keys.
-func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
-	mine := func(h extsort.Hash) bool { return h.Hi%r.parts == part }
-	var names []string // the key's attributes
-	changed := map[extsort.Hash]*heldChange{}
-	var order []extsort.Hash // of what comes after the full export's items
+// eachChange yields what became of every item that changed, in the order of the first
+// changes.
+func (r *replayed) eachChange(yield func(Change, error) bool) {
+	size := 0
 	err := r.changes(func(c itemChange) error {
+		size += cap(c.text) + 2*c.old.Size() + 2*c.keys.Size() + heldChangeBytes
+		return nil
+	})
+	parts := uint64(size/r.maxBytes) + 1
+	for part := uint64(0); err == nil && part < parts; part++ {
+		err = r.changesOfPart(part, parts, yield)
+	}
+	if err != nil && !errors.Is(err, errStopped) {
+		yield(Change{}, err)
+	}
+}
+
+// changesOfPart is eachChange for one of so many parts of the keys.
+func (r *replayed) changesOfPart(part, parts uint64, yield func(Change, error) bool) error {
+	_, changed, order, err := r.collect(part, parts, true)
+	if err != nil {
+		return err
+	}
+	for _, h := range order {
+		s := changed[h]
+		c := Change{Position: s.last}
+		item := func(text []byte) attr.Item {
+			it, bad := attr.UnmarshalItem(text)
+			err = errors.Join(err, bad) // it was read before
+			return it
+		}
+		c.Key = item(s.keys)
+		for _, text := range s.was {
+			c.Was = append(c.Was, item(text))
+		}
+		if !s.deleted {
+			c.Now = item(s.text)
+		}
+		if err != nil {
+			return err
+		}
+		if !yield(c, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// collect holds the changes to one of so many parts of the keys, in the order of the
+// first ones, with the names of the key's attributes; with was, also the states
+// before the last.
+func (r *replayed) collect(part, parts uint64, was bool) (names []string, changed map[extsort.Hash]*heldChange, order []extsort.Hash, err error) {
+	changed = map[extsort.Hash]*heldChange{}
+	err = r.changes(func(c itemChange) error {
 		if names == nil {
 			names = keyNames(c.keys)
 		}
 		h := keyOf(c.keys, names)
-		if !mine(h) {
+		if h.Hi%parts != part {
 			return nil
 		}
 		s := changed[h]
@@ -128,6 +184,9 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 			s = &heldChange{first: c.at, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
 			if c.old != nil {
 				s.old = extsort.HashItem(c.old)
+				if was {
+					s.was = append(s.was, attr.AppendItemJSON(nil, c.old))
+				}
 			}
 			changed[h], order = s, append(order, h)
 		case s.export == c.export:
@@ -136,12 +195,21 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
 			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
 		}
+		if was && s.text != nil {
+			s.was = append(s.was, s.text)
+		}
 		s.last, s.export, s.text, s.deleted = c.at, c.export, c.text, c.new == nil
 		if c.new != nil {
 			s.new = extsort.HashItem(c.new)
 		}
 		return nil
 	})
+	return names, changed, order, err
+}
+
+// runPart is run for the items of one part of the keys.
+func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
+	names, changed, order, err := r.collect(part, r.parts, false)
 	if err != nil {
 		return err
 	}
@@ -154,7 +222,7 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 			return yield(e, nil)
 		}
 		h := keyOf(e.Item, names)
-		if !mine(h) {
+		if h.Hi%r.parts != part {
 			return true
 		}
 		s := changed[h]

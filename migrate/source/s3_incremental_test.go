@@ -41,6 +41,47 @@ func TestOpen_IncrementalExport(t *testing.T) {
 	}
 }
 
+// What became of each item is told once, in whatever parts the changes are held.
+func TestTable_Changes(t *testing.T) {
+	t.Parallel()
+	t1, t2 := exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
+	fsys := exporttest.Sample() // a 1, b 2, c 3
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1,
+		exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 20)), exporttest.Change(t1, exporttest.Key("c"), exporttest.Item("c", 3), ""),
+		exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 4)), exporttest.Change(t1, exporttest.Key("e"), "", ""))
+	exporttest.AddIncremental(fsys, "02", t1, t2, exporttest.Change(t2, exporttest.Key("b"), exporttest.Item("b", 20), exporttest.Item("b", 21)), exporttest.Change(t2, exporttest.Key("d"), "", ""))
+	want := []string{
+		exporttest.Key("b") + ": " + exporttest.Item("b", 2) + " " + exporttest.Item("b", 20) + " -> " + exporttest.Item("b", 21),
+		exporttest.Key("c") + ": " + exporttest.Item("c", 3) + " -> gone",
+		exporttest.Key("d") + ": " + exporttest.Item("d", 4) + " -> gone",
+		exporttest.Key("e") + ": -> gone",
+	}
+	for _, maxBytes := range []int{1, maxReplayBytes} {
+		r := replayOf(t, fsys, "01", "02")
+		r.maxBytes = maxBytes
+		var got []string
+		r.eachChange(func(c Change, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(attr.AppendItemJSON(nil, c.Key)) + ":"
+			for _, item := range c.Was {
+				text += " " + string(attr.AppendItemJSON(nil, item))
+			}
+			now := "gone"
+			if c.Now != nil {
+				now = string(attr.AppendItemJSON(nil, c.Now))
+			}
+			got = append(got, text+" -> "+now)
+			return true
+		})
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("with %d bytes:\n%s", maxBytes, d)
+		}
+	}
+}
+
 func TestOpen_DamagedIncrementalExport(t *testing.T) {
 	t.Parallel()
 	t0, t1, t2 := exporttest.Time, exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
@@ -283,17 +324,24 @@ func TestReplay_BadItemOnce(t *testing.T) {
 }
 
 // replayOfOne is a full export with the incremental one that is called 01.
-func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
+func replayOfOne(tb testing.TB, fsys fs.FS) *replayed { return replayOf(tb, fsys, "01") }
+
+// replayOf is the replay of the incremental exports of these ids.
+func replayOf(tb testing.TB, fsys fs.FS, ids ...string) *replayed {
 	tb.Helper()
 	full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exporttest.Dir), "01"))
-	if err != nil {
-		tb.Fatal(err)
+	var parts []exportPart
+	for _, id := range ids {
+		part, err := openOneExport(tree{FS: fsys}, path.Join(path.Dir(exporttest.Dir), id))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		parts = append(parts, part)
 	}
-	r, err := replay(tree{FS: fsys}, full, []exportPart{part})
+	r, err := replay(tree{FS: fsys}, full, parts)
 	if err != nil {
 		tb.Fatal(err)
 	}

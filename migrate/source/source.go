@@ -62,19 +62,25 @@ type Table struct {
 	// declares none; a Type is attr.Absent where only the name is known.
 	Key     mapping.KeySchema
 	Indexes []Index
+	// TTL is the attribute that items expire by, "" where none is declared.
+	TTL string
 	// ExportTime is the moment that the data stands for; zero if unknown.
 	ExportTime time.Time
+	// FullTime is the moment of the full export that the incremental ones up to
+	// ExportTime follow; zero where there are none.
+	FullTime time.Time
 	// Declared is the number of items that the input itself announces, -1 if
 	// it announces none.
 	Declared int64
 	// KeyFrom says where Key was found, for reports.
 	KeyFrom string
 
-	entries func(yield func(Entry, error) bool) // goes on after an error ofItem, if yield wants
-	File    string                              // what messages about the table as a whole name
-	Named   bool                                // Name is what the input or its description says
-	types   map[string]attr.Type                // of columns that do not say theirs; nil but for CSV
-	Lenient bool                                // Entries passes over items that are at fault themselves
+	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
+	changes func(yield func(Change, error) bool)
+	File    string               // what messages about the table as a whole name
+	Named   bool                 // Name is what the input or its description says
+	types   map[string]attr.Type // of columns that do not say theirs; nil but for CSV
+	Lenient bool                 // Entries passes over items that are at fault themselves
 }
 
 // Of is a table of items in memory, with their key; at is the moment that they stand
@@ -104,6 +110,14 @@ func (t *Table) As(name string, key mapping.KeySchema) *Table {
 func (t *Table) SetColumnType(name string, typ attr.Type) {
 	if t.types != nil {
 		t.types[name] = typ
+	}
+}
+
+// Changes streams what incremental exports made of the items that they changed, in
+// bounded memory; nothing of any other source. Errors are those of Entries.
+func (t *Table) Changes(yield func(Change, error) bool) {
+	if t.changes != nil {
+		t.changes(yield)
 	}
 }
 
@@ -137,8 +151,8 @@ func (t *Table) All(yield func(Entry, error) bool) {
 }
 
 func (t *Table) checkKey(e Entry) error {
-	for _, k := range [2]lens.KeyAttr{t.Key.Hash, t.Key.Range} {
-		if k.Name == "" {
+	for _, k := range t.Key.Attrs() {
+		if k.Name == "" { // no key is declared
 			continue
 		}
 		v, ok := e.Item[k.Name]
@@ -180,7 +194,7 @@ type Options struct {
 	// input says.
 	Key string
 	// TableSchema is the JSON of a DescribeTable answer or of a CreateTable
-	// request; TableSchemaFile is its name in messages. It wins over what the
+	// request, with the answer of DescribeTimeToLive behind it where items expire; TableSchemaFile is its name in messages. It wins over what the
 	// input says of the key, and must name the same table.
 	TableSchema     []byte
 	TableSchemaFile string
@@ -345,7 +359,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 		t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: hash}, Range: lens.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
 		// A type that the input declares for the same attribute still holds.
-		for _, k := range [2]lens.KeyAttr{declared.Hash, declared.Range} {
+		for _, k := range declared.Attrs() {
 			if k.Name == hash {
 				t.Key.Hash.Type = k.Type
 			}
@@ -376,7 +390,7 @@ func (s *Source) applySchema(o Options) error {
 			continue
 		}
 		applied = true
-		t.Key, t.Indexes, t.KeyFrom = d.Key, d.Indexes, "declared by "+file
+		t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+file
 	}
 	if !applied {
 		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is that of table %s, the source %s has %s", d.Name, s.Path, s.tableNames())
@@ -410,7 +424,7 @@ func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // KeyText is a key as messages tell it, "PK (S), SK (N)", types where they are known.
 func KeyText(k lens.KeySchema) string {
 	var parts []string
-	for _, a := range []lens.KeyAttr{k.Hash, k.Range} {
+	for _, a := range k.Attrs() {
 		switch {
 		case a.Name == "":
 		case a.Type == attr.Absent:

@@ -29,7 +29,8 @@ import (
 //	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with
-// every write, so that a change is guarded by one short value.
+// every write, so that a change is guarded by one short value. A third has how
+// many items there were when a large table was last counted.
 const (
 	CatalogTable     = reservedPrefix + "catalog"
 	catalogFamily    = "d"
@@ -83,6 +84,10 @@ type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
 
+	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
+	// microseconds. It is not changed after openCatalog.
+	loaded map[string]int64
+
 	// ddl serializes the changes of definitions in this process. It is taken
 	// before a table's schema latch and before mu.
 	ddl sync.Mutex
@@ -102,7 +107,7 @@ type catalog struct {
 func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	return &catalog{
 		instance: in, mappings: mappings,
-		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{},
+		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{},
 	}
 }
 
@@ -133,7 +138,7 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 		return nil, err
 	}
 	var def *Table
-	var version []byte
+	var version, counts []byte
 	for _, c := range row.Cells {
 		switch string(c.Qualifier) {
 		case string(definitionQualifier):
@@ -142,13 +147,19 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 			}
 		case string(versionQualifier):
 			version = c.Value
+		case string(countsQualifier):
+			counts = c.Value
 		}
 	}
 	if def == nil {
 		cat.forget(name)
 		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
 	}
-	return cat.remember(def, version, fetched)
+	c, err := cat.remember(def, version, fetched)
+	if err == nil && counts != nil {
+		c.layout.counts.keep(counts)
+	}
+	return c, err
 }
 
 // remember puts a definition into the cache.
@@ -165,6 +176,9 @@ func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*ca
 	l, err := cat.newLayout(def)
 	if err != nil {
 		return nil, err
+	}
+	if old != nil && old.def.ID == def.ID {
+		l.counts = old.layout.counts
 	}
 	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
 	for _, at := range def.fillTimes() {

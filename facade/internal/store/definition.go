@@ -34,20 +34,24 @@ type Table struct {
 	// CreateTable.
 	BigtableTable string `json:"bigtableTable"`
 	// Mapped tables lie in the layout of a mapping; set by CreateTable.
-	Mapped     bool           `json:"mapped,omitempty"`
-	Key        lens.KeySchema `json:"key"`
-	Attributes []lens.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status     string         `json:"status"`     // set by the store
-	Created    time.Time      `json:"created"`    // set by CreateTable
+	Mapped bool `json:"mapped,omitempty"`
+	// Note says by which mapping, as noteOf has it; set by the store.
+	Note       map[string][]byte `json:"note,omitempty"`
+	Key        lens.KeySchema    `json:"key"`
+	Attributes []lens.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string            `json:"status"`     // set by the store
+	Created    time.Time         `json:"created"`    // set by CreateTable
 	// Transition is what Status looks like for a while.
-	Transition         Transition `json:"transition,omitzero"`
-	BillingMode        string     `json:"billingMode,omitempty"`
-	ReadUnits          int64      `json:"readUnits,omitempty"`
-	WriteUnits         int64      `json:"writeUnits,omitempty"`
-	Class              string     `json:"class,omitempty"`
-	DeletionProtection bool       `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool       `json:"streamEnabled,omitempty"`
-	StreamView         string     `json:"streamView,omitempty"` // StreamViewType
+	Transition  Transition `json:"transition,omitzero"`
+	BillingMode string     `json:"billingMode,omitempty"`
+	ReadUnits   int64      `json:"readUnits,omitempty"`
+	WriteUnits  int64      `json:"writeUnits,omitempty"`
+	// UnitChanges is how ReadUnits and WriteUnits came to be what they are.
+	UnitChanges        UnitChanges `json:"unitChanges,omitzero"`
+	Class              string      `json:"class,omitempty"`
+	DeletionProtection bool        `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool        `json:"streamEnabled,omitempty"`
+	StreamView         string      `json:"streamView,omitempty"` // StreamViewType
 	// StreamLabel is that of the newest stream, "" for none.
 	StreamLabel string `json:"streamLabel,omitempty"`
 	// OnDemandSince is when the billing mode last became on demand; the zero
@@ -75,6 +79,25 @@ type Table struct {
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
+// UnitChanges tells of the changes of provisioned throughput.
+type UnitChanges struct {
+	// Increased and Decreased are when it last became more, and less, in either of
+	// its parts; the zero time: never.
+	Increased time.Time `json:"increased,omitzero"`
+	Decreased time.Time `json:"decreased,omitzero"`
+	// Decreases is how often it became less on the day of Decreased, in UTC.
+	Decreases int64 `json:"decreases,omitempty"`
+}
+
+// DecreasesOn returns how often the throughput became less on the day of a time.
+func (c UnitChanges) DecreasesOn(now time.Time) int64 {
+	const day = "2006-01-02"
+	if c.Decreased.UTC().Format(day) != now.UTC().Format(day) {
+		return 0
+	}
+	return c.Decreases
+}
+
 // OnDemandThroughput bounds what is used of an on-demand table or index. In a
 // request -1 takes a bound away.
 type OnDemandThroughput struct {
@@ -97,14 +120,16 @@ type Throughput struct {
 
 // Index is a secondary index of a table.
 type Index struct {
-	Name       string     `json:"name"`
-	Global     bool       `json:"global"`
-	Key        IndexKey   `json:"key"`
-	Projection string     `json:"projection"`       // projectAll, …
-	NonKey     []string   `json:"nonKey,omitempty"` // of projectInclude
-	ReadUnits  int64      `json:"readUnits,omitempty"`
-	WriteUnits int64      `json:"writeUnits,omitempty"`
-	Throughput Throughput `json:"throughput,omitzero"`
+	Name       string   `json:"name"`
+	Global     bool     `json:"global"`
+	Key        IndexKey `json:"key"`
+	Projection string   `json:"projection"`       // ProjectAll, …
+	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
+	ReadUnits  int64    `json:"readUnits,omitempty"`
+	WriteUnits int64    `json:"writeUnits,omitempty"`
+	// UnitChanges is that of ReadUnits and WriteUnits.
+	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
+	Throughput  Throughput  `json:"throughput,omitzero"`
 	// Set by the store.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`

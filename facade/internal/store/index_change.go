@@ -119,7 +119,7 @@ func (x *indexLayout) timeOf(order int64) int64 {
 
 // entryRow returns the row of an item's entry, nil if it has none.
 func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
-	if item == nil || x.key.isMulti() && !x.key.holds(item) || !x.key.isMulti() && !x.x.Contains(item) {
+	if item == nil || x.key.isMulti() && !x.key.Holds(item) || !x.key.isMulti() && !x.x.Contains(item) {
 		return nil, nil
 	}
 	return x.row(item)
@@ -149,7 +149,7 @@ func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 
 // place lays out the entry of an item; false if it has none in this index.
 func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
-	if item == nil || x.key.isMulti() && !x.key.holds(item) {
+	if item == nil || x.key.isMulti() && !x.key.Holds(item) {
 		return lens.Placed{}, false, nil
 	}
 	placed, ok, err := x.x.Place(item, x.timeOf(order))

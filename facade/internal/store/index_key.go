@@ -205,12 +205,22 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 	return at.Row, outsideMapping(err)
 }
 
-// holds reports whether an item has all attributes of the key, of their types
-// and not empty.
-func (k IndexKey) holds(item attr.Item) bool {
-	return !slices.ContainsFunc(k.Attributes(), func(a lens.KeyAttr) bool {
-		return item[a.Name].Type != a.Type || item[a.Name].Str == ""
-	})
+// Holds reports whether an item has all attributes of the key, of their types, not
+// empty, and not larger than a key may be.
+func (k IndexKey) Holds(item attr.Item) bool {
+	return holdsPart(k.Hash, item, lens.MaxHashBytes) && holdsPart(k.Range, item, lens.MaxSortBytes)
+}
+
+func holdsPart(part []lens.KeyAttr, item attr.Item, most int) bool {
+	size := 0
+	for _, a := range part {
+		v := item[a.Name]
+		if v.Type != a.Type || v.Str == "" {
+			return false
+		}
+		size += v.Size()
+	}
+	return size <= most
 }
 
 // Definition is what an index is for the mapping that writes its entries. That

@@ -32,6 +32,7 @@ type tableLayout struct {
 	// timeless: the times of an item's cells mean nothing, so that a write leaves
 	// those that it does not change.
 	timeless bool
+	counts   *tableCounts
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -52,7 +53,7 @@ var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
 func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
-	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped}
+	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, counts: newTableCounts()}
 	m := cat.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
@@ -79,6 +80,9 @@ func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
 			}
 			il.importMicros = unknownImportTime.UnixMicro()
 			if micros, ok := m.ImportTimeMicros(); ok {
+				il.importMicros = micros
+			}
+			if micros, ok := cat.loaded[def.Name]; ok { // what the cells that are there have
 				il.importMicros = micros
 			}
 		}

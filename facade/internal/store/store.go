@@ -30,6 +30,7 @@
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
+//	counter       counts the items of tables
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
 // of an item; then the mutexes of single owners, never two of them at once.
@@ -62,6 +63,9 @@ var (
 	// the text names the rule and the attribute. Or the mapping that the
 	// table was created with was not given.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
+	// ErrOtherMapping: the rows of a table were laid out by another mapping than the
+	// one that was given, by which items of it lie otherwise.
+	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
 	// ErrContended: the item changed under every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// errIndexesBehind: the item is written; its indexes follow as soon as
@@ -94,7 +98,7 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
-// IndexLag and StatusDelays.
+// IndexLag, StatusDelays, CountedItems, Deadline and Progress.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
@@ -106,6 +110,9 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
+	Deadline          time.Duration  // of a call of the Bigtable; 0: none
+	Progress          func(Progress) // nil: nobody is told
+	CountedItems      int64          // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -130,6 +137,7 @@ type Store struct {
 	*filler
 	*tables
 	*reaper
+	*counter
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
@@ -154,7 +162,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	cat.fillAgain = f.fillAgain
 	s := &Store{
 		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
-		&reaper{in, cat, tx, w, rd, ts},
+		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd},
 	}
 	err = s.openCatalog(ctx)
 	if err == nil {

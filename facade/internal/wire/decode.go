@@ -29,13 +29,13 @@ func CheckJSON(body []byte) error {
 // error is a *Refusal.
 func Decode(body []byte, in any) error {
 	if err := json.Unmarshal(body, in); err != nil {
-		return decodeError(body, err)
+		return decodeError(body, in, err)
 	}
 	return nil
 }
 
-// decodeError gives err, from decoding body, AWS's text.
-func decodeError(body []byte, err error) error {
+// decodeError gives err, from decoding body into in, AWS's text.
+func decodeError(body []byte, in any, err error) error {
 	var refused *Refusal
 	if errors.As(err, &refused) {
 		return refused
@@ -44,7 +44,48 @@ func decodeError(body []byte, err error) error {
 	if !errors.As(err, &semantic) || semantic.GoType == nil {
 		return serializationError("")
 	}
-	return serializationError(mismatchText(semantic.JSONKind, valueAt(body, semantic.ByteOffset), semantic.GoType))
+	at := placeOf(in, semantic.JSONPointer)
+	switch {
+	case !errors.Is(err, errNoStructure):
+		value := valueAt(body, semantic.ByteOffset)
+		return serializationError(mismatchText(semantic.JSONKind, value, semantic.GoType, at))
+	case at.element:
+		return serializationError(msgUnexpectedValueType)
+	default:
+		return serializationError(msgUnexpectedFieldType)
+	}
+}
+
+// place is where a value of a request stands.
+type place struct {
+	element bool   // in a list or a map, and no member of a structure
+	member  string // structure and member, such as "WriteRequest.PutRequest"
+}
+
+// placeOf returns the place of the value of a request, in, that a pointer leads
+// to.
+func placeOf(in any, at jsontext.Pointer) place {
+	var p place
+	t := reflect.TypeOf(in)
+	for name := range at.Tokens() {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch t.Kind() { //nolint:exhaustive // requests have no others
+		case reflect.Struct:
+			field, ok := t.FieldByName(name)
+			if !ok {
+				return place{}
+			}
+			p = place{member: capitalized(t.Name()) + "." + name}
+			t = field.Type
+		case reflect.Slice, reflect.Map:
+			p, t = place{element: true}, t.Elem()
+		default:
+			return place{}
+		}
+	}
+	return p
 }
 
 // valueAt returns the text of body that begins with the JSON value at or after
@@ -60,7 +101,7 @@ func valueAt(body []byte, offset int64) []byte {
 
 // mismatchText is what AWS says about a JSON value where the model wants
 // another type.
-func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type) string {
+func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type, at place) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -74,7 +115,12 @@ func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type) string {
 	case goKind == reflect.Map && kind == '[':
 		return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(t.Elem()) + ">"
 	case goKind == reflect.Struct && kind == '[':
+		if name, ok := memberTypeNames[at.member]; ok {
+			return "Unrecognized collection type class " + modelPackage + name
+		}
 		return "Unrecognized collection type class " + modelTypeName(t)
+	case goKind == reflect.Struct && at.element:
+		return msgUnexpectedValueType
 	default:
 		return msgUnexpectedFieldType
 	}
@@ -111,6 +157,24 @@ func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string 
 	}
 }
 
+// modelPackage is where AWS's types are.
+const modelPackage = "com.amazonaws.dynamodb.v20120810."
+
+// memberTypeNames are the names of the types that stand for several of the
+// model's here, or have no name, by the members that have them.
+var memberTypeNames = map[string]string{
+	"GlobalSecondaryIndexUpdate.Create": "CreateGlobalSecondaryIndexAction",
+	"GlobalSecondaryIndexUpdate.Update": "UpdateGlobalSecondaryIndexAction",
+	"GlobalSecondaryIndexUpdate.Delete": "DeleteGlobalSecondaryIndexAction",
+	"TransactGetItem.Get":               "Get",
+	"TransactWriteItem.ConditionCheck":  "ConditionCheck",
+	"TransactWriteItem.Delete":          "Delete",
+	"TransactWriteItem.Put":             "Put",
+	"TransactWriteItem.Update":          "Update",
+	"CreateTableInput.SSESpecification": "SSESpecification",
+	"UpdateTableInput.SSESpecification": "SSESpecification",
+}
+
 // modelTypeName returns the name AWS prints for a type of the model: our
 // structs carry the model's names, with a small first letter.
 func modelTypeName(t reflect.Type) string {
@@ -121,11 +185,17 @@ func modelTypeName(t reflect.Type) string {
 	case reflect.TypeFor[string]():
 		return "java.lang.String"
 	case reflect.TypeFor[Value]():
-		return "com.amazonaws.dynamodb.v20120810.AttributeValue"
+		return modelPackage + "AttributeValue"
 	}
-	name := t.Name()
+	if t.Kind() == reflect.Slice {
+		return "java.util.List<" + modelTypeName(t.Elem()) + ">"
+	}
+	return modelPackage + capitalized(t.Name())
+}
+
+func capitalized(name string) string {
 	if name == "" {
-		return "java.util.List"
+		return ""
 	}
-	return "com.amazonaws.dynamodb.v20120810." + strings.ToUpper(name[:1]) + name[1:]
+	return strings.ToUpper(name[:1]) + name[1:]
 }

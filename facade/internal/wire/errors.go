@@ -36,6 +36,7 @@ const (
 	CodeResourceNotFound       = "ResourceNotFoundException"
 	codeSerialization          = "SerializationException"
 	CodeServiceUnavailable     = "ServiceUnavailable"
+	CodeTableNotFound          = "TableNotFoundException"
 	CodeTransactionCanceled    = "TransactionCanceledException"
 	CodeTransactionConflict    = "TransactionConflictException"
 	CodeTransactionInProgress  = "TransactionInProgressException"

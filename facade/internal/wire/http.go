@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base32"
 	"errors"
 	"fmt"
@@ -15,8 +16,14 @@ import (
 // ContentTypeJSON is the media type of the protocol.
 const ContentTypeJSON = "application/x-amz-json-1.0"
 
+// plainJSON is the other media type that a request may have, and its answer then has.
+const plainJSON = "application/json"
+
 // MaxRequestBytes limits the body of a request, before and after decompression.
 const MaxRequestBytes = 16 << 20
+
+// maxHeaderBytes limits the line and the headers of a request.
+const maxHeaderBytes = 16 << 10
 
 // minCompressBytes: an answer above this is compressed when asked for.
 const minCompressBytes = 4 << 10
@@ -24,7 +31,8 @@ const minCompressBytes = 4 << 10
 // Bodies that AWS answers outside the JSON protocol.
 const (
 	unknownOperationXML = "<UnknownOperationException/>\n"
-	healthTextFormat    = "healthy: dynamodb.%s.amazonaws.com "
+	healthTextFormat    = "healthy: %s "
+	headersTextFormat   = "the line and the headers of the request have %d bytes, the limit is %d\n" // ours
 )
 
 // Response is an answer before compression.
@@ -35,25 +43,47 @@ type Response struct {
 	RequestID   string // see RequestID
 }
 
-// NewResponse returns the answer to a call, with the HTTP status and the JSON body.
-func NewResponse(status int, body []byte) Response {
-	return Response{Status: status, ContentType: ContentTypeJSON, Body: body}
+// NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
+func NewResponse(r *http.Request, status int, body []byte) Response {
+	a := Response{Status: status, ContentType: plainJSON, Body: body}
+	if isMediaType(r.Header.Get("Content-Type"), ContentTypeJSON) {
+		a.ContentType = ContentTypeJSON
+	}
+	return a
 }
 
 // OutsideProtocol returns the answer to a request that is no call of the protocol:
 // a CORS preflight, the question for health, or what AWS does not know. ok is false
 // for a call.
-func OutsideProtocol(r *http.Request, region string) (a Response, ok bool) {
+func OutsideProtocol(r *http.Request) (a Response, ok bool) {
+	if n := headerBytes(r); n > maxHeaderBytes {
+		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, n, maxHeaderBytes)}, true
+	}
 	switch {
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
 		return Response{Status: http.StatusOK}, true
-	case r.Method == http.MethodGet:
-		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, region)}, true
-	case r.Method != http.MethodPost, !isJSONContentType(r.Header.Get("Content-Type")):
+	case r.Method == http.MethodGet && (r.URL.Path == "/" || r.URL.Path == ""):
+		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, Host(r))}, true
+	case r.Method != http.MethodPost, !isJSON(r):
 		return Response{Status: http.StatusNotFound, Body: []byte(unknownOperationXML)}, true
 	default:
 		return Response{}, false
 	}
+}
+
+// Host is the host that a request was sent to, which may be one of this process.
+func Host(r *http.Request) string { return cmp.Or(r.Host, r.URL.Host) }
+
+// headerBytes is what the line and the headers of a request took, without what ends
+// them.
+func headerBytes(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("Host: ") + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			n += len(name) + len(": ") + len(value)
+		}
+	}
+	return n
 }
 
 // RequestIDBytes is how many random bytes an id of a request takes.
@@ -64,10 +94,16 @@ var requestIDEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 // RequestID writes 32 random bytes as the 52 characters [0-9A-V] of an id.
 func RequestID(random []byte) string { return requestIDEncoding.EncodeToString(random) }
 
-func isJSONContentType(header string) bool {
+// isJSON reports whether a request says that its body is JSON. One without a body
+// need not.
+func isJSON(r *http.Request) bool {
+	given := r.Header.Get("Content-Type")
+	return isMediaType(given, ContentTypeJSON) || isMediaType(given, plainJSON) || given == "" && r.ContentLength == 0
+}
+
+func isMediaType(header, want string) bool {
 	mediaType, _, _ := strings.Cut(header, ";")
-	mediaType = strings.TrimSpace(mediaType)
-	return strings.EqualFold(mediaType, ContentTypeJSON) || strings.EqualFold(mediaType, "application/json")
+	return strings.EqualFold(strings.TrimSpace(mediaType), want)
 }
 
 // ReadBody reads and decompresses the body, refusing more than MaxRequestBytes on
@@ -81,12 +117,14 @@ func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	}
 	if sent, err = httpbody.Read(r.Body, r.ContentLength, MaxRequestBytes); err == nil {
 		body, err = httpbody.Decode(r.Header.Get("Content-Encoding"), sent, MaxRequestBytes)
+	} else if !errors.Is(err, httpbody.ErrTooLarge) {
+		return nil, nil, serializationError(err.Error())
 	}
 	switch {
 	case errors.Is(err, httpbody.ErrTooLarge):
 		return nil, nil, requestTooLargeError(MaxRequestBytes + 1)
-	case err != nil:
-		return nil, nil, serializationError(err.Error())
+	case err != nil: // AWS takes what it cannot unpack for a fault of its own
+		return nil, nil, &Refusal{Code: CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: err.Error()}
 	}
 	return sent, body, nil
 }
@@ -100,9 +138,8 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 			echo(h, "Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 			echo(h, "Access-Control-Allow-Methods", r.Header.Get("Access-Control-Request-Method"))
 			h.Set("Access-Control-Max-Age", "172800")
-		} else {
-			h.Set("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date")
 		}
+		h.Set("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-request-id,x-amz-id-2,x-amzn-ErrorMessage,x-amz-crc32,Date")
 	}
 	body := a.Body
 	if len(body) > minCompressBytes {

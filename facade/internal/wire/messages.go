@@ -5,6 +5,7 @@ const (
 	msgUnexpectedToken     = "Unexpected token received from parser"
 	msgStartOfStructure    = "Start of structure or map found where not expected"
 	msgUnexpectedFieldType = "Unexpected field type"
+	msgUnexpectedValueType = "Unexpected value type in payload"
 	msgRequestTooLarge     = "the request body has at least %d bytes, the limit is %d"
 	msgAuthTwice           = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
 	msgAuthMissing         = "Request is missing Authentication Token"

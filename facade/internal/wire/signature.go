@@ -84,8 +84,9 @@ func parseSignature(r *http.Request) (signature, error) {
 		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
 	}
 	given := map[string]string{}
-	for field := range strings.SplitSeq(fields, ",") {
-		if name, value, ok := strings.Cut(strings.TrimSpace(field), "="); ok {
+	apart := func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }
+	for field := range strings.FieldsFuncSeq(fields, apart) {
+		if name, value, ok := strings.Cut(field, "="); ok {
 			given[name] = value
 		}
 	}
@@ -137,8 +138,8 @@ func (sig signature) caller() Caller {
 	return c
 }
 
-// verify checks a signature against the secrets of the known access keys. Any
-// region will do.
+// verify checks a signature against the secrets of the known access keys, in AWS's
+// order. Any region will do.
 func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets map[string]string) error {
 	incomplete := func(format string, args ...any) error {
 		return badRequest(codeIncompleteSignature, fmt.Sprintf(format, args...))
@@ -146,12 +147,19 @@ func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets
 	invalid := func(format string, args ...any) error {
 		return badRequest(codeInvalidSignature, fmt.Sprintf(format, args...))
 	}
-	if sig.algorithm != signatureAlgorithm {
-		return incomplete(msgAuthAlgorithm, sig.algorithm)
-	}
 	signed, err := time.Parse(signatureTime, sig.date)
 	if err != nil {
 		return incomplete(msgAuthDateForm, sig.date)
+	}
+	if err := sig.checkTime(signed, now); err != nil {
+		return err
+	}
+	headers := strings.Split(sig.signedHeaders, ";")
+	if !slices.Contains(headers, "host") {
+		return invalid(msgAuthHost)
+	}
+	if sig.algorithm != signatureAlgorithm {
+		return incomplete(msgAuthAlgorithm, sig.algorithm)
 	}
 	scope := sig.scope()
 	if len(scope) != 5 {
@@ -166,13 +174,6 @@ func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets
 		return invalid(msgAuthScopeService, signatureService)
 	case scope[4] != signatureTerminator:
 		return invalid(msgAuthScopeTerminator, signatureTerminator, scope[4])
-	}
-	headers := strings.Split(sig.signedHeaders, ";")
-	if !slices.Contains(headers, "host") {
-		return invalid(msgAuthHost)
-	}
-	if err := sig.checkTime(signed, now); err != nil {
-		return err
 	}
 	secret, known := secrets[scope[0]]
 	if !known {
@@ -258,7 +259,7 @@ func isWordByte(c byte) bool {
 func signedHeader(r *http.Request, name string) string {
 	switch {
 	case name == "host":
-		return cmp.Or(r.Host, r.URL.Host)
+		return Host(r)
 	case name == "content-length" && r.Header.Get(name) == "":
 		return strconv.FormatInt(r.ContentLength, 10)
 	}

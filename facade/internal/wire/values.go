@@ -103,6 +103,9 @@ func (w *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
+	if k := raw.Kind(); k != '{' && k != '[' && k != 'n' {
+		return errNoStructure
+	}
 	if w.Value, w.Err = attr.UnmarshalValue(raw); w.Err != nil {
 		return serializationOf(w.Err)
 	}
@@ -114,6 +117,10 @@ func (w *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
 }
+
+// errNoStructure is the error of a value that is no structure: the text of its
+// refusal goes by its place in the request.
+var errNoStructure = errors.New("a value that is no structure")
 
 // errEmptyName is the error of an attribute without a name.
 var errEmptyName = errors.New(msgEmptyName) //nolint:staticcheck // ST1005: its text is the answer

@@ -39,6 +39,11 @@ func (k KeySchema) KeyOf(item attr.Item) attr.Item {
 	return key
 }
 
+// Fits reports whether the key attributes of an item are no larger than a key may be.
+func (k KeySchema) Fits(item attr.Item) bool {
+	return item[k.Hash.Name].Size() <= MaxHashBytes && (k.Range.Name == "" || item[k.Range.Name].Size() <= MaxSortBytes)
+}
+
 // Check refuses an item of a table whose key attributes are not those of the key.
 func (k KeySchema) Check(table string, key attr.Item) *Error {
 	for _, a := range k.Attrs() {

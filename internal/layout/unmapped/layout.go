@@ -32,10 +32,6 @@ type Layout struct {
 	own      []lens.Extent // of every item
 }
 
-// MaxSortKeyBytes is the longest sort key. Source: developer guide, "Service,
-// account, and table quotas".
-const MaxSortKeyBytes = 1024
-
 // New returns the layout of a table, which needs the family FamilyItem.
 func New(table string, key lens.KeySchema) *Layout {
 	l := &Layout{table: table, key: key, own: []lens.Extent{{Family: lens.FamilyItem, Prefix: true}}}
@@ -51,7 +47,7 @@ func (l *Layout) Families() []cells.Family {
 	return []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}}
 }
 
-const maxShortPartitionBytes = lens.MaxRowKeyBytes - MaxSortKeyBytes
+const maxShortPartitionBytes = lens.MaxRowKeyBytes - lens.MaxSortBytes
 
 // rowOf is the row key of the default layout.
 func rowOf(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {

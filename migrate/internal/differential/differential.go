@@ -1,13 +1,11 @@
 package differential
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -208,7 +206,7 @@ func newTrial(conn grpc.ClientConnInterface, b *run.Bigtable, j *run.Job) (*tria
 	o := run.Options{
 		Project: j.Options.Project, Instance: j.Options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},
 		TempDir: j.Options.TempDir, DeadLetter: io.Discard, AllowEmpty: true, Sleep: j.Options.Sleep, Now: j.Options.Now,
-		Rand: j.Options.Rand, Logger: j.Options.Logger, Inverse: j.Options.Inverse,
+		Knobs: run.Knobs{Inverse: j.Options.Inverse},
 	}
 	return &trial{
 		conn: conn, b: b, source: j.Mapping.Spec(), mapping: m, options: o.Normalized(), micros: j.Micros, key: j.KeyJSON, unserved: doors.Unserved(m),
@@ -434,7 +432,7 @@ var maxIndexKeyBytes = [2]int{2048, 1024}
 // that the mapping takes: its place is another's, or it is no entry of an index.
 func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
 	for _, g := range d.mapping.Spec().Source.GSIs {
-		for i, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
+		for i, k := range g.Key.Attrs() {
 			kind := cmp.Or(k.Type, d.mapping.Spec().Types()[k.Name].Type)
 			if v, ok := item[k.Name]; ok && (v.Type != kind || v.Str == "" || len(v.Str) > maxIndexKeyBytes[i]) {
 				return true
@@ -536,165 +534,4 @@ func (d *trial) ask(ctx context.Context, r *report.Report, door *doors.Doors, wa
 		fail(report.Failure{Kind: report.ExtraItem, Got: run.ValueText(attr.MapOf(back[key]))}, back[key])
 	}
 	return nil
-}
-
-// maxShrinkRuns bounds how often a failing set is run to make it smaller.
-const maxShrinkRuns = 500
-
-// shrink makes a failing set smaller as long as it fails in the same way: fewer
-// items, then fewer attributes, then shorter values.
-func (d *trial) shrink(ctx context.Context, items []attr.Item, kind report.Kind) ([]attr.Item, error) {
-	runs := 0
-	fails := func(items []attr.Item) (bool, error) {
-		if runs++; runs > maxShrinkRuns {
-			return false, nil
-		}
-		r, err := d.run(ctx, items)
-		return err == nil && slices.ContainsFunc(r.Failures, func(f report.Failure) bool { return f.Kind == kind }), err
-	}
-	for part := len(items) / 2; part > 0; part /= 2 {
-		for at := 0; at < len(items) && len(items) > 1; {
-			fewer := slices.Delete(slices.Clone(items), at, min(at+part, len(items)))
-			ok, err := fails(fewer)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				items = fewer
-			} else {
-				at += part
-			}
-		}
-	}
-	for again := true; again; {
-		again = false
-		for i := range items {
-			for smaller := range d.smaller(items[i]) {
-				set := slices.Clone(items)
-				set[i] = smaller
-				ok, err := fails(set)
-				if err != nil {
-					return nil, err
-				}
-				if ok {
-					items, again = set, true
-					break
-				}
-			}
-		}
-	}
-	return items, nil
-}
-
-// smaller are the items that are one step smaller than item.
-func (d *trial) smaller(item attr.Item) iter.Seq[attr.Item] {
-	isKey := func(name string) bool {
-		return name == d.mapping.Key().Hash.Name || name == d.mapping.Key().Range.Name
-	}
-	return func(yield func(attr.Item) bool) {
-		names := slices.Sorted(maps.Keys(item))
-		for _, name := range names {
-			if isKey(name) {
-				continue
-			}
-			with := maps.Clone(item)
-			delete(with, name)
-			if !yield(with) {
-				return
-			}
-		}
-		for _, name := range names {
-			for v := range smallerValues(item[name]) {
-				if isKey(name) && v.Str == "" {
-					continue
-				}
-				with := maps.Clone(item)
-				with[name] = v
-				if !yield(with) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// smallerValues are the values of the same type that are one step smaller.
-func smallerValues(v attr.Value) iter.Seq[attr.Value] {
-	return func(yield func(attr.Value) bool) {
-		switch v.Type {
-		case attr.S, attr.B:
-			runes := bytes.Runes([]byte(v.Str))
-			if v.Type == attr.B {
-				runes = nil
-				for i := range len(v.Str) {
-					runes = append(runes, rune(v.Str[i]))
-				}
-			}
-			text := func(runes []rune) attr.Value {
-				if v.Type == attr.S {
-					return attr.String(string(runes))
-				}
-				var b []byte
-				for _, r := range runes {
-					b = append(b, byte(r))
-				}
-				return attr.Binary(b)
-			}
-			for part := len(runes); part > 0; part /= 2 {
-				for at := 0; at+part <= len(runes); at += part {
-					if len(runes) > 64 && part < len(runes)/8 {
-						return
-					}
-					if !yield(text(slices.Delete(slices.Clone(runes), at, at+part))) {
-						return
-					}
-				}
-			}
-		case attr.N:
-			for _, text := range []string{"0", "1"} {
-				if len(v.Str) > 1 && !yield(attr.Value{Type: attr.N, Str: text}) {
-					return
-				}
-			}
-		case attr.SS, attr.NS, attr.BS:
-			for i := range v.Set {
-				if len(v.Set) > 1 && !yield(attr.SetOf(v.Type, slices.Delete(slices.Clone(v.Set), i, i+1)...)) {
-					return
-				}
-			}
-		case attr.L:
-			for i := range v.List {
-				if !yield(attr.Value{Type: attr.L, List: slices.Delete(slices.Clone(v.List), i, i+1)}) {
-					return
-				}
-			}
-			for i := range v.List {
-				for e := range smallerValues(v.List[i]) {
-					list := slices.Clone(v.List)
-					list[i] = e
-					if !yield(attr.Value{Type: attr.L, List: list}) {
-						return
-					}
-				}
-			}
-		case attr.M:
-			for _, k := range slices.Sorted(maps.Keys(v.Map)) {
-				m := maps.Clone(v.Map)
-				delete(m, k)
-				if !yield(attr.MapOf(m)) {
-					return
-				}
-			}
-			for _, k := range slices.Sorted(maps.Keys(v.Map)) {
-				for e := range smallerValues(v.Map[k]) {
-					m := maps.Clone(v.Map)
-					m[k] = e
-					if !yield(attr.MapOf(m)) {
-						return
-					}
-				}
-			}
-		case attr.BOOL, attr.NULL, attr.Absent:
-		}
-	}
 }

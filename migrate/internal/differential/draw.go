@@ -202,11 +202,21 @@ func (w *requestDrawer) clause(name string) ddbmodel.Clause {
 		old, more := ddbmodel.IfNotExists{Path: p, Else: literal(ddbmodel.Number("0"))}, literal(w.ofType(ddbmodel.Number("1"), "N"))
 		return ddbmodel.Set{Path: p, Value: ddbmodel.Arithmetic{Op: oneOf(w, "+", "-"), A: old, B: more}}
 	}
+	if w.isKeyOfIndex(name) {
+		key := ddbmodel.Attribute(oneOf(w, w.table.Key...).Name)
+		return ddbmodel.Set{Path: p, Value: ddbmodel.Read{Path: key}}
+	}
 	p = append(p, w.inside(name))
 	if w.one(3) {
 		return ddbmodel.Remove{Path: p}
 	}
 	return ddbmodel.Set{Path: p, Value: literal(oneOf(w, w.all...))}
+}
+
+// isKeyOfIndex reports whether no path can lead into an attribute, since an
+// index has it as a key.
+func (w *requestDrawer) isKeyOfIndex(name string) bool {
+	return slices.ContainsFunc(w.table.Indexes, func(x ddbmodel.Index) bool { return w.isKey(x.Key, name) })
 }
 
 // inside draws a step into a document that the attribute may have.
@@ -229,7 +239,7 @@ func (w *requestDrawer) paths(names []string) []ddbmodel.Path {
 		return nil
 	}
 	p := ddbmodel.Attribute(oneOf(w, names...))
-	if w.one(3) {
+	if w.one(3) && !w.isKeyOfIndex(p[0].Name) {
 		p = append(p, w.inside(p[0].Name))
 	}
 	return []ddbmodel.Path{p}

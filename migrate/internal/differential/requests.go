@@ -155,26 +155,6 @@ func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []att
 	return detail, nil
 }
 
-// fewer leaves out of a list what is not needed for it to fail, down to least
-// elements.
-func fewer[T any](list []T, least int, fails func([]T) (bool, error)) ([]T, error) {
-	for part := max(1, len(list)/2); part > 0; part /= 2 {
-		for at := 0; at < len(list) && len(list) > least; {
-			end := min(at+part, len(list), at+len(list)-least)
-			ok, err := fails(slices.Delete(slices.Clone(list), at, end))
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				list = slices.Delete(slices.Clone(list), at, end)
-			} else {
-				at += part
-			}
-		}
-	}
-	return list, nil
-}
-
 // runSteps asks the naive DynamoDB, then the door.
 func (d *trial) runSteps(ctx context.Context, start []attr.Item, steps []step) (*report.Report, error) {
 	r := report.New(d.options.MaxDifferences)
@@ -190,7 +170,7 @@ func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 			return true
 		}
 		for _, x := range d.mapping.Indexes() {
-			for i, k := range []lens.KeyAttr{x.Def().Key.Hash, x.Def().Key.Range} {
+			for i, k := range x.Def().Key.Attrs() {
 				if len(item[k.Name].Str) > maxIndexKeyBytes[i] {
 					return true
 				}
@@ -212,10 +192,9 @@ type naive struct {
 // model is a naive DynamoDB with the trial's table, which refuses what the
 // mapping cannot hold and loses what the mapping accepts to lose.
 func (d *trial) model(items []attr.Item) *naive {
-	key := func(k lens.KeySchema) []ddbmodel.KeyAttribute {
-		all := []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}}
-		if k.Range.Name != "" {
-			all = append(all, ddbmodel.KeyAttribute{Name: k.Range.Name, Type: k.Range.Type.String()})
+	key := func(k lens.KeySchema) (all []ddbmodel.KeyAttribute) {
+		for _, a := range k.Attrs() {
+			all = append(all, ddbmodel.KeyAttribute{Name: a.Name, Type: a.Type.String()})
 		}
 		return all
 	}

@@ -100,9 +100,9 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 			if err != nil {
 				return nil, err
 			}
-			key := []string{e.Item[schema.Hash.Name].Str}
-			if schema.Range.Name != "" {
-				key = append(key, e.Item[schema.Range.Name].Str)
+			var key []string
+			for _, k := range schema.Attrs() {
+				key = append(key, e.Item[k.Name].Str)
 			}
 			if i, ok := at[strings.Join(key, "\x00")]; ok {
 				if d.J.Failed(e.Item) {

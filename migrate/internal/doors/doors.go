@@ -284,7 +284,7 @@ func Unserved(m *layout.Mapping) string {
 // NewServer is the DynamoDB door over the tables of all jobs.
 func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o run.Options, jobs ...*run.Job) (*facade.Server, error) {
 	fo := facade.Options{
-		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now, Rand: o.Rand, Logger: o.Logger,
+		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,
 		NoAuth: true, // no client signs here
 	}
 	for _, j := range jobs {

@@ -58,7 +58,7 @@ func openOracle(ctx context.Context, r *run.Run, j *run.Job) (o *oracle, why str
 		return nil, "", fmt.Errorf("instance %s, in which the oracle works, holds tables that are not its own (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
 	}
 	o.server, err = facade.New(ctx, facade.Options{
-		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now, Rand: j.Options.Rand, Logger: j.Options.Logger,
+		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now,
 		NoAuth: true, // no client signs here
 	})
 	if err != nil {
@@ -124,11 +124,9 @@ func (o *oracle) refill(ctx context.Context) error {
 func createTable(m *layout.Mapping, name string) map[string]any {
 	types := map[string]attr.Type{}
 	schema := func(k lens.KeySchema) (keys []map[string]string) {
-		for i, a := range []lens.KeyAttr{k.Hash, k.Range} {
-			if a.Name != "" {
-				types[a.Name] = cmp.Or(types[a.Name], a.Type)
-				keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})
-			}
+		for i, a := range k.Attrs() {
+			types[a.Name] = cmp.Or(types[a.Name], a.Type)
+			keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})
 		}
 		return keys
 	}
@@ -150,10 +148,8 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 			} else {
 				global = append(global, index)
 			}
-			for _, k := range []lens.KeyAttr{g.Key.Hash, g.Key.Range} {
-				if k.Name != "" {
-					types[k.Name] = cmp.Or(types[k.Name], spec.Types()[k.Name].Type)
-				}
+			for _, k := range g.Key.Attrs() {
+				types[k.Name] = cmp.Or(types[k.Name], spec.Types()[k.Name].Type)
 			}
 		}
 		if global != nil {

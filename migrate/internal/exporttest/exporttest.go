@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"testing"
 	"testing/fstest"
 	"time"
 
@@ -119,6 +120,10 @@ var Damages = []struct {
 		edit(f, "manifest-files.json", `"itemCount":1`, `"itemCount":2`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`)
 	}, "checksum-mismatch", "/data/file1.json.gz: the MD5 of the data file is"},
+	{"a byte of the text flipped", func(f fstest.MapFS) { // what it makes of the item is not its fault
+		p := Dir + "/data/file0.json.gz"
+		f[p] = &fstest.MapFile{Data: Pack([]byte(strings.Replace(strings.Join(Lines, "\n"), `"N":"2"`, `"O":"2"`, 1)))}
+	}, "checksum-mismatch", "/data/file0.json.gz: the MD5 of the data file is"},
 	{
 		"missing data file", func(f fstest.MapFS) { delete(f, Dir+"/data/file1.json.gz") },
 		"data-file-missing", "/data/file1.json.gz: the data file is missing; line 2 of manifest-files.json lists it",
@@ -254,3 +259,12 @@ func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
 // Item is the JSON of an item.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
+
+// WantDamage fails t unless err is damage of a kind, as package source names them, and
+// says text.
+func WantDamage[Damage ~string](t testing.TB, err error, got, want Damage, text string) {
+	t.Helper()
+	if err == nil || got != want || !strings.Contains(err.Error(), text) {
+		t.Errorf("damage %q, error %v; want %q, %q", got, err, want, text)
+	}
+}

@@ -42,7 +42,7 @@ type Bigtable struct {
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep}
 	if o.Waiting != nil && o.Sleep != nil {
-		retry.Waiting = func(w btclient.Wait) { o.Waiting(Wait(w)) }
+		retry.Waiting = o.Waiting
 	}
 	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, DefaultName), cmp.Or(o.Instance, DefaultName), btclient.Options{
 		Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
@@ -116,7 +116,7 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) it
 	}
 }
 
-// TableParts is readAll in the parts of readParts.
+// TableParts is TableRows in the parts of Parts.
 func (b *Bigtable) TableParts(ctx context.Context, table string, start []byte, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
 		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: []layout.Span{{Start: start}}}, most) {

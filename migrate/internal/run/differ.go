@@ -343,7 +343,7 @@ func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
 	diffCellsAs(want, got, cellText, func(int) bool { return false }, fail)
 }
 
-// diffCellsAs is diffCells with another text for cells. element says that an
+// diffCellsAs is DiffCells with another text for cells. element says that an
 // expected cell is an element of a list, whose value begins with its type.
 func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, element func(i int) bool, fail func(CellDiff)) {
 	type column struct{ family, qualifier string }

@@ -160,7 +160,14 @@ type tally struct {
 	entries    []report.RuleRows // of the indexes
 	accepted   []report.AcceptedLoss
 	strays     []stray
+	attributes map[ruleAttribute]int64 // items that have it
 }
+
+// ruleAttribute is an attribute of the items of a rule.
+type ruleAttribute struct{ rule, attribute string }
+
+// maxCountedAttributes bounds how many of them are counted: a name can be data.
+const maxCountedAttributes = 20_000
 
 // examine reads all of the table's source, lays it out, and makes sure that
 // no two items meet. What it finds is what the tables must hold.
@@ -201,7 +208,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 
 // count makes the tally. again says that items had to be taken out since.
 func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool, err error) {
-	t := tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}}
+	t := tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}, attributes: map[ruleAttribute]int64{}}
 	if spec := j.Mapping.Spec(); spec != nil {
 		for _, r := range spec.Rules {
 			t.rules = append(t.rules, report.RuleRows{Rule: r.Name})
@@ -253,7 +260,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.cells, j.Items, j.index = t.cells, t.items, t.index
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
-	j.Report.Accepted = t.accepted
+	j.Report.Accepted, j.attributes = t.accepted, t.attributes
 	j.expired, j.strays = t.expired, t.strays
 	return false, nil
 }
@@ -276,6 +283,12 @@ func (t *tally) add(j *Job, p Placed) {
 		t.expired++
 	}
 	t.items.AddItem(p.Back)
+	for name := range p.Entry.Item {
+		at := ruleAttribute{p.Base.Rule, name}
+		if n, known := t.attributes[at]; known || len(t.attributes) < maxCountedAttributes {
+			t.attributes[at] = n + 1
+		}
+	}
 	for _, l := range p.losses {
 		t.accept(j, p, l)
 	}
@@ -373,7 +386,9 @@ func (j *Job) meetings(ctx context.Context) (again bool, err error) {
 	first := newMeeting(sameKey, sameCell)
 	err = j.Each(ctx, "checking", func(p Placed) error {
 		if len(sameKey) > 0 {
-			return first.meet(j.meets(p, j.keyHash(p.Entry.Item), ""), source.KeyDuplicate, "the item has the same key as the item at %s: %s")
+			m := j.meets(p, j.keyHash(p.Entry.Item), "")
+			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
+			return first.meet(m, source.KeyDuplicate, "the item has the same key as the item at %s: %s")
 		}
 		onCell := func(c layout.Cell) met {
 			m := j.meets(p, extsort.CellHash(p.Base.Row, c), cellText(c))

@@ -55,7 +55,7 @@ func (r *Run) compareFamiliesOf(ctx context.Context, tl RowLayout, table string,
 	var unjudged []string
 	err = r.Report.Check(FamiliesCheck, table, func() (string, error) {
 		for i, want := range declared {
-			f := tl.Owned(report.Failure{Kind: report.FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + GcText(want.GC)}, Owner{})
+			f := tl.Owned(report.Failure{Kind: report.FamilyDiffers, Table: table, Column: want.Name, Want: "gc " + want.GC.String()}, Owner{})
 			if tl.index == nil {
 				f.Mapping = tl.J.Mapping.FamilyPosition(want.Name)
 			}
@@ -72,7 +72,7 @@ func (r *Run) compareFamiliesOf(ctx context.Context, tl RowLayout, table string,
 			if plain && got == want.GC {
 				continue
 			}
-			judged[i].GC, f.Got = got, "gc "+GcText(got)
+			judged[i].GC, f.Got = got, "gc "+got.String()
 			if !plain {
 				unjudged = append(unjudged, want.Name)
 				f.Got = fmt.Sprintf("gc {%v}", have)

@@ -9,29 +9,27 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Fixture is a fixture directory with its data.
+// Fixture is a fixture directory with its data, or a source, which is a fixture
+// without Files.
 type Fixture struct {
 	*fixtures.Fixture
-	Data *source.Source
+	Data  *source.Source
+	Files fs.FS
 }
 
-// OpenFixture opens a fixture directory, the root of fsys.
-func OpenFixture(fsys fs.FS) (*Fixture, error) {
-	f, err := ReadFixture(fsys, source.Options{})
-	if err == nil && f.Refused != nil {
-		return nil, OfFixtures(f.Refused)
-	}
-	return f, err
+// OfSource is a source as a fixture.
+func OfSource(src *source.Source) *Fixture {
+	return &Fixture{Fixture: &fixtures.Fixture{}, Data: src}
 }
 
-// ReadFixture is OpenFixture that takes a mapping file which does not compile,
-// and what a caller knows better than the fixture.
-func ReadFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
+// OpenFixture opens a fixture directory, the root of fsys, even if its mapping file
+// does not compile (see Compiles). o is what a caller knows better than the fixture.
+func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	folder, err := fixtures.Open(fsys)
 	if err != nil {
 		return nil, OfFixtures(err)
 	}
-	f := &Fixture{Fixture: folder}
+	f := &Fixture{Fixture: folder, Files: fsys}
 	o.Table = cmp.Or(o.Table, f.Table)
 	if o.TableSchema == nil {
 		o.TableSchema, o.TableSchemaFile = f.Schema, fixtures.SchemaFile
@@ -43,9 +41,20 @@ func ReadFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	return f, err
 }
 
-// ReadOptionalFile reads a file of a fixture that need not be there.
-func ReadOptionalFile(fsys fs.FS, name string) ([]byte, error) {
-	text, err := fixtures.ReadOptional(fsys, name)
+// Compiles returns why the mapping file does not compile, nil if it does.
+func (f *Fixture) Compiles() error {
+	if f.Refused == nil {
+		return nil
+	}
+	return OfFixtures(f.Refused)
+}
+
+// OptionalFile reads a file of a fixture that need not be there.
+func (f *Fixture) OptionalFile(name string) ([]byte, error) {
+	if f.Files == nil {
+		return nil, nil
+	}
+	text, err := fixtures.ReadOptional(f.Files, name)
 	return text, OfFixtures(err)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -157,7 +156,7 @@ func SchemaGolden(jobs []*Job) []byte {
 		table := func(id string, families []layout.Family) {
 			fmt.Fprintf(&b, "table %s\n", id)
 			for _, f := range families {
-				fmt.Fprintf(&b, "  family %s gc %s\n", f.Name, GcText(f.GC))
+				fmt.Fprintf(&b, "  family %s gc %s\n", f.Name, f.GC)
 			}
 		}
 		table(j.Mapping.TargetTable(), j.Mapping.Families())
@@ -186,8 +185,8 @@ func FidelityGolden(jobs []*Job) ([]byte, error) {
 
 // CompareGoldens compares what is there with the golden files that the fixture
 // has.
-func (r *Run) CompareGoldens(ctx context.Context, fsys fs.FS, f *Fixture) error {
-	if err := r.compareLock(fsys, f, r.Jobs[0]); err != nil {
+func (r *Run) CompareGoldens(ctx context.Context, f *Fixture) error {
+	if err := r.compareLock(f, r.Jobs[0]); err != nil {
 		return err
 	}
 	if f.Golden != nil {
@@ -208,7 +207,7 @@ func (r *Run) CompareGoldens(ctx context.Context, fsys fs.FS, f *Fixture) error 
 		name, file string
 		got        []byte
 	}{{"golden schema", fixtures.SchemaGoldenFile, SchemaGolden(r.Jobs)}, {"golden fidelity", fixtures.FidelityGoldenFile, fidelity}} {
-		want, err := ReadOptionalFile(fsys, g.file)
+		want, err := f.OptionalFile(g.file)
 		if err != nil {
 			return err
 		}

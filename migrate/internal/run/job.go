@@ -34,6 +34,8 @@ type Job struct {
 	failures *report.Report
 	refused  []int64 // the numbers of the items that are left out, ascending
 
+	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
+
 	expired int64 // items whose time to live is over
 	strays  []stray
 
@@ -54,7 +56,7 @@ func (j *Job) LoadAfresh(ctx context.Context, b *Bigtable) error {
 
 // NewJob finds the mapping of a table, or infers it.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
-	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}}}
+	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.Mapping = (*layout.Mapping)(m)
@@ -132,6 +134,8 @@ func (j *Job) timestamp() {
 	chosen, why := FallbackTime, "neither the mapping nor the input gives a time; the current one would differ from run to run"
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
+	} else if t := j.Source.FullTime; !t.IsZero() {
+		chosen, why = t.UTC(), "the full export's exportTime: what its incremental exports did not change keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
@@ -141,13 +145,7 @@ func (j *Job) timestamp() {
 
 // KeyJSON is the canonical JSON of an item's key.
 func (j *Job) KeyJSON(item attr.Item) string {
-	key := attr.Item{}
-	for _, k := range []lens.KeyAttr{j.Mapping.Key().Hash, j.Mapping.Key().Range} {
-		if v, ok := item[k.Name]; ok {
-			key[k.Name] = v
-		}
-	}
-	return string(attr.AppendItemJSON(nil, key))
+	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
 // Targets are the Bigtable tables that the job writes: that of the items, and

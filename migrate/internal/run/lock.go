@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"io/fs"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -23,8 +22,8 @@ func LockText(f *Fixture, j *Job) ([]byte, error) {
 
 // compareLock compares the mapping of a fixture with its lock file, if it has
 // one: what was loaded by a mapping of another lock lies in other rows.
-func (r *Run) compareLock(fsys fs.FS, f *Fixture, j *Job) error {
-	text, err := ReadOptionalFile(fsys, mapfile.LockFile)
+func (r *Run) compareLock(f *Fixture, j *Job) error {
+	text, err := f.OptionalFile(mapfile.LockFile)
 	if err != nil || text == nil || f.Mapping == nil {
 		return err
 	}

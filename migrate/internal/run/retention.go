@@ -106,17 +106,9 @@ func (l *lostCells) rule(c layout.Cell) string {
 	return ""
 }
 
-func versionsText(gc layout.GC) string { return fmt.Sprintf("versions: %d", gc.Versions) }
-
-func ageText(gc layout.GC) string {
-	text := gc.MaxAge.String()
-	for _, zeros := range []string{"0s", "0m"} { // 720h0m0s reads as 720h
-		if trimmed := strings.TrimSuffix(text, zeros); trimmed != "" && (trimmed[len(trimmed)-1] == 'm' || trimmed[len(trimmed)-1] == 'h') {
-			text = trimmed
-		}
-	}
-	return "maxAge: " + text
-}
+// versionsText and ageText are the texts of one part of a rule.
+func versionsText(gc layout.GC) string { return layout.GC{Versions: gc.Versions}.String() }
+func ageText(gc layout.GC) string      { return layout.GC{MaxAge: gc.MaxAge}.String() }
 
 // Kept are the cells that the rules leave, in storage order.
 func (k Retention) Kept(cells []layout.Cell) []layout.Cell {
@@ -424,19 +416,4 @@ func (s *surplus) warnings(ctx context.Context, j *Job) ([]string, error) {
 		say(versionsText(f.GC), f.Name, beyond, rule, key)
 	}
 	return warnings, nil
-}
-
-// GcText is FamilyPlan.GC.
-func GcText(gc layout.GC) string {
-	var rules []string
-	if gc.Versions > 0 {
-		rules = append(rules, versionsText(gc))
-	}
-	if gc.MaxAge > 0 {
-		rules = append(rules, ageText(gc))
-	}
-	if len(rules) == 0 {
-		return "none"
-	}
-	return strings.Join(rules, ", ")
 }

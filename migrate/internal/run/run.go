@@ -37,7 +37,10 @@ func (r *Run) LoadAll(ctx context.Context) error {
 	}
 	for i, j := range r.Jobs {
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
-			// First, so that the next load knows of one that was cut off.
+			if err := j.catchUp(ctx, r.B); err != nil {
+				return "", err
+			}
+			// Before the rows, so that the next load knows of one that was cut off.
 			if _, err := j.WriteSchema(ctx, r.B); err != nil {
 				return "", err
 			}
@@ -132,10 +135,12 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := &Run{Jobs: jobs, Report: r, Options: o}
+	all.LeaveOut()
 	if !o.Warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 }) {
 		return nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
-	return &Run{Jobs: jobs, Report: r, Options: o}, nil
+	return all, nil
 }
 
 // LoadAgain loads a second time and checks that there was nothing to write.

@@ -60,7 +60,7 @@ func (g rowGroup) lost(k Retention, yield func(c layout.Cell, rule string)) {
 	}
 }
 
-// Groups is readAll, in groups where rows are wide. k says what garbage
+// Groups is TableRows, in groups where rows are wide. k says what garbage
 // collection would take.
 func (b *Bigtable) Groups(ctx context.Context, table string, o Options, by grouping, k Retention) iter.Seq2[rowGroup, error] {
 	return func(yield func(rowGroup, error) bool) {

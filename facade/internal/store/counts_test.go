@@ -1,0 +1,101 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// What a write does for the counts takes no memory.
+func TestFaultD26_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocations
+	k := newTableCounts()
+	if n := testing.AllocsPerRun(100, k.wrote); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if k.written.Load() == 0 {
+		t.Error("nothing was noted")
+	}
+}
+
+// A text that is no count is none; the last one counts.
+func TestFaultD26_Recall(t *testing.T) {
+	t.Parallel()
+	k := newTableCounts()
+	if _, ok := k.recall(); ok {
+		t.Error("a count that nobody kept")
+	}
+	k.keep([]byte("?"))
+	if got, ok := k.recall(); ok {
+		t.Errorf("%+v", got)
+	}
+	k.keep([]byte(`{"items":2,"bytes":3,"indexes":{"i":{"items":1,"bytes":1}}}`))
+	if got, ok := k.recall(); !ok || got.Items != 2 || got.Bytes != 3 || got.Indexes["i"].Items != 1 {
+		t.Errorf("%+v, %v", got, ok)
+	}
+}
+
+// Items are counted alike whole and by their keys, on every Bigtable: neither what
+// an index leaves behind counts, nor a row of another writer that is no item.
+func TestFaultD26_CountedAlike(t *testing.T) {
+	t.Parallel()
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s := openStore(t, testOptions(start(t)))
+			g := lens.KeyAttr{Name: "g", Type: attr.S}
+			table, err := s.CreateTable(ctx, &Table{
+				Name: "t", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}, Range: lens.KeyAttr{Name: "n", Type: attr.N}},
+				Indexes: []Index{{Name: "by-g", Global: true, Key: IndexKey{Hash: []lens.KeyAttr{g}}, Projection: ProjectAll}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := func(id, g string, item bool) {
+				t.Helper()
+				key := attr.Item{"id": attr.String(id), "n": attr.Int(1)}
+				_, _, err := s.WriteItem(ctx, table, key, func(attr.Item) (attr.Item, error) {
+					if !item {
+						return nil, nil
+					}
+					return attr.Item{"id": key["id"], "n": key["n"], "g": attr.String(g), "m": attr.Int(1)}, nil
+				}, Hint{})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 20 {
+				write(fmt.Sprint(i), "x", true)
+			}
+			for i := range 5 {
+				write(fmt.Sprint(i), "", false)
+				write(fmt.Sprint(i+5), "y", true) // it leaves a row of the index
+			}
+			foreign := []*btpb.Mutation{btclient.SetCell(lens.FamilyItem, []byte("m"), 0, []byte("n"))}
+			if err := s.bt.MutateRow(ctx, table.BigtableTable, []byte("\x00\xff"), foreign); err != nil {
+				t.Fatal(err)
+			}
+			counts, err := s.Counts(ctx, table)
+			if err != nil || counts.Items != 15 || counts.Indexes["by-g"].Items != 15 {
+				t.Fatalf("%+v, %v; want 15 items", counts, err)
+			}
+			c, err := s.catalog.lookup(ctx, "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range []*indexLayout{nil, c.layout.indexes[0]} {
+				if got, all, err := s.countKeys(ctx, c, x, counts.Count, 0); err != nil || !all || got != counts.Count {
+					t.Errorf("by keys, index %t: %+v, %v, %v; want %+v", x != nil, got, all, err, counts.Count)
+				}
+				if got, all, err := s.countKeys(ctx, c, x, counts.Count, 14); err != nil || all || got.Items != 15 {
+					t.Errorf("14 by keys, index %t: %+v, %v, %v; want to stop at the 15th", x != nil, got, all, err)
+				}
+			}
+		})
+	}
+}

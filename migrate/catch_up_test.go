@@ -1,0 +1,383 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// The mappings whose tables are caught up: a row for each item, with an index of the
+// default layout and one whose rows do not say whose they are; rows of many items,
+// with columns by time and one that two rules share.
+const (
+	caughtUpItems = `apiVersion: migration/v1
+source:
+  table: T
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {G: S, GS: S, H: S, n: N, m: {M: S}, tags: SS}
+  gsis:
+  - {name: G, hash: G, range: GS, projection: ALL, as: table}
+  - {name: H, hash: H, projection: [n], as: table, row: [H, PK]}
+target: {table: t, families: {a: {gc: {versions: 1}}, tags: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+on: {unknown-attribute: sidecar}
+rules: [{name: entity, row: ["{PK}", "{SK}"], put: [{attr: tags, cell: "tags:{member}"}, {attr: "*", cell: "a:{attr}"}]}]
+`
+	caughtUpRows = `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {c: S, n: N, m: N}}
+target: {table: t, families: {v: {gc: {versions: 100}}, _t: {gc: {versions: 1}}}}
+rules:
+- {name: comment, when: {SK: "c{t:revms(13)}"}, row: ["{PK:s}"], put: [{attr: c, cell: "v:~Comments", ts: "{t}"}]}
+- {name: views, when: {SK: "views"}, row: ["{PK:s}"], put: [{attr: n, cell: "v:Views", codec: i64be}]}
+- {name: views2, when: {SK: "views2"}, row: ["{PK:s}"], put: [{attr: m, cell: "v:Views", codec: i64be}], tag: true}
+`
+)
+
+// itemsAt are the items of a table at one time, as JSON, by key.
+type itemsAt map[string]string
+
+// drawItems draws items of caughtUpItems or, with shared rows, of caughtUpRows.
+func drawItems(r *rand.Rand, shared bool) itemsAt {
+	items := itemsAt{}
+	swapped := r.IntN(2) // the entries of two items in H
+	for i := range 10 {
+		if r.IntN(3) == 0 {
+			continue
+		}
+		if !shared {
+			key := fmt.Sprintf(`"PK":{"S":"p%s%d"},"SK":{"S":"s%d"}`, strings.Repeat("#", i/8), i/2, i%2) // one holds the delimiter
+			text := key
+			for _, attr := range []string{
+				fmt.Sprintf(`,"G":{"S":"g%d"}`, r.IntN(2)), fmt.Sprintf(`,"GS":{"S":"t%d"}`, r.IntN(2)), fmt.Sprintf(`,"H":{"S":"h%d"}`, swapped^i%2),
+				fmt.Sprintf(`,"n":{"N":"%d"}`, r.IntN(2)), fmt.Sprintf(`,"m":{"M":{"k%d":{"S":"v"}}}`, r.IntN(2)), fmt.Sprintf(`,"tags":{"SS":["x%d","y%d"]}`, r.IntN(2), r.IntN(2)),
+				`,"n2":{"S":"other"}`,
+			} {
+				if r.IntN(2) == 0 {
+					text += attr
+				}
+			}
+			items["{"+key+"}"] = "{" + text + "}"
+			continue
+		}
+		sk, value := fmt.Sprintf("c%d", 1700000000000+int64(i)), fmt.Sprintf(`"c":{"S":"text %d"}`, r.IntN(2))
+		if i%5 == 0 { // one of the two that share a column
+			sk, value = "views", fmt.Sprintf(`"n":{"N":"%d"}`, r.IntN(3))
+			if r.IntN(2) == 0 {
+				sk, value = "views2", fmt.Sprintf(`"m":{"N":"%d"}`, r.IntN(3))
+			}
+		}
+		key := fmt.Sprintf(`"PK":{"S":"p%d"},"SK":{"S":"%s"}`, i/5, sk)
+		items["{"+key+"}"] = "{" + key + "," + value + "}"
+	}
+	return items
+}
+
+// exports are a full export of the first state, and incremental ones that lead to the
+// others, with images of the states before if old is set.
+func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
+	t.Helper()
+	var full []string
+	for _, key := range slices.Sorted(maps.Keys(states[0])) {
+		full = append(full, `{"Item":`+states[0][key]+`}`)
+	}
+	files := exporttest.New(full)
+	for i := 1; i < len(states); i++ {
+		before, after := states[i-1], states[i]
+		keys := maps.Clone(before)
+		maps.Copy(keys, after)
+		from, to := exporttest.Time.Add(time.Duration(i-1)*time.Hour), exporttest.Time.Add(time.Duration(i)*time.Hour)
+		var lines []string
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			was := before[key]
+			if before[key] == after[key] {
+				continue
+			}
+			if !old {
+				was = ""
+			}
+			lines = append(lines, exporttest.Change(from.Add(time.Minute), key, was, after[key]))
+		}
+		exporttest.AddIncremental(files, fmt.Sprintf("%02d", i), from, to, lines...)
+	}
+	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// allTables is the text of all tables.
+func allTables(t *testing.T, conn grpc.ClientConnInterface) string {
+	t.Helper()
+	var out strings.Builder
+	for _, id := range slices.Sorted(slices.Values(tableIDs(t, conn))) {
+		fmt.Fprintf(&out, "table %s\n%s", id, tableText(t, conn, id))
+	}
+	return out.String()
+}
+
+// caughtUp are the cases of the tests below.
+func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
+	t.Helper()
+	for name, text := range map[string]string{"items": caughtUpItems, "rows of many": caughtUpRows, "inferred": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var o Common
+			if text != "" {
+				m, err := mapping.Load("mapping.yaml", []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Mappings = []*mapping.Mapping{m}
+			}
+			yield(t, o, text == caughtUpRows)
+		})
+	}
+}
+
+// A load of a full export with its increments, over what a load of the export alone or
+// with some of them left, leaves the same rows as over nothing: what was deleted is
+// gone, removed attributes and former entries of indexes too. It is verified, and a
+// second one finds nothing to do.
+func TestFaultM2_CatchUp(t *testing.T) {
+	t.Parallel()
+	caughtUp(t, func(t *testing.T, o Common, shared bool) {
+		deleted := int64(0)
+		for seed := range uint64(12) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			states := []itemsAt{drawItems(r, shared), drawItems(r, shared), drawItems(r, shared)}
+			old := seed%2 == 0
+			o := o
+			if len(o.Mappings) == 0 { // one for all states: else each is loaded by another
+				all := itemsAt{}
+				for _, state := range states {
+					maps.Copy(all, state)
+				}
+				p, err := Prepare(t.Context(), exports(t, old, all), LoadOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Mappings = []*mapping.Mapping{(*mapping.Mapping)(p.run.Jobs[0].Mapping)}
+			}
+			o.knobs.Batch = 1 + int(seed)*200
+			fresh := newBigtableServer(t)
+			if _, err := Load(t.Context(), fresh, exports(t, old, states...), LoadOptions{Common: o}); err != nil {
+				t.Fatal(err)
+			}
+			want := allTables(t, fresh)
+			conn := &failing{ClientConnInterface: newBigtableServer(t)}
+			for n := 1 + int(seed)%2; n <= len(states); n++ {
+				report, err := Load(t.Context(), conn, exports(t, old, states[:n]...), LoadOptions{Common: o})
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				deleted += report.Tables[0].CellsDeleted
+			}
+			if got := allTables(t, conn); got != want {
+				t.Errorf("seed %d: after a load of\n%v\nand of what follows\n%v\nthe tables hold\n%s\nwant\n%s", seed, states[0], states[len(states)-1], got, want)
+			}
+			verified, err := Verify(t.Context(), conn, OfSource(exports(t, old, states...)), VerifyOptions{Common: o, Stored: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, verified)
+			conn.calls = 0
+			again, err := Load(t.Context(), conn, exports(t, old, states...), LoadOptions{Common: o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := again.Tables[0]; conn.calls > 0 || r.CellsWritten+r.CellsDeleted > 0 || r.CellsUnchanged == 0 {
+				t.Errorf("seed %d: a second load makes %d calls\n%s", seed, conn.calls, again.Text())
+			}
+		}
+		if deleted < 40 {
+			t.Errorf("%d cells are deleted, want more", deleted)
+		}
+	})
+}
+
+// What was there and did not change is not written anew for the sake of its time.
+func TestFaultM2_TimesStay(t *testing.T) {
+	t.Parallel()
+	a, b := `{"PK":{"S":"a"},"SK":{"S":"x"}}`, `{"PK":{"S":"b"},"SK":{"S":"x"}}`
+	before := itemsAt{a: `{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"1"}}`, b: `{"PK":{"S":"b"},"SK":{"S":"x"},"n":{"N":"1"}}`}
+	after := itemsAt{a: before[a], b: `{"PK":{"S":"b"},"SK":{"S":"x"},"n":{"N":"2"}}`}
+	conn := newBigtableServer(t)
+	for i, src := range []*source.Source{exports(t, true, before), exports(t, true, before, after)} {
+		r, err := Load(t.Context(), conn, src, LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.Tables[0].CellsWritten, []int64{2, 1}[i]; got != want {
+			t.Errorf("load %d writes %d cells, want %d\n%s", i, got, want, r.Text())
+		}
+	}
+	want := fmt.Sprintf("@%d", exporttest.Time.UnixMilli()*1000)
+	if text := tableText(t, conn, "T"); strings.Count(text, want) != 2 {
+		t.Errorf("want two cells at the time of the full export (%s):\n%s", want, text)
+	}
+}
+
+// A catch-up that is killed at any of its writes is finished by the next one, with a
+// checkpoint and without.
+func TestFaultM2_CatchUpResumes(t *testing.T) {
+	t.Parallel()
+	killed := errors.New("killed")
+	caughtUp(t, func(t *testing.T, o Common, shared bool) {
+		if len(o.Mappings) == 0 {
+			t.Skip("a mapping is inferred of each source anew")
+		}
+		r := rand.New(rand.NewPCG(3, 3))
+		states := []itemsAt{drawItems(r, shared), drawItems(r, shared)}
+		o.knobs = run.Knobs{Batch: 1, CheckpointBytes: 1}
+		fresh := newBigtableServer(t)
+		if _, err := Load(t.Context(), fresh, exports(t, false, states...), LoadOptions{Common: o}); err != nil {
+			t.Fatal(err)
+		}
+		want, deaths := allTables(t, fresh), 0
+		for at := 1; ; at++ {
+			conn := &failing{ClientConnInterface: newBigtableServer(t)}
+			if _, err := Load(t.Context(), conn, exports(t, false, states[0]), LoadOptions{Common: o}); err != nil {
+				t.Fatal(err)
+			}
+			options := LoadOptions{Common: o}
+			if at%2 == 0 {
+				options.Checkpoint = filepath.Join(t.TempDir(), "checkpoint")
+			}
+			conn.calls = 0
+			conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
+				if call >= at {
+					return killed
+				}
+				return nil
+			}
+			_, err := Load(t.Context(), conn, exports(t, false, states...), options)
+			if err == nil {
+				break
+			}
+			deaths++
+			conn.fail = nil
+			if _, err := Load(t.Context(), conn, exports(t, false, states...), options); err != nil {
+				t.Fatal(err)
+			}
+			if got := allTables(t, conn); got != want {
+				t.Errorf("killed at write %d, the tables hold\n%s\nwant\n%s", at, got, want)
+			}
+		}
+		if deaths < 5 {
+			t.Errorf("killed %d times, want more", deaths)
+		}
+	})
+}
+
+// An entry of an index goes although garbage collection has taken its item, of which
+// the old image tells.
+func TestFaultM2_EntryWithoutItem(t *testing.T) {
+	t.Parallel()
+	const key = `{"PK":{"S":"a"},"SK":{"S":"x"}}`
+	m, err := mapping.Load("mapping.yaml", []byte(caughtUpItems))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Common{Mappings: []*mapping.Mapping{m}}
+	conn := newBigtableServer(t)
+	before := itemsAt{key: `{"PK":{"S":"a"},"SK":{"S":"x"},"G":{"S":"g"},"GS":{"S":"t"}}`, `{"PK":{"S":"b"},"SK":{"S":"x"}}`: `{"PK":{"S":"b"},"SK":{"S":"x"},"n":{"N":"1"}}`}
+	after := maps.Clone(before)
+	delete(after, key)
+	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	change(t, conn, "t", "a#x", btclient.DeleteRow())
+	if _, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Verify(t.Context(), conn, OfSource(exports(t, true, before, after)), VerifyOptions{Common: o, Stored: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+}
+
+// What a DynamoDB door wrote since the load is newer than what increments say: the
+// load is refused, with how much there is, and nothing is written.
+func TestFaultM2_WrittenByADoor(t *testing.T) {
+	t.Parallel()
+	const item = `{"PK":{"S":"p%d"},"SK":{"S":"s0"},"G":{"S":"g"},"GS":{"S":"t"}}`
+	key := func(i int) string { return fmt.Sprintf(`{"PK":{"S":"p%d"},"SK":{"S":"s0"}}`, i) }
+	before := itemsAt{}
+	for i := range 4 {
+		before[key(i)] = fmt.Sprintf(item, i)
+	}
+	after := maps.Clone(before)
+	delete(after, key(3))
+	for name, c := range map[string]struct {
+		calls [][2]string
+		want  string // "" for a load that is done
+	}{
+		"reads": {[][2]string{{"GetItem", `"Key":` + key(1)}, {"Scan", `"Limit":5`}}, ""},
+		"puts and updates": {[][2]string{
+			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)}, {"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
+			{"UpdateItem", `"Key":` + key(0) + `,"UpdateExpression":"SET n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}`},
+		}, `a DynamoDB door has written 2 items of Bigtable table t since the load, e.g. row "p0#s0"`},
+		"a delete": {[][2]string{{"DeleteItem", `"Key":` + key(2)}},
+			"a DynamoDB door has written 0 items of Bigtable table t since the load, and taken entries out of 1 row of its indexes, e.g. row "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(caughtUpItems, "table: T\n", "table: Things\n", 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := Common{Mappings: []*mapping.Mapping{m}}
+			conn := newBigtableServer(t)
+			p, err := Prepare(t.Context(), exports(t, true, before), LoadOptions{Common: o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Load(t.Context(), conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := doors.Open(p.run.B, server, p.run.Jobs[0], r)
+			for _, call := range c.calls {
+				if _, err := d.Call(t.Context(), call[0], []byte(`{"TableName":"Things",`+call[1]+`}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			there := allTables(t, conn)
+			_, err = Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
+			if c.want == "" {
+				if err != nil || strings.Contains(tableText(t, conn, "t"), "p3#s0") {
+					t.Errorf("error %v; want the deleted item gone:\n%s", err, tableText(t, conn, "t"))
+				}
+				return
+			}
+			WantDamage(t, err, source.TargetWritten, c.want)
+			if now := allTables(t, conn); now != there {
+				t.Errorf("the tables hold\n%s\nwant\n%s", now, there)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package migrate
+
+import (
+	"io/fs"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Input is what Verify and Lint take: [OfSource] or [OfFixture].
+type Input struct {
+	source *source.Source
+	files  fs.FS
+}
+
+// OfSource is a source as an input, with the mappings of the options.
+func OfSource(src *source.Source) Input { return Input{source: src} }
+
+// OfFixture is a fixture directory, the root of fsys, as an input: its data with its
+// golden files, access patterns, checks and settings. Its own mapping and clock
+// take precedence over those of the options.
+func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
+
+// open opens the input. What a fixture knows better goes into the options.
+func (in Input) open(o *run.Options) (*run.Fixture, error) {
+	switch {
+	case in.source != nil:
+		return run.OfSource(in.source), nil
+	case in.files == nil:
+		return nil, source.Damaged(source.Unrecognized, source.Position{}, nil, "there is no input: expected OfSource or OfFixture")
+	}
+	f, err := run.OpenFixture(in.files, source.Options{})
+	if err != nil {
+		return nil, err
+	}
+	o.Fixture = f.Name
+	if !f.At.IsZero() {
+		o.Now = func() time.Time { return f.At }
+	}
+	if f.Mapping != nil {
+		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
+	}
+	return f, nil
+}
+
+// OpenFixture opens a fixture directory, the root of fsys, as a source: its data
+// and its own mapping, nil if it has none. What o says takes precedence over what the
+// fixture says. Errors are those of [Verify].
+func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping, error) {
+	f, err := run.OpenFixture(fsys, o)
+	if err == nil {
+		err = f.Compiles()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.Data, (*mapping.Mapping)(f.Mapping), nil
+}
