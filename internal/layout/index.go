@@ -319,7 +319,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		found = true
 		schema := x.schemaOf(name)
 		known := schema.Type != attr.Absent
-		t, form, marked := parseMark(side["a/"+name])
+		t, form, marked := codec.ParseMark(side["a/"+name])
 		if x.mapped.inRow(name) || name == keysOnlyQualifier && !known && !marked {
 			return nil
 		}
@@ -329,7 +329,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		switch {
 		case !marked:
 			v, err = codec.ByType.Decode(value, schema)
-		case form == markJSON:
+		case form == codec.MarkJSON:
 			v, err = attr.UnmarshalValue(value)
 		default:
 			v, err = codec.ParseScalar(t, value)

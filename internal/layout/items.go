@@ -202,7 +202,7 @@ func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b [
 	switch {
 	case !marked:
 		return c.Decode(b, schema)
-	case form == markJSON:
+	case form == codec.MarkJSON:
 		return attr.UnmarshalValue(b)
 	}
 	return codec.ParseScalar(t, b)

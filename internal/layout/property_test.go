@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
@@ -494,7 +495,7 @@ func readAll(t *rapid.T, m *Mapping, rows []Row) []attr.Item {
 func format(rows []Row) string {
 	var b []byte
 	for _, r := range rows {
-		b = FormatRow(b, r)
+		b = rowtext.FormatRow(b, r)
 	}
 	return string(b)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // In ordersMapping an order, which is an item of its customer's partition, is in the
@@ -59,7 +60,7 @@ func TestFaultM9_KeysInCells(t *testing.T) {
 	rows := rowsOf(placed)
 	var text []byte
 	for _, r := range rows {
-		text = FormatRow(text, r)
+		text = rowtext.FormatRow(text, r)
 	}
 	const want = `7 [37]
   l:key#1 @1715685260608000 = "LINE#1"

@@ -58,7 +58,7 @@ func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value,
 		}
 	}
 	if schema.Type != attr.M {
-		if err := w.exception(p.family, name, nil, mark(attr.M), v, expectedType(schema)); err != nil {
+		if err := w.exception(p.family, name, nil, codec.Mark(attr.M), v, expectedType(schema)); err != nil {
 			return err
 		}
 	}

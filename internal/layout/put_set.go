@@ -53,7 +53,7 @@ func (p valuePut) set(w *placer, family, name, special string, v attr.Value, sch
 		}
 	}
 	if v.Type != schema.Type {
-		if err := w.exception(p.family, name, nil, mark(v.Type), v, expectedType(schema)); err != nil {
+		if err := w.exception(p.family, name, nil, codec.Mark(v.Type), v, expectedType(schema)); err != nil {
 			return err
 		}
 	}

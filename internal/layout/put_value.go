@@ -111,7 +111,7 @@ func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema
 
 // empty marks an empty map or list, which has no cell.
 func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
-	return w.typeCell("a/"+name, name, v, mark(v.Type, markEmpty), mapfile.LossEmpty, "a map or list that is not empty")
+	return w.typeCell("a/"+name, name, v, codec.Mark(v.Type, codec.MarkEmpty), mapfile.LossEmpty, "a map or list that is not empty")
 }
 
 // whole keeps a set, map or list that cannot have a cell an element as one cell.
@@ -120,7 +120,7 @@ func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, exp
 	if !w.r.sidecar {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
 	}
-	if err := w.exception(p.family, name, nil, mark(v.Type, markJSON), v, expected); err != nil {
+	if err := w.exception(p.family, name, nil, codec.Mark(v.Type, codec.MarkJSON), v, expected); err != nil {
 		return err
 	}
 	return w.cell(p.cellTemplate, special, w.time, attr.AppendJSON(nil, v))
@@ -135,7 +135,7 @@ func (p valuePut) value(d *decoder, item *partial, name string, c column) error 
 	newest := c.versions[0]
 	p.tellTime(item, newest)
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
-	if form == markEmpty {
+	if form == codec.MarkEmpty {
 		marked = false // stale: what is there wins
 	}
 	schema := d.r.schema[name]

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // A table of three kinds of items, in which an attribute of one name is a text here
@@ -50,7 +51,7 @@ func comesBack(t *testing.T, m *Mapping, item string) lens.Placed {
 	row := rowsOf([]lens.Placed{p})[0]
 	back, err := m.Items(row)
 	if err != nil || len(back) != 1 || !attr.EqualItems(back[0], it) {
-		t.Errorf("item %s comes back as %v, %v of\n%s", item, back, err, FormatRow(nil, row))
+		t.Errorf("item %s comes back as %v, %v of\n%s", item, back, err, rowtext.FormatRow(nil, row))
 	}
 	return p
 }

@@ -236,10 +236,6 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// absent is the value of a sidecar cell that says that a version lacks an
-// attribute.
-const absent = 'A'
-
 // absences records which attributes a version lacks.
 func (p *placer) absences() *lens.Error {
 	for _, name := range p.r.versioned {
@@ -254,7 +250,7 @@ func (p *placer) absences() *lens.Error {
 			return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := codec.Integer(p.vars[p.r.version])
-		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
+		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{codec.MarkAbsent}})
 	}
 	return nil
 }

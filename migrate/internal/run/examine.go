@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -338,7 +339,7 @@ func (t *tally) addSidecar(j *Job, p Placed) {
 		if c.Family != lens.FamilyTypes {
 			continue
 		}
-		kind := layout.SidecarKindOf(c)
+		kind := rowtext.SidecarKindOf(c)
 		i := slices.IndexFunc(t.sidecar, func(s report.SidecarCells) bool { return s.Kind == kind })
 		if i < 0 {
 			i = len(t.sidecar)

@@ -1,0 +1,71 @@
+package rowtext
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// FormatRow appends the canonical text of a row, as goldens and dumps have it:
+//
+//	key [hex]
+//	  family:qualifier @micros = value
+//
+// Families come by name, FamilyTypes last and FamilyState left out;
+// qualifiers ascending, newest first. A value that is one line of JSON (an
+// object or array) stands as it is, other printable text is quoted, the rest
+// is hex.
+func FormatRow(dst []byte, row cells.Row) []byte {
+	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
+}
+
+// FormatRowFunc is FormatRow with the values written by text, on one line each.
+func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
+	dst = append(dst, plainText(row.Key)...)
+	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
+	shown := slices.DeleteFunc(slices.Clone(row.Cells), func(c cells.Cell) bool { return c.Family == lens.FamilyState })
+	slices.SortStableFunc(shown, func(a, b cells.Cell) int {
+		rank := func(c cells.Cell) int {
+			if c.Family == lens.FamilyTypes {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
+	})
+	for _, c := range shown {
+		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, text(c))
+	}
+	return dst
+}
+
+// plainText shows bytes unquoted, unprintable ones escaped as in Go.
+func plainText(b []byte) string {
+	quoted := strconv.Quote(string(b))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// ValueText is the canonical text of a value, as FormatRow has it.
+func ValueText(b []byte) string {
+	printable := utf8.Valid(b)
+	for _, r := range string(b) {
+		printable = printable && (unicode.IsPrint(r) || r == '\n' || r == '\t' || r == '\r')
+	}
+	switch {
+	case printable && len(b) > 0 && (b[0] == '{' || b[0] == '[') && !bytes.ContainsAny(b, "\n\r\t") && jsontext.Value(b).IsValid():
+		return string(b)
+	case printable:
+		return strconv.Quote(string(b))
+	}
+	return fmt.Sprintf("%x", b)
+}
