@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
@@ -260,9 +260,9 @@ type Fidelity struct {
 
 // SidecarCells are the sidecar cells of one kind.
 type SidecarCells struct {
-	Kind  layout.SidecarKind `json:"kind"`  // what they say
-	What  string             `json:"what"`  // the kind in words
-	Cells int64              `json:"cells"` // how many
+	Kind  rowtext.SidecarKind `json:"kind"`  // what they say
+	What  string              `json:"what"`  // the kind in words
+	Cells int64               `json:"cells"` // how many
 	// Item is the key of the first item with such a cell, Column the cell's.
 	Item   string `json:"item"`
 	Column string `json:"column"`

@@ -149,7 +149,7 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 				global = append(global, index)
 			}
 			for _, k := range g.Key.Attrs() {
-				types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
+				types[k.Name] = cmp.Or(types[k.Name], spec.Types()[k.Name].Type)
 			}
 		}
 		if global != nil {

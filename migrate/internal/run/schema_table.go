@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -64,7 +65,7 @@ func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err er
 	}
 	there := map[string]string{}
 	for _, row := range got {
-		there[string(row.Key)] = string(layout.FormatRow(nil, row))
+		there[string(row.Key)] = string(rowtext.FormatRow(nil, row))
 	}
 	var entries []WriteEntry
 	replace := func(key []byte, content []layout.Cell) {
@@ -73,7 +74,7 @@ func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err er
 		entries = append(entries, WriteEntry{MutateRowsRequest_Entry: e})
 	}
 	for _, row := range want {
-		if there[string(row.Key)] != string(layout.FormatRow(nil, row)) {
+		if there[string(row.Key)] != string(rowtext.FormatRow(nil, row)) {
 			replace(row.Key, row.Cells)
 		}
 		delete(there, string(row.Key))
