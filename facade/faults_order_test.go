@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -356,4 +357,26 @@ func TestFaultD22_StartKeys(t *testing.T) {
 		{operation: "Scan", request: byD + `{"a": {"S": "x"}, "b": {"S": "x"}, "d": {"N": "1"}}}`, want: mismatch},
 		{operation: "Scan", request: byD + `{"a": {"S": "x"}, "b": {"N": "1"}, "d": {"S": "x"}}}`, want: both},
 	})
+}
+
+// Scan judges values as before 2026, unlike Query: captured on the service on
+// 2026-10-09.
+func TestFaultA2_ValuesOfScan(t *testing.T) {
+	t.Parallel()
+	const wrapped = "ExpressionAttributeValues contains invalid value: %s for key :v"
+	var cases []faultCase
+	for _, c := range []struct{ value, want string }{
+		{`{"N": "abc"}`, "The parameter cannot be converted to a numeric value: abc"},
+		{`{"N": ""}`, "The parameter cannot be converted to a numeric value"},
+		{`{"SS": ["b", "a", "b"]}`, "One or more parameter values were invalid: Input collection [b, a, b] contains duplicates."},
+		{`{"NS": ["2", "1", "2"]}`, "Input collection contains duplicates"},
+	} {
+		cases = append(cases,
+			faultCase{operation: "Scan", request: `{"TableName": "plain", "FilterExpression": "x = :v", "ExpressionAttributeValues": {":v": ` + c.value + `}}`, want: fmt.Sprintf(wrapped, c.want)},
+			faultCase{operation: "Scan", request: `{"TableName": "plain", "ScanFilter": {"x": {"ComparisonOperator": "EQ", "AttributeValueList": [` + c.value + `]}}}`, want: c.want})
+	}
+	runFaults(t, append(cases, faultCase{
+		operation: "Query", request: `{"TableName": "plain", "KeyConditionExpression": "id = :v", "ExpressionAttributeValues": {":v": {"NS": ["2", "1", "2"]}}}`,
+		want: "One or more parameter values were invalid: Input collection contains duplicates.", classic: fmt.Sprintf(wrapped, "Input collection contains duplicates"),
+	}))
 }

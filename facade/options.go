@@ -86,18 +86,46 @@ type Options struct {
 	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
+	// Deadline is how long the Bigtable behind may go without an answer; then the
+	// request, or the start, fails with an error that names it. Default: as long as
+	// it takes, since one in the same process always answers.
+	Deadline time.Duration
+
+	// Progress is called at the begin, now and then, and at the end of work that goes
+	// over all items of a table: while New fills the indexes of rows that a loader
+	// wrote, or compares these with a mapping that has changed, and later when an
+	// index is added. It is called from several goroutines. Default: nobody is told.
+	Progress func(Progress)
+
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
 }
 
 // store returns the options of the store over a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
+	var progress func(store.Progress)
+	if tell := o.Progress; tell != nil {
+		progress = func(p store.Progress) { tell(Progress(p)) }
+	}
 	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
+		Deadline: o.Deadline, Progress: progress,
 	}
 }
+
+// Progress says how far work is that goes over all items of a table.
+type Progress struct {
+	Table string // of DynamoDB
+	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
+	Items int64  // that were looked at
+	Done  bool   // the work has ended
+}
+
+// ErrOtherMapping: New was given a mapping by which items of a table lie otherwise than
+// by the one that the migration noted of its rows, or that it was served by before.
+var ErrOtherMapping = store.ErrOtherMapping
 
 // StatusDelays are how long tables and their parts appear to be changing. The
 // work itself is done at once: a write during Update takes effect.
@@ -190,6 +218,9 @@ func (o Options) normalized() (Options, error) {
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
 		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: the rows of a mapping are there once")
+	}
+	if o.Deadline < 0 {
+		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)
 	}
 	if o.IndexLag < 0 {
 		return o, fmt.Errorf("facade: Options.IndexLag is %v, want 0 or more", o.IndexLag)

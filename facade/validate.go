@@ -335,7 +335,7 @@ func (v *validator) placeholderValue(key string, err error) error {
 // wording.
 func (v *validator) newValueWording() bool {
 	switch v.operation {
-	case "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
+	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems":
 		return false
 	default:
 		return v.current

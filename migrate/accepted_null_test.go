@@ -73,15 +73,27 @@ func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
 	}, Common{})
 }
 
-// A loss that the mapping does not accept stops the run.
+// A loss that the mapping does not accept is a failure of the item, and stops a load.
 func TestVerify_NullsNotAccepted(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
 		"mapping.yaml":       {Data: []byte(strings.Replace(nullsMapping, "what: null", "what: empty", 1))},
 		"source/items.jsonl": {Data: []byte(nullItems)},
 	}
-	_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
-	WantDamage(t, err, source.MappingRefused, `attribute "s": codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`)
+	const want = `codec omit would lose the NULL; expected a value, or accept_loss: [{what: null}]`
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := r.Tables[0].Refused; len(x) != 2 || x[0].Error != "E-DOMAIN" || x[0].Attribute != "s" || x[0].What != want {
+		t.Errorf("refused %+v, want E-DOMAIN of attribute s and one more", x)
+	}
+	src, m, err := OpenFixture(files, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
+	WantDamage(t, err, source.MappingRefused, `attribute "s": `+want)
 }
 
 // Copies of the highest version lose what it loses.

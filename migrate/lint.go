@@ -55,6 +55,7 @@ func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) 
 			}
 			r.Jobs = append(r.Jobs, j)
 		}
+		r.LeaveOut()
 	}
 	if err := lintInput(ctx, r, f, o.LintRules, false); err != nil {
 		return nil, err
@@ -104,7 +105,6 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 			if err != nil {
 				return err
 			}
-			table.TTL = ttlAttribute(f.Schema, f.Spec)
 			if i == 0 {
 				table.Patterns = lintPatterns(f.Patterns)
 			}
@@ -128,7 +128,6 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 		if err != nil {
 			return err
 		}
-		table.TTL = ttlAttribute(f.Schema, spec)
 		if i == 0 {
 			table.Patterns = lintPatterns(f.Patterns)
 		}
@@ -253,7 +252,7 @@ func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigta
 // lintTable is a table as the rules see it. Ages are judged by the clock now or,
 // so that the same input gives the same findings, by the time of the data.
 func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, now func() time.Time) (lint.Table, error) {
-	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, Now: at}
+	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, TTL: t.TTL, Now: at}
 	if spec != nil && spec.Source.Table != "" {
 		table.Name = spec.Source.Table
 	}
@@ -267,6 +266,9 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
+		if spec.Source.TTL != nil {
+			table.TTL = spec.Source.TTL.Attribute
+		}
 		for _, x := range spec.Source.GSIs {
 			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
 		}
@@ -277,30 +279,6 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 	}
 	return table, nil
-}
-
-// ttlAttribute is the time-to-live attribute that a mapping file or a table
-// description names, the latter as DescribeTimeToLive answers or
-// UpdateTimeToLive asks; "" for none.
-func ttlAttribute(schema []byte, spec *mapfile.Spec) string {
-	if spec != nil && spec.Source.TTL != nil {
-		return spec.Source.TTL.Attribute
-	}
-	type ttl struct {
-		AttributeName    string
-		TimeToLiveStatus string
-		Enabled          *bool
-	}
-	var doc struct{ TimeToLiveDescription, TimeToLiveSpecification ttl }
-	if len(schema) == 0 || json.Unmarshal(schema, &doc) != nil {
-		return ""
-	}
-	for _, t := range []ttl{doc.TimeToLiveDescription, doc.TimeToLiveSpecification} {
-		if t.AttributeName != "" && t.TimeToLiveStatus != "DISABLED" && (t.Enabled == nil || *t.Enabled) {
-			return t.AttributeName
-		}
-	}
-	return ""
 }
 
 // lintPatterns are access patterns as the rules see them.

@@ -25,6 +25,9 @@ type Plan struct {
 	Source string      `json:"source"`
 	Format string      `json:"format"`
 	Tables []TablePlan `json:"tables"`
+	// NotLaidOut are the parts of the tables that the mappings lay out nothing of, each
+	// also a warning.
+	NotLaidOut []report.NotLaidOut `json:"notLaidOut"`
 	// Warnings are what a reader should know.
 	Warnings []string `json:"warnings"`
 }
@@ -43,8 +46,14 @@ type TablePlan struct {
 	Views []ViewPlan `json:"views"`
 	// Rules are the rules of the mapping, then its indexes, with how many items
 	// each takes and the row key of one.
-	Rules    []report.RuleRows `json:"rules"`
+	Rules []report.RuleRows `json:"rules"`
+	// Fidelity is what becomes of each attribute that a rule places, and of those that
+	// occur besides. Text shows what occurs, the losses first.
 	Fidelity []report.Fidelity `json:"fidelity"`
+	// LeftOut are the items that the mapping cannot lay out, which are not in Items, and
+	// Refused what is wrong with them: a load refuses the source for them.
+	LeftOut int64                 `json:"leftOut"`
+	Refused []report.RefusedItems `json:"refused"`
 	// Notes are what else changes for who uses the table, one sentence each.
 	Notes   []string       `json:"notes"`
 	Choices []infer.Choice `json:"choices"`
@@ -71,19 +80,26 @@ type ViewPlan struct {
 	SQL  string `json:"sql"`
 }
 
-// MakePlan reads a source, lays it out, and writes nothing. Errors are those of
-// Prepare.
+// Refuses reports whether there are items for which a load would refuse the source.
+func (p *Plan) Refuses() bool {
+	return slices.ContainsFunc(p.Tables, func(t TablePlan) bool { return t.LeftOut > 0 })
+}
+
+// MakePlan reads a source, lays it out, and writes nothing. Items that the mapping
+// cannot lay out are told in the plan; other errors are those of Prepare.
 func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
-	p, err := Prepare(ctx, src, LoadOptions{Common: o.Common})
+	options := LoadOptions{Common: o.Common}.options()
+	options.Judges = true
+	r, err := run.Prepare(ctx, src, options)
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, Warnings: p.run.Report.Warnings}
-	for _, j := range p.run.Jobs {
+	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, NotLaidOut: r.Report.NotLaidOut, Warnings: r.Report.Warnings}
+	for _, j := range r.Jobs {
 		t := TablePlan{
 			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
 			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
-			Fidelity: run.FidelityOf(j.Mapping), Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
+			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
 		for _, v := range j.Mapping.Views() {
 			t.Views = append(t.Views, ViewPlan{v.Name, v.SQL})
@@ -154,6 +170,12 @@ func (p *Plan) Text() string {
 		for _, v := range t.Views {
 			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
 		}
+		if t.LeftOut > 0 {
+			fmt.Fprintf(&b, "\n  %s that the mapping cannot lay out: a load refuses the source for them, or makes dead letters of them\n", phrase.Counted(t.LeftOut, "item"))
+		}
+		for _, x := range t.Refused {
+			fmt.Fprintf(&b, "    %s\n", x)
+		}
 		b.WriteString("\n  row keys\n")
 		b.WriteString(rowKeyTable(t.Rules))
 		if len(t.Fidelity) > 0 {
@@ -200,10 +222,10 @@ func rowKeyTable(all []report.RuleRows) string {
 	return b.String()
 }
 
-// fidelityTable lines the classes up, those that lose most first.
-func fidelityTable(all []report.Fidelity) string {
+// fidelityTable lines up the classes of what occurs, those that lose most first.
+func fidelityTable(declared []report.Fidelity) string {
 	rank := []string{layout.Lossy.String(), layout.LosslessInDomain.String(), layout.Lossless.String()}
-	all = slices.Clone(all)
+	all := slices.DeleteFunc(slices.Clone(declared), func(f report.Fidelity) bool { return f.Items == 0 })
 	slices.SortStableFunc(all, func(a, b report.Fidelity) int { return slices.Index(rank, a.Class) - slices.Index(rank, b.Class) })
 	name := func(f report.Fidelity) string { return f.Rule + " " + f.Attribute }
 	width, count := 0, map[string]int64{}
@@ -214,7 +236,7 @@ func fidelityTable(all []report.Fidelity) string {
 	width = min(width, 40)
 	var b strings.Builder
 	for _, f := range all {
-		line := fmt.Sprintf("    %-*s  %-*s  %s", width, name(f), len(rank[1]), f.Class, f.Why)
+		line := fmt.Sprintf("    %-*s  %-*s  %s", width, name(f), len(rank[1]), f.Class, strings.TrimPrefix(f.Why+"; "+phrase.Counted(f.Items, "item"), "; "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	var parts []string
@@ -223,7 +245,12 @@ func fidelityTable(all []report.Fidelity) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[class], class))
 		}
 	}
-	fmt.Fprintf(&b, "    %s: %s\n", phrase.Counted(int64(len(all)), "attribute"), strings.Join(parts, ", "))
+	if len(all) > 0 {
+		fmt.Fprintf(&b, "    %s: %s\n", phrase.Counted(int64(len(all)), "attribute"), strings.Join(parts, ", "))
+	}
+	if n := len(declared) - len(all); n > 0 {
+		fmt.Fprintf(&b, "    %s of rules that no item has are not shown (--report json=FILE has them)\n", phrase.Counted(int64(n), "attribute"))
+	}
 	return b.String()
 }
 

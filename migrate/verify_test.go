@@ -177,7 +177,7 @@ func TestVerify_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := newBigtableServer(t)
-	_, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}}})
+	_, err = Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}}})
 	var broken *lens.Error
 	if !errors.As(err, &broken) || broken.Code != lens.CodeDelim || !strings.Contains(err.Error(), "m#17") {
 		t.Errorf("plain joiner: error %v, want %s with the key", err, lens.CodeDelim)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -116,6 +117,10 @@ func (e *Env) tableName(id string) string {
 	return "projects/" + e.Project() + "/instances/" + e.Instance() + "/tables/" + id
 }
 
+// dumpDeadline is how long a dump waits for the next row: an environment that hangs
+// fails its test, with the reason.
+const dumpDeadline = time.Minute
+
 // readRows hands the rows of a table, which is given by its full name, to visit, or
 // the row of that key, without the DynamoDB door's bookkeeping and without rows that
 // hold nothing else.
@@ -126,7 +131,7 @@ func (e *Env) readRows(table string, key []byte, visit func(layout.Row)) error {
 	if key != nil {
 		read = btclient.Read{Table: id, Keys: [][]byte{key}}
 	}
-	for row, err := range btclient.New(e.emu.Conn(), project, instance, btclient.Options{}).Read(probe(e.ctx), read) {
+	for row, err := range btclient.New(e.emu.Conn(), project, instance, btclient.Options{Deadline: dumpDeadline}).Read(probe(e.ctx), read) {
 		if err != nil {
 			return err
 		}

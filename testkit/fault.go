@@ -126,8 +126,9 @@ func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 // with DeadlineExceeded at that moment, unserved. This does not collect
 // garbage.
 //
-// Official clients retry reads that exceeded a deadline of one attempt until
-// their context ends, in real time: limit the latency with [Times].
+// Official clients send reads, and writes that may be sent twice, again after that
+// until their context ends, in real time. With [Times] the first attempts are late
+// and a later one succeeds; without it the call fails when its context ends.
 func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
 	e.tb.Helper()
 	if d < 0 {

@@ -342,6 +342,34 @@ func TestLatency(t *testing.T) {
 	env.CheckRow(t, "t", "b")
 }
 
+// An official client whose deadline is nearer than a latency tries again: what the
+// documentation says of it is what happens.
+func TestFaultM15_LatencyAndDeadlines(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))
+	createTable(t, env, "t", 1, "f")
+	wantCode(t, "a write", mutateRow(t.Context(), env, "a", "1"), codes.OK)
+	table := env.Bigtable(t).Open("t")
+
+	once := env.Latency("ReadRows", 90*time.Second, testkit.Times(1))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if row, err := table.ReadRow(ctx, "a"); err != nil || len(row) == 0 {
+		t.Errorf("a read whose first attempt is late: row %v, error %v; want it to be tried again", row, err)
+	}
+	if once.Hits() != 1 {
+		t.Errorf("%d attempts were late, want 1", once.Hits())
+	}
+	always := env.Latency("ReadRows", 90*time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := table.ReadRow(ctx, "a")
+	wantCode(t, "a read of which every attempt is late", err, codes.DeadlineExceeded)
+	if always.Hits() == 0 {
+		t.Error("the fault was not met")
+	}
+}
+
 func TestCutReadRows(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)

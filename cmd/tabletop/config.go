@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/internal/nearest"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // loadConfig reads a configuration file: JSON or YAML, one member a flag, by
@@ -26,16 +25,26 @@ func loadConfig(r io.Reader) (kong.Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &configFile{file: file}
-	if err := yaml.Unmarshal(src, &c.values); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	root, err := strictyaml.Parse(file, src)
+	if err != nil {
+		return nil, err
+	}
+	c := &configFile{values: map[string]strictyaml.Value{}}
+	if root.IsZero() {
+		return c, nil
+	}
+	if c.entries, err = root.Entries(); err != nil {
+		return nil, err
+	}
+	for _, e := range c.entries {
+		c.values[e.Name] = e.Value
 	}
 	return c, nil
 }
 
 type configFile struct {
-	file   string
-	values map[string]any
+	entries []strictyaml.Entry
+	values  map[string]strictyaml.Value
 }
 
 // Validate refuses a member that is no flag of any command: a slip in a name
@@ -45,9 +54,9 @@ func (c *configFile) Validate(app *kong.Application) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.values)) {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", c.file, name, nearestText("", name, known))
+	for _, e := range c.entries {
+		if !slices.Contains(known, e.Name) {
+			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", e.Key.Place(), e.Name, nearestText("", e.Name, known))
 		}
 	}
 	return nil
@@ -128,17 +137,35 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 			return nil, nil
 		}
 	}
-	switch v := c.values[flag.Name].(type) {
-	case nil:
+	v := c.values[flag.Name]
+	switch v.Kind() { //nolint:exhaustive // the others are scalars
+	case strictyaml.Null:
 		return nil, nil
-	case map[string]any:
-		return nil, fmt.Errorf("%s: %q is a map; a flag's value or a list of them is expected", c.file, flag.Name)
-	case []any:
+	case strictyaml.Mapping:
+		return nil, v.Other("a flag's value or a list of them")
+	case strictyaml.List:
 		if !flag.IsSlice() {
-			return nil, fmt.Errorf("%s: %q is a list; one value is expected", c.file, flag.Name)
+			return nil, v.Other("one value")
 		}
-		return v, nil
-	default:
-		return fmt.Sprint(v), nil
+		items, err := v.Items()
+		all := make([]any, len(items))
+		for i, item := range items {
+			if all[i], err = flagText(item); err != nil {
+				return nil, err
+			}
+		}
+		return all, err
 	}
+	return flagText(v)
+}
+
+// flagText is a scalar as it would stand on the command line.
+func flagText(v strictyaml.Value) (any, error) {
+	switch v.Kind() { //nolint:exhaustive // texts and numbers are as they are written
+	case strictyaml.Null, strictyaml.Mapping, strictyaml.List:
+		return nil, v.Other("a flag's value")
+	case strictyaml.Bool:
+		return strings.ToLower(v.Scalar()), nil
+	}
+	return v.Scalar(), nil
 }

@@ -117,7 +117,7 @@ func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 			addr = value
 		}
 	}
-	conn, err := dialBigtable(addr)
+	conn, err := dialBigtable(addr, "")
 	if err != nil {
 		t.Fatal(err)
 	}

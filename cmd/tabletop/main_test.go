@@ -129,12 +129,12 @@ func (s *server) end(t *testing.T, sig os.Signal) int {
 
 func (s *server) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	conn, err := dialBigtable(s.env["BIGTABLE_EMULATOR_HOST"])
+	conn, err := dialBigtable(s.env["BIGTABLE_EMULATOR_HOST"], "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return conn.ClientConn
 }
 
 const parent = "projects/tabletop/instances/tabletop"

@@ -100,7 +100,7 @@ func (c *planCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes, with the row key of one of them, the fidelity table, which says for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy), and what else changes. Exits 0 when a load would succeed, 2 when the input or the mapping is at fault, 3 when the machine is.`
+	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes, with the row key of one of them, the fidelity table, which says for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy), and what else changes; and the items that the mapping cannot lay out, counted by what is wrong with them. Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
 }
 
 // Run prints the plan.
@@ -133,6 +133,9 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
+	}
+	if plan.Refuses() {
+		return &exitError{code: exitDifferences}
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/credentials/oauth"
 
 	"github.com/tabletop-emu/tabletop/emu"
@@ -33,6 +32,9 @@ const (
 	cloudAdminAddress = "bigtableadmin.googleapis.com:443"
 	cloudScope        = "https://www.googleapis.com/auth/cloud-platform"
 )
+
+// caAdvice is what to do about a HOST:PORT that speaks TLS.
+const caAdvice = "name the certificates to trust (--ca FILE)"
 
 // cloudInstance is a target of Cloud Bigtable.
 var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
@@ -76,8 +78,12 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	}
 	t := &target{project: f.Project, instance: f.Instance}
 	m := cloudInstance.FindStringSubmatch(text)
-	if m == nil && token == "" && f.CA == "" {
-		conn, err := dialBigtable(text)
+	if m == nil && f.CA == "" { // an emulator on this machine
+		var shown []grpc.DialOption
+		if token != "" {
+			shown = append(shown, grpc.WithPerRPCCredentials(bearer{token: token}))
+		}
+		conn, err := dialBigtable(text, caAdvice, shown...)
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +95,6 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 		return nil, err
 	}
 	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
-	if m == nil && f.CA == "" { // an emulator on this machine
-		secured = insecure.NewCredentials()
-	}
 	options = append(options, grpc.WithTransportCredentials(secured))
 	data, admin := text, text
 	if m != nil {
@@ -101,7 +104,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 		}
 	}
 	if token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token, m != nil || f.CA != ""}))
+		options = append(options, grpc.WithPerRPCCredentials(bearer{token, true}))
 	} else if m != nil {
 		found, err := google.FindDefaultCredentials(ctx, cloudScope)
 		if err != nil {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -35,6 +34,8 @@ const (
 	// maxDynamoDBHeaderBytes is the largest request line with its headers that
 	// DynamoDB takes. Package net/http lets up to 4 KB more pass.
 	maxDynamoDBHeaderBytes = 16 << 10
+	// targetDeadline is how long a --target may go without an answer.
+	targetDeadline = time.Minute
 	// stopNotice is after how long a stop that waits says so.
 	stopNotice = time.Second
 )
@@ -256,7 +257,7 @@ type serving struct {
 func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	c := s.command
 	if c.Target != "" {
-		conn, err := dialBigtable(c.Target)
+		conn, err := dialBigtable(c.Target, "serve --target reaches plain gRPC alone")
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
@@ -372,11 +373,19 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	}
 	o := facade.Options{
 		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
+		Progress: (&worker{w: s.program.stderr}).tell,
 	}
+	if c.Target != "" {
+		o.Deadline = targetDeadline
+	}
+	warnOfLeftOut(s.program.stderr, mappings)
 	if err := c.Dynamo.apply(&o, s.token); err != nil {
 		return err
 	}
 	f, err := facade.New(ctx, o)
+	if errors.Is(err, facade.ErrOtherMapping) {
+		return badInput("--mapping: %w", err)
+	}
 	if err != nil {
 		if c.Target != "" {
 			return fmt.Errorf("--target %s: %w", c.Target, err)
@@ -543,11 +552,4 @@ func (s *serving) stop() error {
 	}
 	s.background.Wait()
 	return errors.Join(errs...)
-}
-
-// dialBigtable connects to a Bigtable that speaks plain gRPC, as emulators do.
-func dialBigtable(addr string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+addr,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 }

@@ -102,11 +102,14 @@ func (m *Mapping) index(i int) error {
 		return nil
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
-	x := &Index{def: def, base: spec.Source.Key, table: spec.Target.Table + "__" + g.Name, source: spec.Source.Table, lag: g.Lag}
+	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
 	if c.err != nil {
 		return c.err
+	}
+	if slices.ContainsFunc(m.indexes, func(o *Index) bool { return o.table == x.table }) {
+		return spec.Fault(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.table), "another name")
 	}
 	m.indexes = append(m.indexes, x)
 	return nil

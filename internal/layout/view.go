@@ -16,7 +16,7 @@ import (
 // secondary index: the query to create it with. Bigtable keeps it up to date;
 // nothing writes to it.
 type View struct {
-	Name  string // id of the view, `<table>__<index>`
+	Name  string // id of the view, mapfile.IndexTable
 	Index string
 	SQL   string
 }
@@ -61,7 +61,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 		}
 	}
 	return View{
-		Name: c.spec.Target.Table + "__" + g.Name, Index: g.Name,
+		Name: mapfile.IndexTable(c.spec.Target.Table, g.Name), Index: g.Name,
 		SQL: "SELECT\n" + strings.Join(selected, ",\n") + "\nFROM " + quoteName(c.spec.Target.Table) +
 			"\nWHERE " + strings.Join(present, " AND ") + "\nORDER BY " + strings.Join(order, ", ") + "\n",
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -204,7 +205,7 @@ func TestTable_TypesAndFamilies(t *testing.T) {
 	if diff := cmp.Diff([]string{"a 0", "s.a.20b 1", "m.m 1", "_t 1"}, families); diff != "" {
 		t.Error(diff)
 	}
-	if got := bigtableName("My Table", 50); got != "My.20Table" {
+	if got := mapfile.BigtableName("My Table", 50); got != "My.20Table" {
 		t.Errorf("a name for My Table: %q", got)
 	}
 	if got := in.Mapping.TargetTable(); got != "My-Table" {

@@ -1,8 +1,6 @@
 package infer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +29,7 @@ const (
 
 // spec is the mapping, its joiner left open.
 func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfile.Spec {
-	target := bigtableName(t.Name, 50)
+	target := mapfile.BigtableName(t.Name, mapfile.MaxTableIDChars)
 	spec := &mapfile.Spec{
 		Source:           mapfile.Source{Table: t.Name, Key: key, Schema: map[string]mapfile.Schema{}},
 		Target:           mapfile.Target{Table: target, Joiner: "auto", Names: map[string]string{}},
@@ -39,10 +37,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		UnknownAttribute: mapfile.UnknownSidecar,
 	}
 	rule := mapfile.Rule{Name: "item"}
-	for i, k := range []lens.KeyAttr{key.Hash, key.Range} {
-		if k.Name == "" {
-			continue
-		}
+	for i, k := range key.Attrs() {
 		name := k.Name
 		if strings.ContainsAny(name, "{}:") { // a template cannot say it: it is caught under another name
 			name = [2]string{"hash", "range"}[i]
@@ -88,9 +83,9 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: "a:" + name, Codec: "ddbjson"})
 			continue
 		}
-		family := bigtableName(name, 60)
+		family := mapfile.BigtableName(name, 60)
 		for taken[family] {
-			family = bigtableName(name+"\x00", 60) // the escaped form ends in a hash
+			family = mapfile.BigtableName(name+"\x00", 60) // the escaped form ends in a hash
 		}
 		taken[family] = true
 		if family != name {
@@ -126,8 +121,28 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		why += "; no version limit on it, since the elements of a list are versions of one column"
 	}
 	in.chose("families", strings.Join(append([]string{"a"}, set...), " "), "%s", why)
+	if p.dropped {
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the items have more than %d attributes; those beyond have no type in the mapping, and each of their values a sidecar cell",
+			t.Name, maxSchemaNames))
+	}
+	in.timeToLive(t, spec)
 	in.indexes(t, spec)
 	return spec
+}
+
+// timeToLive takes over how items expire. The attribute stays as it is: only
+// who knows the table can say that garbage collection may delete what is in it.
+func (in *Inferred) timeToLive(t *source.Table, spec *mapfile.Spec) {
+	if t.TTL == "" {
+		return
+	}
+	if s, ok := spec.Source.Schema[t.TTL]; ok && s.Type != attr.N {
+		in.chose("ttl", "none", "the table lets items expire by %s, which is of type %s in most of them, and so never does", t.TTL, s.Type)
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: items expire by %s, but most have it of type %s, by which none expires: the mapping has no ttl", t.Name, t.TTL, s.Type))
+		return
+	}
+	spec.Source.TTL = &mapfile.TTL{Attribute: t.TTL, Mode: mapfile.TTLAttribute}
+	in.chose("ttl", t.TTL, "the attribute by which the table lets items expire; it is kept, and who reads the rows deletes them (mode one-second or shift would let garbage collection do it)")
 }
 
 // types tells of the types of attributes and, one by one, of those whose values
@@ -202,12 +217,12 @@ func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 		if x.Projection == "INCLUDE" {
 			gsi.Projection = ""
 		}
-		chosen, why := "table "+spec.Target.Table+"__"+x.Name, "an index becomes a table of its own, in the order of the index key"
-		if bigtableName(x.Name, 50) != x.Name || len(spec.Target.Table)+2+len(x.Name) > 50 {
-			gsi.As, chosen, why = mapfile.IndexAsNone, "not laid out", "its name cannot name a Bigtable table"
+		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a table of its own, in the order of the index key"
+		if whole := spec.Target.Table + "__" + x.Name; table != whole {
+			why += fmt.Sprintf("; %s cannot name a Bigtable table, which has at most %d letters, digits and _.-", whole, mapfile.MaxTableIDChars)
 		}
 		spec.Source.GSIs = append(spec.Source.GSIs, gsi)
-		in.chose("index "+x.Name, chosen, "%s", why)
+		in.chose("index "+x.Name, "table "+table, "%s", why)
 	}
 }
 
@@ -219,30 +234,4 @@ func segmentEncoder(t attr.Type) string {
 		return "hex"
 	}
 	return "s"
-}
-
-// bigtableName makes a name of the characters that Bigtable allows in the
-// names of tables and families out of any name; names that need a change get
-// ".hh" for each other byte and a hash where they would be too long.
-func bigtableName(name string, longest int) string {
-	var b strings.Builder
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
-			b.WriteByte(c)
-		case (c == '-' || c == '.') && i > 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, ".%02x", c)
-		}
-	}
-	s := b.String()
-	if strings.HasPrefix(s, ".") {
-		s = "_" + s
-	}
-	if len(s) > longest {
-		sum := sha256.Sum256([]byte(name))
-		s = s[:longest-9] + "-" + hex.EncodeToString(sum[:4])
-	}
-	return s
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
@@ -20,7 +19,7 @@ func personalData(c *check) {
 			if index.As == mapfile.IndexAsNone {
 				continue
 			}
-			for _, k := range [2]lens.KeyAttr{index.Key.Hash, index.Key.Range} {
+			for _, k := range index.Key.Attrs() {
 				v := x.Item[k.Name]
 				if kind := personal(v.Str); kind != "" && v.Type == attr.S && !c.t.isKey(k.Name) {
 					inIndex[i].add(0, func() Finding {

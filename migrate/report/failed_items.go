@@ -44,7 +44,7 @@ func (s *failedItems) add(table, key string) {
 // that no rule takes.
 func (s *failedItems) explain(f Failure) bool {
 	switch f.Kind { //nolint:exhaustive // these are of items as they come, or of many of which one is the example
-	case Unmatched, KeyCollision, LimitExceeded, NotLoaded, LossNotAccepted, LintError:
+	case Unmatched, ItemRefused, KeyCollision, LimitExceeded, DuplicateItem, NotLoaded, LossNotAccepted, LintError:
 		return false
 	}
 	if f.ItemKey == "" {

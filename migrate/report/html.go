@@ -82,6 +82,9 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if noted := r.Noted(); noted != "" && d.VerdictClass == "good" {
 		d.Verdict, d.VerdictClass = d.Verdict+", lint: "+noted, "warn"
 	}
+	if n := int64(len(r.NotLaidOut)); n > 0 && r.Differences == 0 {
+		d.Verdict, d.VerdictClass = d.Verdict+", "+phrase.Counted(n, "part")+" not laid out", "warn"
+	}
 	cells := int64(0)
 	for _, t := range r.Tables {
 		cells += t.Cells

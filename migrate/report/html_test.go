@@ -23,7 +23,7 @@ func TestWriteHTML_Hostile(t *testing.T) {
 		Fixture: evil, Title: evil, Source: evil, Format: evil, Differences: 3, Compared: true, Warnings: []string{evil},
 		Tables: []TableReport{{
 			Name: evil, Target: evil, Choices: []infer.Choice{{What: evil, Chosen: evil, Why: evil}}, Sidecar: []SidecarCells{{Kind: evil, What: evil, Item: evil, Column: evil}},
-			Fidelity: []Fidelity{{evil, evil, evil, evil}}, Samples: []Sample{{evil, evil, evil}, {evil, `{"PK":{"S":"</pre><script>"}}`, evil}},
+			Fidelity: []Fidelity{{Rule: evil, Attribute: evil, Class: evil, Why: evil}}, Samples: []Sample{{evil, evil, evil}, {evil, `{"PK":{"S":"</pre><script>"}}`, evil}},
 			Phases: []Phase{{Name: evil}}, Rules: []RuleRows{{Rule: evil, Item: evil, Row: evil}, {Index: evil}}, Accepted: []AcceptedLoss{{Rule: evil, What: evil, Why: evil, Family: evil, GC: evil}},
 		}},
 		Checks:   []Check{{Name: evil, Table: evil, State: evil, Detail: evil}},

@@ -18,12 +18,14 @@ import (
 // Kind is what a failure is, one name a kind.
 type Kind string
 
-// The kinds of failures. Unmatched, KeyCollision and LimitExceeded are of items
-// that the mapping cannot lay out: a verification goes on without them, and says
-// nothing more of them. A load is refused for them, with the [Damage] of the input
-// that they are, or makes dead letters of them.
+// The kinds of failures. Unmatched, ItemRefused, KeyCollision and LimitExceeded are of
+// items that the mapping cannot lay out, as DuplicateItem is of a second item of one
+// key: a verification goes on without them, and says nothing more of them
+// ([TableReport.Refused] counts them by what is wrong). A load is refused for them, with
+// the [Damage] of the input that they are, or makes dead letters of them.
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
+	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold what it has
 	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another
 	LimitExceeded    Kind = "LimitExceeded"    // an item is beyond a limit of Bigtable
 	MissingRow       Kind = "MissingRow"       // an expected row is not there
@@ -39,7 +41,7 @@ const (
 	TableChanged     Kind = "TableChanged"     // a table differed, and no longer did when its rows were looked at
 	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
 	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source has not
-	DuplicateItem    Kind = "DuplicateItem"    // Diff found two items of one key on one side
+	DuplicateItem    Kind = "DuplicateItem"    // there are two items of one key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
 	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, says something else
@@ -76,7 +78,8 @@ type Failure struct {
 	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.
 	Mapping string `json:"mapping,omitempty"`
 
-	check int // index of the check that found it; noCheck for none
+	check int    // index of the check that found it; noCheck for none
+	by    string // see Grouped
 }
 
 // InRow is the place of a row, for a failure in it.
@@ -161,6 +164,12 @@ type TableReport struct {
 	// LeftOut are the items that the mapping cannot lay out, each a failure. They
 	// are not in Items.
 	LeftOut int64 `json:"leftOut"`
+	// Expired are the items whose time to live is over. Where garbage collection deletes
+	// them, they are left out of a verification, and are not in Items.
+	Expired int64 `json:"expired"`
+	// Refused says what is wrong with those, by error, rule and attribute, in the order
+	// in which it was met. An item can have several errors.
+	Refused []RefusedItems `json:"refused"`
 	// Phases are what took how long; none without Options.Stopwatch.
 	Phases  []Phase        `json:"phases"`
 	Choices []infer.Choice `json:"choices"`
@@ -177,6 +186,31 @@ type TableReport struct {
 	Accepted []AcceptedLoss `json:"accepted"`
 	// Mapping is the text of the mapping file that was used or inferred.
 	Mapping string `json:"mapping,omitempty"`
+}
+
+// RefusedItems are the items that a mapping cannot lay out for one reason.
+type RefusedItems struct {
+	Error     string `json:"error"` // E-DOMAIN, or the kind of the failure where there is no such code
+	Rule      string `json:"rule,omitempty"`
+	Attribute string `json:"attribute,omitempty"`
+	Items     int64  `json:"items"`
+	// Item is the key of the first of them, At where it stands in the source, What what
+	// it has there and what was expected.
+	Item string `json:"item"`
+	At   string `json:"at"`
+	What string `json:"what"`
+}
+
+// String returns the reason on one line.
+func (x RefusedItems) String() string {
+	text := x.Error
+	if x.Rule != "" {
+		text += " rule " + x.Rule
+	}
+	if x.Attribute != "" {
+		text += " attribute " + phrase.Clip(phrase.Column(x.Attribute))
+	}
+	return fmt.Sprintf("%s: %s, e.g. %s at %s: %s", text, phrase.Counted(x.Items, "item"), phrase.Clip(x.Item), x.At, x.What)
 }
 
 // Phase is a part of the work on one table.
@@ -219,6 +253,9 @@ type Fidelity struct {
 	Attribute string `json:"attribute"`
 	Class     string `json:"class"` // lossless, lossless in domain, lossy
 	Why       string `json:"why,omitempty"`
+	// Items are how many items of the rule have the attribute; 0 where none has, or
+	// nobody counted.
+	Items int64 `json:"items,omitzero"`
 }
 
 // SidecarCells are the sidecar cells of one kind.
@@ -285,7 +322,7 @@ const (
 	CheckOK      CheckState = "ok"
 	CheckFailed  CheckState = "failed"  // it found differences
 	CheckSkipped CheckState = "skipped" // it could not run, and says nothing
-	CheckNoted   CheckState = "noted"   // it found errors or warnings of lint that are no differences
+	CheckNoted   CheckState = "noted"   // it found what is no difference and what a reader must know: errors or warnings of lint, parts of a table that are not laid out
 )
 
 // PatternReport is one access pattern that was run.
@@ -326,7 +363,11 @@ type Report struct {
 	Tables   []TableReport   `json:"tables"`
 	Checks   []Check         `json:"checks"`
 	Patterns []PatternReport `json:"patterns"`
-	// Failures are the first differences, at most Options.MaxDifferences.
+	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
+	NotLaidOut []NotLaidOut `json:"notLaidOut"`
+	// Failures are the first differences, at most Options.MaxDifferences, unless
+	// there are more checks that fail and kinds of their failures: of each one is
+	// there.
 	Failures []Failure `json:"failures"`
 	// Lint is what the rules of package lint found; nil where they were not
 	// applied.
@@ -340,15 +381,24 @@ type Report struct {
 	FailOn lint.Level `json:"-"`
 
 	most   int
+	listed map[failureGroup]int // how many of Failures are of each
 	stage  stage
 	failed failedItems
 	untold int64 // differences that follow from those
+}
+
+// failureGroup is what one example at least is listed of.
+type failureGroup struct {
+	stage stage
+	kind  Kind
+	group string // of Failure.Grouped
 }
 
 // New is an empty report that lists at most so many failures.
 func New(most int) *Report {
 	return &Report{
 		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},
+		NotLaidOut: []NotLaidOut{},
 	}
 }
 
@@ -359,8 +409,14 @@ func (r *Report) Aside() *Report {
 	return found
 }
 
-// Full reports whether no more failures are listed.
+// Full reports whether no more failures are listed, but for the first of a check, or
+// of a kind.
 func (r *Report) Full() bool { return len(r.Failures) >= r.most }
+
+// Lists reports whether the next failure of a kind is listed.
+func (r *Report) Lists(kind Kind) bool {
+	return !r.Full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
+}
 
 // Found is the number of differences, also of those that are not told since they
 // follow from items that have failed.
@@ -438,15 +494,52 @@ func (r *Report) Fail(f Failure) {
 	}
 	f.Fixture, f.Check, f.check = r.Fixture, r.stage.name, r.stage.check
 	r.Differences++
-	if len(r.Failures) < r.most {
-		r.Failures = append(r.Failures, f)
+	r.list(f)
+}
+
+// list adds to Failures. Where they are as many as may be, the first of a group takes
+// the place of the last of the group that has most, so that none crowds out another.
+func (r *Report) list(f Failure) {
+	of := f.group()
+	if r.listed == nil {
+		r.listed = map[failureGroup]int{}
 	}
+	if r.Full() {
+		if r.listed[of] > 0 {
+			return
+		}
+		most := 1
+		for _, n := range r.listed {
+			most = max(most, n)
+		}
+		for i := len(r.Failures) - 1; i >= 0 && most > 1; i-- {
+			if g := r.Failures[i].group(); r.listed[g] == most {
+				r.Failures = slices.Delete(r.Failures, i, i+1)
+				r.listed[g]--
+				break
+			}
+		}
+	}
+	r.listed[of]++
+	r.Failures = append(r.Failures, f)
+}
+
+func (f Failure) group() failureGroup {
+	return failureGroup{stage{f.Check, f.check}, f.Kind, f.by}
+}
+
+// Grouped is the failure as one of a group within its kind: a report that has room for
+// few lists one of each group at least.
+func (f Failure) Grouped(by string) Failure {
+	f.by = by
+	return f
 }
 
 // FailAs records the failures of found, as such of one kind.
 func (r *Report) FailAs(kind Kind, found *Report) {
 	r.untold += found.untold
 	for _, f := range found.Failures {
+		f = f.Grouped(string(f.Kind) + " " + f.by)
 		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
 		r.Fail(f)
 	}

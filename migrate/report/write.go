@@ -46,6 +46,12 @@ func (r *Report) Text() string {
 		if t.LeftOut > 0 {
 			fmt.Fprintf(&b, "  %s left out: the mapping cannot lay them out\n", phrase.Counted(t.LeftOut, "item"))
 		}
+		if t.Expired > 0 {
+			fmt.Fprintf(&b, "  %s expired by the time to live: see the warnings\n", phrase.Counted(t.Expired, "item"))
+		}
+		for _, x := range t.Refused {
+			fmt.Fprintf(&b, "  %-10s %s\n", "refused", x)
+		}
 		if t.ItemsResumed > 0 {
 			fmt.Fprintf(&b, "  %s passed over: the checkpoint says that they are written\n", phrase.Counted(t.ItemsResumed, "item"))
 		}
@@ -293,7 +299,7 @@ func WriteJUnit(w io.Writer, reports ...*Report) error {
 				continue // each rule that found something has a case of its own
 			}
 			add("check", validXML(strings.TrimSpace(c.Name+" "+c.Table)), c.Differences, r.FailuresOf(i))
-			if c.State == CheckSkipped {
+			if c.State == CheckSkipped || c.State == CheckNoted {
 				s.Cases[len(s.Cases)-1].Skipped = &junitSkipped{Message: validXML(c.Detail)}
 				s.Skipped++
 			}

@@ -147,6 +147,31 @@ func (in *input) checksum() (string, error) {
 	return s3export.Checksum(in.sum.Sum(nil)), nil
 }
 
+// sum is the base64 of the MD5 of a file.
+func (t tree) sum(name string) (string, error) {
+	f, err := t.Open(name)
+	if err != nil {
+		return "", Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the file")
+	}
+	in := &input{label: t.label(name), file: f, sum: md5.New()} //nolint:gosec // see the import
+	defer in.close()
+	in.raw = io.TeeReader(f, in.sum)
+	return in.checksum()
+}
+
+// unpack reads a file for what is wrong with how it is packed.
+func (t tree) unpack(name string) error {
+	in, err := t.open(name)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if _, err := io.Copy(io.Discard, in.text); err != nil {
+		return in.failed(err, 0)
+	}
+	return nil
+}
+
 // errTooLong: one item's text is longer than maxItemBytes.
 var errTooLong = errors.New("item text too long")
 

@@ -3,12 +3,14 @@ package source
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -31,8 +33,9 @@ const maxExportDepth = 6
 // exportFile is one line of manifest-files.json.
 type exportFile struct {
 	s3export.File
-	path string // inside the tree
-	line int    // in manifest-files.json
+	path   string       // inside the tree
+	line   int          // in manifest-files.json
+	judged *atomic.Bool // the MD5 was found to be the manifest's
 }
 
 // openExport opens the exports to S3 in and below a folder: full exports of
@@ -325,7 +328,7 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 		if other, ok := seen[f.path]; ok {
 			return nil, Damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
 		}
-		seen[f.path] = l.line
+		seen[f.path], f.judged = l.line, &atomic.Bool{}
 		if files = append(files, f); len(files) > maxDataFiles {
 			return nil, Damaged(TooLong, at, nil, "the manifest lists more than %d data files", maxDataFiles)
 		}
@@ -355,8 +358,34 @@ func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
 	return nil
 }
 
+// judge compares the MD5 of a data file with the manifest's, before anything that is
+// in it is believed: what a damaged file holds is nobody's item. The file is read
+// once more for it, the first time.
+func (f *exportFile) judge(t tree) error {
+	if f.judged.Load() {
+		return nil
+	}
+	sum, err := t.sum(f.path)
+	if err != nil {
+		return err
+	}
+	if sum == f.MD5Checksum {
+		f.judged.Store(true)
+		return nil
+	}
+	differs := fmt.Sprintf("the MD5 of the data file is %s, %s says %s", sum, s3export.FilesName, f.MD5Checksum)
+	if known, ok := errors.AsType[*Error](t.unpack(f.path)); ok && (known.Damage == PackingTruncated || known.Damage == PackingCorrupt) {
+		known.Detail += "; " + differs
+		return known
+	}
+	return Damaged(ChecksumMismatch, Position{File: t.label(f.path)}, nil, "%s", differs)
+}
+
 // readDataFile yields the lines of one data file and checks its count and MD5.
 func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) error) error {
+	if err := f.judge(t); err != nil {
+		return err
+	}
 	in, err := t.open(f.path)
 	if err != nil {
 		return err
@@ -384,7 +413,7 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 		return err
 	}
 	switch {
-	case sum != f.MD5Checksum:
+	case sum != f.MD5Checksum: // it has changed since
 		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, s3export.FilesName, f.MD5Checksum)
 	case count != *f.ItemCount:
 		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, s3export.FilesName, *f.ItemCount)

@@ -62,6 +62,8 @@ type Table struct {
 	// declares none; a Type is attr.Absent where only the name is known.
 	Key     mapping.KeySchema
 	Indexes []Index
+	// TTL is the attribute that items expire by, "" where none is declared.
+	TTL string
 	// ExportTime is the moment that the data stands for; zero if unknown.
 	ExportTime time.Time
 	// FullTime is the moment of the full export that the incremental ones up to
@@ -149,8 +151,8 @@ func (t *Table) All(yield func(Entry, error) bool) {
 }
 
 func (t *Table) checkKey(e Entry) error {
-	for _, k := range [2]lens.KeyAttr{t.Key.Hash, t.Key.Range} {
-		if k.Name == "" {
+	for _, k := range t.Key.Attrs() {
+		if k.Name == "" { // no key is declared
 			continue
 		}
 		v, ok := e.Item[k.Name]
@@ -192,7 +194,7 @@ type Options struct {
 	// input says.
 	Key string
 	// TableSchema is the JSON of a DescribeTable answer or of a CreateTable
-	// request; TableSchemaFile is its name in messages. It wins over what the
+	// request, with the answer of DescribeTimeToLive behind it where items expire; TableSchemaFile is its name in messages. It wins over what the
 	// input says of the key, and must name the same table.
 	TableSchema     []byte
 	TableSchemaFile string
@@ -357,7 +359,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 		t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: hash}, Range: lens.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
 		// A type that the input declares for the same attribute still holds.
-		for _, k := range [2]lens.KeyAttr{declared.Hash, declared.Range} {
+		for _, k := range declared.Attrs() {
 			if k.Name == hash {
 				t.Key.Hash.Type = k.Type
 			}
@@ -388,7 +390,7 @@ func (s *Source) applySchema(o Options) error {
 			continue
 		}
 		applied = true
-		t.Key, t.Indexes, t.KeyFrom = d.Key, d.Indexes, "declared by "+file
+		t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+file
 	}
 	if !applied {
 		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is that of table %s, the source %s has %s", d.Name, s.Path, s.tableNames())
@@ -422,7 +424,7 @@ func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 // KeyText is a key as messages tell it, "PK (S), SK (N)", types where they are known.
 func KeyText(k lens.KeySchema) string {
 	var parts []string
-	for _, a := range []lens.KeyAttr{k.Hash, k.Range} {
+	for _, a := range k.Attrs() {
 		switch {
 		case a.Name == "":
 		case a.Type == attr.Absent:

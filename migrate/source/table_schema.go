@@ -1,7 +1,13 @@
 package source
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -12,6 +18,9 @@ type TableSchema struct {
 	Name    string
 	Key     mapping.KeySchema
 	Indexes []Index
+	// TTL is the attribute that items expire by, "" where the description says
+	// nothing of it or that none do.
+	TTL string
 }
 
 type schemaProjection struct {
@@ -35,16 +44,42 @@ type schemaTable struct {
 	LocalSecondaryIndexes  []schemaIndex
 }
 
+// schemaTTL is the time to live as DescribeTimeToLive answers, or UpdateTimeToLive
+// asks.
+type schemaTTL struct {
+	AttributeName    string
+	TimeToLiveStatus string
+	Enabled          *bool
+}
+
+// on is the attribute that items expire by, "" for none.
+func (t schemaTTL) on() string {
+	if t.TimeToLiveStatus == "DISABLED" || t.TimeToLiveStatus == "DISABLING" || t.Enabled != nil && !*t.Enabled {
+		return ""
+	}
+	return t.AttributeName
+}
+
 // ParseTableSchema reads the JSON of a DescribeTable or CreateTable answer or
-// of a CreateTable request. Errors are Errors that name file.
+// of a CreateTable request. Behind it, or among its members, may be the answer of
+// DescribeTimeToLive or the request of UpdateTimeToLive. Errors are Errors that name
+// file.
 func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	at := Position{File: file}
 	var doc struct {
 		schemaTable
-		Table, TableDescription *schemaTable
+		Table, TableDescription                        *schemaTable
+		TimeToLiveDescription, TimeToLiveSpecification schemaTTL
 	}
-	if err := json.Unmarshal(src, &doc); err != nil {
-		return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+	d := jsontext.NewDecoder(bytes.NewReader(src))
+	for read := false; ; read = true {
+		err := json.UnmarshalDecode(d, &doc)
+		if read && errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+		}
 	}
 	t := &doc.schemaTable
 	switch {
@@ -60,7 +95,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &TableSchema{Name: t.TableName, Key: key}
+	s := &TableSchema{Name: t.TableName, Key: key, TTL: cmp.Or(doc.TimeToLiveDescription.on(), doc.TimeToLiveSpecification.on())}
 	for local, list := range [][]schemaIndex{t.GlobalSecondaryIndexes, t.LocalSecondaryIndexes} {
 		for _, x := range list {
 			key, err := t.key(at, x.KeySchema)

@@ -84,6 +84,10 @@ type catalog struct {
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
 
+	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
+	// microseconds. It is not changed after openCatalog.
+	loaded map[string]int64
+
 	// ddl serializes the changes of definitions in this process. It is taken
 	// before a table's schema latch and before mu.
 	ddl sync.Mutex
@@ -103,7 +107,7 @@ type catalog struct {
 func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	return &catalog{
 		instance: in, mappings: mappings,
-		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{},
+		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{},
 	}
 }
 

@@ -34,11 +34,13 @@ type Table struct {
 	// CreateTable.
 	BigtableTable string `json:"bigtableTable"`
 	// Mapped tables lie in the layout of a mapping; set by CreateTable.
-	Mapped     bool           `json:"mapped,omitempty"`
-	Key        lens.KeySchema `json:"key"`
-	Attributes []lens.KeyAttr `json:"attributes"` // AttributeDefinitions, in the order given
-	Status     string         `json:"status"`     // set by the store
-	Created    time.Time      `json:"created"`    // set by CreateTable
+	Mapped bool `json:"mapped,omitempty"`
+	// Note says by which mapping, as noteOf has it; set by the store.
+	Note       map[string][]byte `json:"note,omitempty"`
+	Key        lens.KeySchema    `json:"key"`
+	Attributes []lens.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the order given
+	Status     string            `json:"status"`     // set by the store
+	Created    time.Time         `json:"created"`    // set by CreateTable
 	// Transition is what Status looks like for a while.
 	Transition  Transition `json:"transition,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`

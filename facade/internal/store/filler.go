@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -136,9 +137,32 @@ func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
 	return err
 }
 
+// fillBatch is how many entries are looked up, and held, at once; fillBatchBytes the
+// size of their cells from which on it is fewer.
+const (
+	fillBatch      = 500
+	fillBatchBytes = 4 << 20
+)
+
+// fillEntry is an entry that is to be in an index.
+type fillEntry struct {
+	item   attr.Item
+	order  int64 // of the item's last write
+	placed lens.Placed
+}
+
 // backfill enters all items of a table into an index. Writes may go on: each
-// entry has the order of the item it was made from.
+// entry has the order of the item it was made from. Entries that are there stay as
+// they are: a loader may have written millions.
 func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
+	phase := "filling index " + x.x.Name()
+	if x == l.due {
+		phase = "filling " + x.x.Name()
+	}
+	told := fl.telling(l.name, phase)
+	defer told.done()
+	var batch []fillEntry
+	size := 0 // of its cells
 	plan := l.base.PlanScan()
 	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
 		if err != nil {
@@ -149,27 +173,90 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 			return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 		}
 		for _, item := range items {
-			if err := fl.backfillItem(ctx, l, x, row, item); err != nil {
-				return err
+			told.item()
+			st := l.slotIn(row.Key, item).bookkeeping(row)
+			placed, ok, err := x.place(item, st.order())
+			if err != nil {
+				// As on AWS, an item that an index cannot hold stays out of it.
+				fl.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
+				continue
 			}
+			if !ok {
+				continue
+			}
+			batch = append(batch, fillEntry{item, st.order(), placed})
+			for _, c := range placed.Cells {
+				size += len(c.Qualifier) + len(c.Value)
+			}
+			if len(batch) >= fillBatch || size >= fillBatchBytes {
+				if err := fl.enterAll(ctx, l, x, batch); err != nil {
+					return err
+				}
+				batch, size = batch[:0], 0
+			}
+		}
+	}
+	return fl.enterAll(ctx, l, x, batch)
+}
+
+// enterAll writes those entries that are not there.
+func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, entries []fillEntry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	there := map[string][]layout.Cell{}
+	read := btclient.Read{Table: x.table, Filter: btclient.Newest(1)}
+	for _, e := range entries {
+		read.Keys = append(read.Keys, e.placed.Row)
+	}
+	slices.SortFunc(read.Keys, bytes.Compare)
+	read.Keys = slices.CompactFunc(read.Keys, bytes.Equal)
+	for row, err := range fl.bt.Read(ctx, read) {
+		if err != nil {
+			return err
+		}
+		there[string(row.Key)] = row.Cells
+	}
+	for _, e := range entries {
+		if e.isIn(x, there[string(e.placed.Row)]) {
+			continue
+		}
+		if err := fl.enter(ctx, l, x, e); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (fl *filler) backfillItem(ctx context.Context, l *tableLayout, x *indexLayout, row layout.Row, item attr.Item) error {
-	st := l.slotIn(row.Key, item).bookkeeping(row)
-	placed, ok, err := x.place(item, st.order())
-	if err != nil {
-		// As on AWS, an item that an index cannot hold stays out of it.
-		fl.o.Logger.Warn("an item does not fit into an index", "table", l.name, "index", x.x.Name(), "error", err)
-		return nil
+// isIn reports whether a row of an index, the newest cells of which are given, is the
+// entry.
+func (e fillEntry) isIn(x *indexLayout, row []layout.Cell) bool {
+	known := e.order == adoptedOrder || x.x.OneCell() // the cells have the order
+	var content []layout.Cell
+	for _, c := range row {
+		switch c.Family {
+		case lens.FamilyState:
+			known = known || c.Timestamp == e.order
+		case lens.FamilyTombstone:
+		default:
+			content = append(content, c)
+		}
 	}
-	if !ok {
-		return nil
+	byColumn := func(a, b layout.Cell) int {
+		return cmp.Or(cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier))
 	}
-	done, err := fl.outbox.putEntry(ctx, indexPut{index: x, row: placed.Row, cells: placed.Cells, over: anyEntry}, st.order())
-	if done || err != nil || st.order() != adoptedOrder {
+	same := func(a, b layout.Cell) bool {
+		return byColumn(a, b) == 0 && a.Timestamp == b.Timestamp && bytes.Equal(a.Value, b.Value)
+	}
+	want := slices.SortedFunc(slices.Values(e.placed.Cells), byColumn)
+	slices.SortFunc(content, byColumn)
+	return known && slices.EqualFunc(want, content, same)
+}
+
+// enter writes one entry.
+func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e fillEntry) error {
+	done, err := fl.outbox.putEntry(ctx, indexPut{index: x, row: e.placed.Row, cells: e.placed.Cells, over: anyEntry}, e.order)
+	if done || err != nil || e.order != adoptedOrder {
 		return err
 	}
 	// The item came natively after one of the same key was deleted here, whose
@@ -178,7 +265,7 @@ func (fl *filler) backfillItem(ctx context.Context, l *tableLayout, x *indexLayo
 	if err != nil {
 		return err
 	}
-	_, _, err = fl.writer.WriteItem(ctx, t, l.key.KeyOf(item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
+	_, _, err = fl.writer.WriteItem(ctx, t, l.key.KeyOf(e.item), func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 	return err
 }
 

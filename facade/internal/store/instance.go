@@ -35,7 +35,7 @@ type instance struct {
 func newInstance(ctx context.Context, o Options) *instance {
 	in := &instance{
 		o:  o,
-		bt: btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}}),
+		bt: btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}, Deadline: o.Deadline}),
 	}
 	in.life, in.end = context.WithCancel(context.WithoutCancel(ctx))
 	return in

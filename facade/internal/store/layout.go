@@ -82,6 +82,9 @@ func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
 			if micros, ok := m.ImportTimeMicros(); ok {
 				il.importMicros = micros
 			}
+			if micros, ok := cat.loaded[def.Name]; ok { // what the cells that are there have
+				il.importMicros = micros
+			}
 		}
 		if il.x == nil {
 			var err error

@@ -63,6 +63,9 @@ var (
 	// the text names the rule and the attribute. Or the mapping that the
 	// table was created with was not given.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
+	// ErrOtherMapping: the rows of a table were laid out by another mapping than the
+	// one that was given, by which items of it lie otherwise.
+	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
 	// ErrContended: the item changed under every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// errIndexesBehind: the item is written; its indexes follow as soon as
@@ -95,7 +98,7 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
-// IndexLag, StatusDelays and CountedItems.
+// IndexLag, StatusDelays, CountedItems, Deadline and Progress.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
@@ -107,7 +110,9 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	CountedItems      int64 // up to which a table is counted when it is described; 0: countedItems
+	Deadline          time.Duration  // of a call of the Bigtable; 0: none
+	Progress          func(Progress) // nil: nobody is told
+	CountedItems      int64          // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being

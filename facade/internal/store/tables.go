@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,9 @@ func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) 
 			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
 		}
 		def.BigtableTable, def.Mapped = m.TargetTable(), true
+		if def.Note, err = noteOf(m); err != nil {
+			return nil, err
+		}
 	}
 	for i := range def.Indexes {
 		ts.cat.placeIndex(def, &def.Indexes[i])
@@ -283,6 +287,11 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) 
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
 func (ts *tables) openCatalog(ctx context.Context) error {
+	for _, m := range ts.o.Mappings { // first: nothing is written where one is refused
+		if err := ts.checkLoaded(ctx, m); err != nil {
+			return err
+		}
+	}
 	if _, err := ts.bt.EnsureTable(ctx, ts.o.Catalog, []layout.Family{
 		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
 		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
@@ -363,7 +372,8 @@ func describeKey(key lens.KeySchema) string {
 }
 
 // reconcile brings a table to a mapping that may have changed since the table
-// was created: it must be in the same place, and lacks no index.
+// was created: it must be in the same place, and lacks no index. It is the one that
+// the table is served by from now on.
 func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
 	if def.at(ts.o.Now()).Status != StatusActive {
 		return nil
@@ -375,11 +385,27 @@ func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) 
 	if def.Key != m.Key() {
 		return fmt.Errorf("table %s was created with the key %s, but its mapping says %s: %s", def.Name, describeKey(def.Key), describeKey(m.Key()), advice)
 	}
-	if !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
+	for _, ix := range def.Indexes {
+		if m.Index(ix.Name) == nil && !strings.HasPrefix(ix.BigtableTable, reservedPrefix) {
+			return fmt.Errorf("index %s of table %s is in Bigtable table %s by the mapping that it was created with, but its mapping has none: %s",
+				ix.Name, def.Name, ix.BigtableTable, advice)
+		}
+	}
+	if def.Mapped {
+		if err := ts.checkServed(ctx, def, m); err != nil {
+			return err
+		}
+	}
+	note, err := noteOf(m)
+	if err != nil {
+		return err
+	}
+	known := !def.Mapped || maps.EqualFunc(def.Note, note, bytes.Equal)
+	if known && !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
 		return nil
 	}
 	described := tableOfMapping(m)
-	_, err := ts.UpdateTable(ctx, def.Name, func(d *Table) error {
+	_, err = ts.UpdateTable(ctx, def.Name, func(d *Table) error {
 		for _, ix := range described.Indexes {
 			if d.Index(ix.Name) == nil {
 				d.Indexes = append(d.Indexes, ix)
@@ -389,6 +415,9 @@ func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) 
 			if !slices.Contains(d.Attributes, a) {
 				d.Attributes = append(d.Attributes, a)
 			}
+		}
+		if d.Mapped {
+			d.Note = note
 		}
 		return nil
 	})

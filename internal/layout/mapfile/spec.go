@@ -137,7 +137,7 @@ const (
 
 // How a secondary index is laid out.
 const (
-	IndexAsTable = "table" // an own table, `<t>__<gsi>`
+	IndexAsTable = "table" // an own table, IndexTable
 	IndexAsView  = "view"  // a continuous materialized view, whose SQL Mapping.Views gives
 	IndexAsNone  = "none"  // not at all
 )

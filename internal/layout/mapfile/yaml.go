@@ -27,7 +27,7 @@ func (s *Spec) YAML() ([]byte, error) {
 	if s.Source.TTL != nil {
 		ttl = object(item("attribute", s.Source.TTL.Attribute), given("mode", s.Source.TTL.Mode))
 	}
-	return yaml.MarshalWithOptions(object(
+	return marshal(object(
 		item("apiVersion", APIVersion),
 		given("compat", s.Compat),
 		item("source", object(
@@ -54,7 +54,7 @@ func (s *Spec) YAML() ([]byte, error) {
 		})),
 		given("rules", elements(s.Rules, Rule.yaml)),
 		given("patterns", s.Patterns),
-	), yaml.IndentSequence(true))
+	))
 }
 
 // object is a mapping of the items that say something.

@@ -120,6 +120,10 @@ var Damages = []struct {
 		edit(f, "manifest-files.json", `"itemCount":1`, `"itemCount":2`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`)
 	}, "checksum-mismatch", "/data/file1.json.gz: the MD5 of the data file is"},
+	{"a byte of the text flipped", func(f fstest.MapFS) { // what it makes of the item is not its fault
+		p := Dir + "/data/file0.json.gz"
+		f[p] = &fstest.MapFile{Data: Pack([]byte(strings.Replace(strings.Join(Lines, "\n"), `"N":"2"`, `"O":"2"`, 1)))}
+	}, "checksum-mismatch", "/data/file0.json.gz: the MD5 of the data file is"},
 	{
 		"missing data file", func(f fstest.MapFS) { delete(f, Dir+"/data/file1.json.gz") },
 		"data-file-missing", "/data/file1.json.gz: the data file is missing; line 2 of manifest-files.json lists it",

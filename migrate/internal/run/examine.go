@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
@@ -48,6 +47,7 @@ func (j *Job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 	// gain a last one.
 	refused, left := j.refused, []int64(nil)
 	n := int64(-1)
+	j.left = 0
 	p := Placed{n: -1, index: make([]lens.Placed, len(j.Indexes))}
 	var failed error
 	j.Source.All(func(e source.Entry, err error) bool {
@@ -64,6 +64,10 @@ func (j *Job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 		}
 		if err == nil {
 			err = j.place(e, &p)
+		}
+		if err == nil && j.leavesOut(p) {
+			j.left++
+			return true
 		}
 		if err == nil {
 			p.n = n
@@ -159,7 +163,14 @@ type tally struct {
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
 	accepted   []report.AcceptedLoss
+	attributes map[ruleAttribute]int64 // items that have it
 }
+
+// ruleAttribute is an attribute of the items of a rule.
+type ruleAttribute struct{ rule, attribute string }
+
+// maxCountedAttributes bounds how many of them are counted: a name can be data.
+const maxCountedAttributes = 20_000
 
 // examine reads all of the table's source, lays it out, and makes sure that
 // no two items meet. What it finds is what the tables must hold.
@@ -178,9 +189,8 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
 	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
-	if j.expired > 0 {
-		warnings = append(warnings, fmt.Sprintf("table %s: %s expired by source.ttl, %s: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)",
-			j.Source.Name, phrase.Counted(j.expired, "item"), j.Mapping.TTL().Attribute))
+	if text := j.expiryWarning(); text != "" {
+		warnings = append(warnings, text)
 	}
 	if j.Options.Warn {
 		lost, err := j.surplusWarnings(ctx)
@@ -199,7 +209,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 
 // count makes the tally. again says that items had to be taken out since.
 func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool, err error) {
-	t := tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}}
+	t := tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}, attributes: map[ruleAttribute]int64{}}
 	if spec := j.Mapping.Spec(); spec != nil {
 		for _, r := range spec.Rules {
 			t.rules = append(t.rules, report.RuleRows{Rule: r.Name})
@@ -250,29 +260,23 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.cells, j.Items, j.index = t.cells, t.items, t.index
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
-	j.Report.Accepted = t.accepted
-	j.expired = t.expired
+	j.Report.Accepted, j.attributes = t.accepted, t.attributes
+	j.Report.Expired = t.expired + j.left
 	return false, nil
-}
-
-// expiredItem reports whether the DynamoDB door deletes an item for its time to
-// live, which DynamoDB itself may have left for days.
-func (j *Job) expiredItem(item attr.Item) bool {
-	ttl := j.Mapping.TTL()
-	if ttl == nil || ttl.Mode != mapfile.TTLAttribute || j.Options.Now == nil {
-		return false
-	}
-	at, err := strconv.ParseInt(item[ttl.Attribute].Str, 10, 64)
-	now := j.Options.Now()
-	return err == nil && item[ttl.Attribute].Type == attr.N && at <= now.Unix() && at >= now.AddDate(-5, 0, 0).Unix()
 }
 
 func (t *tally) add(j *Job, p Placed) {
 	t.n++
-	if j.expiredItem(p.Entry.Item) {
+	if j.expiredItem(p) {
 		t.expired++
 	}
 	t.items.AddItem(p.Back)
+	for name := range p.Entry.Item {
+		at := ruleAttribute{p.Base.Rule, name}
+		if n, known := t.attributes[at]; known || len(t.attributes) < maxCountedAttributes {
+			t.attributes[at] = n + 1
+		}
+	}
 	for _, l := range p.losses {
 		t.accept(j, p, l)
 	}
@@ -370,7 +374,9 @@ func (j *Job) meetings(ctx context.Context) (again bool, err error) {
 	first := newMeeting(sameKey, sameCell)
 	err = j.Each(ctx, "checking", func(p Placed) error {
 		if len(sameKey) > 0 {
-			return first.meet(j.meets(p, j.keyHash(p.Entry.Item), ""), source.KeyDuplicate, "the item has the same key as the item at %s: %s")
+			m := j.meets(p, j.keyHash(p.Entry.Item), "")
+			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
+			return first.meet(m, source.KeyDuplicate, "the item has the same key as the item at %s: %s")
 		}
 		onCell := func(c layout.Cell) met {
 			m := j.meets(p, extsort.CellHash(p.Base.Row, c), cellText(c))

@@ -2,9 +2,12 @@ package run
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -15,6 +18,10 @@ func ItemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:
 		return report.Unmatched
+	case source.MappingRefused:
+		return report.ItemRefused
+	case source.KeyDuplicate:
+		return report.DuplicateItem
 	case source.CellCollision:
 		return report.KeyCollision
 	case source.ItemBeyondLimit:
@@ -29,7 +36,10 @@ func ItemKind(err error) report.Kind {
 func (j *Job) failItem(e source.Entry, err error, f report.Failure, other string) {
 	f.Kind, f.File = ItemKind(err), e.Position.String()
 	j.Report.LeftOut++
-	j.failures.Fail(f)
+	x := j.refusal(e, err, f)
+	j.countRefused(x)
+	j.failures.Fail(f.Grouped(x.Error + " " + x.Rule + " " + x.Attribute))
+	j.refuseRest(e, err)
 	for _, table := range j.Targets() {
 		j.failures.ItemFailed(table, j.KeyJSON(e.Item))
 		if other != "" {
@@ -37,6 +47,63 @@ func (j *Job) failItem(e source.Entry, err error, f report.Failure, other string
 		}
 		if f.Kind == report.Unmatched {
 			j.failures.Unruled(table)
+		}
+	}
+}
+
+// refusal is why an item is refused, as f tells.
+func (j *Job) refusal(e source.Entry, err error, f report.Failure) report.RefusedItems {
+	x := report.RefusedItems{Error: string(f.Kind), Rule: f.Rule, Item: j.KeyJSON(e.Item), At: e.Position.String(), What: f.Detail}
+	if broken, ok := errors.AsType[*lens.Error](err); ok {
+		x.Error, x.Attribute, x.What = string(broken.Code), broken.Attribute, broken.What
+		if broken.Expected != "" {
+			x.What += "; expected " + broken.Expected
+		}
+	}
+	x.What = phrase.Clip(x.What)
+	return x
+}
+
+// maxRefusals bounds the reasons that are told apart: an attribute's name can be data.
+const maxRefusals = 1000
+
+// countRefused counts an item that is refused for a reason.
+func (j *Job) countRefused(x report.RefusedItems) {
+	all := j.Report.Refused
+	i := slices.IndexFunc(all, func(o report.RefusedItems) bool {
+		return o.Error == x.Error && o.Rule == x.Rule && o.Attribute == x.Attribute
+	})
+	if i < 0 && len(all) >= maxRefusals {
+		const others = "others"
+		x.Error, x.Rule, x.Attribute = others, "", ""
+		if i = len(all) - 1; all[i].Error != others {
+			i = -1
+		}
+	}
+	if i < 0 {
+		i = len(all)
+		j.Report.Refused = append(all, x)
+	}
+	j.Report.Refused[i].Items++
+}
+
+// refuseRest counts what else is wrong with an item that is refused for one of its
+// attributes: a mapping tells what it meets first.
+func (j *Job) refuseRest(e source.Entry, err error) {
+	rest := maps.Clone(e.Item)
+	for range e.Item {
+		broken, ok := errors.AsType[*lens.Error](err)
+		if !ok || broken.Attribute == "" || j.Mapping.Key().IsKey(broken.Attribute) {
+			return
+		}
+		if _, has := rest[broken.Attribute]; !has {
+			return
+		}
+		delete(rest, broken.Attribute)
+		_, err = j.Mapping.Place(rest, j.Micros)
+		e.Item = rest
+		if x := j.refusal(e, err, RowLayout{J: j}.unplaced(e, err)); x.Attribute != "" { // else it may be for what was taken out
+			j.countRefused(x)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -20,7 +22,7 @@ const (
 // Describe fills in what the mapping does: its fidelity, and the first item of
 // each of its rules.
 func (j *Job) Describe() {
-	j.Report.Fidelity = FidelityOf(j.Mapping)
+	j.Report.Fidelity = j.fidelity()
 	j.Report.Samples = []report.Sample{}
 	rules := 1
 	if spec := j.Mapping.Spec(); spec != nil {
@@ -42,6 +44,29 @@ func (j *Job) Describe() {
 			Row:  phrase.ClipTo(string(fixtures.AppendRowText(nil, row, j.Mapping.CellText(row))), maxSampleBytes),
 		})
 	}
+}
+
+// fidelity is the fidelity table of the mapping with how many items have what, and
+// with the attributes that occur and the mapping's schema does not name.
+func (j *Job) fidelity() []report.Fidelity {
+	all := FidelityOf(j.Mapping)
+	told := map[ruleAttribute]bool{}
+	for i, f := range all {
+		at := ruleAttribute{f.Rule, f.Attribute}
+		all[i].Items, told[at] = j.attributes[at], true
+	}
+	if len(all) == 0 {
+		return all // a layout without rules has no table
+	}
+	unnamed := slices.SortedFunc(maps.Keys(j.attributes), func(a, b ruleAttribute) int {
+		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.attribute, b.attribute))
+	})
+	for _, at := range unnamed {
+		if !told[at] {
+			all = append(all, report.Fidelity{Rule: at.rule, Attribute: at.attribute, Class: layout.Lossless.String(), Why: "not in the schema: its type is kept beside each value", Items: j.attributes[at]})
+		}
+	}
+	return all
 }
 
 // FidelityOf is the fidelity table of a mapping.

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A server that speaks TLS ends a connection in plain text without a word: who meets
+// it so is told, at once, and what to do.
+func TestFaultM13_ServerSpeaksTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, _ := certificate(t)
+	ports := filepath.Join(dir, "ports.json")
+	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--port-file", ports)
+	text, err := os.ReadFile(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct{ Bigtable string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"}}`)
+	token := writeFile(t, dir, "token", "a-static-token\n")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"name the certificates to trust (--ca FILE)", []string{"migrate", "load", "--key", "id", "--source", items, "--target", found.Bigtable}},
+		{"name the certificates to trust (--ca FILE)", []string{"migrate", "verify", "--key", "id", "--source", items, "--against", found.Bigtable, "--token-file", token}},
+		{"serve --target reaches plain gRPC alone", []string{"serve", "--target", found.Bigtable, "--dynamodb", "127.0.0.1:0"}},
+	} {
+		out, code := tabletop(t, c.args...)
+		if code != exitEnvironment || !strings.Contains(out, "the server speaks TLS, and was spoken to in plain text: "+c.want) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", strings.Join(c.args, " "), code, exitEnvironment, c.want, out)
+		}
+		if strings.Contains(out, "sent again") {
+			t.Errorf("%s waits for a server that never answers:\n%s", c.args[1], out)
+		}
+	}
+	// One that is not there is no server of TLS.
+	out, code := tabletop(t, "serve", "--target", "127.0.0.1:1", "--dynamodb", "127.0.0.1:0")
+	if code != exitEnvironment || strings.Contains(out, "TLS") {
+		t.Errorf("nobody listens: exit code %d:\n%s", code, out)
+	}
+}

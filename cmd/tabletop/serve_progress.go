@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// workNotice is how often work that goes on is told.
+const workNotice = 2 * time.Second
+
+// worker tells a person of the work that a server does on tables by itself.
+type worker struct {
+	w io.Writer
+
+	mu    sync.Mutex
+	heard map[[2]string]time.Time // when it was last told, by table and phase
+}
+
+// tell is facade.Options.Progress. Work that looks at no item is not worth a line.
+func (k *worker) tell(p facade.Progress) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.heard == nil {
+		k.heard = map[[2]string]time.Time{}
+	}
+	work, now := [2]string{p.Table, p.Phase}, time.Now()
+	last, begun := k.heard[work]
+	switch {
+	case p.Done:
+		delete(k.heard, work)
+		if p.Items > 0 {
+			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s, done\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
+		}
+	case !begun:
+		k.heard[work] = now
+	case now.Sub(last) >= workNotice:
+		k.heard[work] = now
+		_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s so far\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
+	}
+}
+
+// warnOfLeftOut tells of the indexes that the DynamoDB door does not show, since no
+// rows are laid out for them.
+func warnOfLeftOut(w io.Writer, mappings []*mapping.Mapping) {
+	for _, m := range mappings {
+		spec := (*layout.Mapping)(m).Spec()
+		if spec == nil {
+			continue
+		}
+		for _, x := range spec.LeftOut() {
+			_, _ = fmt.Fprintf(w, "tabletop: warning: table %s has no index %s here: %s\n", m.SourceTable(), x.Index, x.Why)
+		}
+	}
+}

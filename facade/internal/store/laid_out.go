@@ -1,0 +1,117 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+)
+
+// comparePhase is the Progress.Phase of a scan for items that lie otherwise.
+const comparePhase = "comparing with the mapping"
+
+// checkLoaded compares a mapping with what the migration noted of its table, if it
+// did: it refuses rows that another mapping laid out, and remembers the time of the
+// load.
+func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
+	prefix := layout.SchemaRowPrefix(m.TargetTable())
+	var rows []layout.Row
+	for row, err := range ts.bt.Read(ctx, btclient.Read{
+		Table: layout.SchemaTable, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1),
+	}) {
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking up by which mapping table %s was loaded: %w", m.TargetTable(), err)
+		}
+		rows = append(rows, row)
+	}
+	if at := loadnote.At(rows, m.TargetTable()); !at.IsZero() {
+		ts.cat.loaded[m.SourceTable()] = at.UnixMicro()
+	}
+	return ts.checkLaidOut(ctx, m, rows)
+}
+
+// noteOf is what says later by which mapping the rows of a table were laid out: the
+// columns of its row of layout.SchemaTable.
+func noteOf(m *layout.Mapping) (map[string][]byte, error) {
+	if m.Spec() == nil {
+		return nil, nil // a default layout, of which there is one
+	}
+	rows, err := m.SchemaRows(0)
+	if err != nil {
+		return nil, err
+	}
+	note := map[string][]byte{}
+	for _, c := range rows[0].Cells {
+		note[string(c.Qualifier)] = c.Value
+	}
+	return note, nil
+}
+
+// checkServed compares a mapping with the one that a table was served by before.
+// What the migration noted goes before that.
+func (ts *tables) checkServed(ctx context.Context, def *Table, m *layout.Mapping) error {
+	if _, loaded := ts.cat.loaded[def.Name]; loaded || len(def.Note) == 0 {
+		return nil
+	}
+	row := layout.Row{Key: layout.SchemaRowPrefix(m.TargetTable())}
+	for qualifier, value := range def.Note {
+		row.Cells = append(row.Cells, layout.Cell{Family: layout.SchemaFamily, Qualifier: []byte(qualifier), Value: value})
+	}
+	return ts.checkLaidOut(ctx, m, []layout.Row{row})
+}
+
+// checkLaidOut refuses a mapping by which an item of its table lies otherwise than by
+// the one that is noted: it would be missing, and be written a second time beside
+// itself. A mapping that only says more, or the same in other words, is no other one.
+func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) error {
+	changes := loadnote.Changes(note, m)
+	if len(changes) == 0 {
+		return nil
+	}
+	name, table := m.SourceTable(), m.TargetTable()
+	unread := func(err error) error {
+		ts.o.Logger.Warn("what is noted of the layout of a table cannot be read, and is not compared with its mapping", "table", name, "bigtableTable", table, "error", err)
+		return nil
+	}
+	was, err := layout.FromSchemaRows(table, note)
+	if err != nil {
+		return unread(err)
+	}
+	moves, err := loadnote.NewMoves(was, m)
+	if err != nil {
+		return unread(err)
+	}
+	told := ts.telling(name, comparePhase)
+	defer told.done()
+	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: table, Spans: was.PlanScan().Spans}) {
+		if status.Code(err) == codes.NotFound {
+			return nil // it has been deleted since
+		}
+		if err != nil {
+			return fmt.Errorf("comparing the rows of table %s with the mapping: %w", table, err)
+		}
+		items, err := was.Items(row)
+		if err != nil {
+			continue // nothing that it laid out
+		}
+		for _, item := range items {
+			if what := moves.Of(item); what != "" {
+				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it by that mapping, or load it anew by this one",
+					ErrOtherMapping, name, table, strings.Join(changes, "; "), attr.AppendItemJSON(nil, was.Key().KeyOf(item)), what)
+			}
+			told.item()
+		}
+	}
+	return nil
+}

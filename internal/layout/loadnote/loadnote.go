@@ -1,0 +1,136 @@
+package loadnote
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// Changes says in what a mapping differs from the one by which its table was
+// loaded, as the rows of layout.SchemaTable tell; nil where they do not.
+func Changes(rows []layout.Row, m *layout.Mapping) []string {
+	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if was == nil || m.Spec() == nil {
+		return nil
+	}
+	if m, err = as(m, was); err != nil {
+		return []string{err.Error()}
+	}
+	old, err := was.Lock()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	now, err := m.Lock()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return old.Changes(now)
+}
+
+// as is a mapping whose joiner, where its file leaves that open, is the one of the
+// rows that are there.
+func as(m, was *layout.Mapping) (*layout.Mapping, error) {
+	if m.ProveJoiner() == nil {
+		return m, nil
+	}
+	return m.Proven(was.Joiner())
+}
+
+// At is the time that the last load of a table gave to cells without one of
+// their own; zero where the rows do not tell.
+func At(rows []layout.Row, table string) time.Time {
+	for _, row := range rows {
+		if slices.Equal(row.Key, layout.SchemaRowPrefix(table)) && len(row.Cells) > 0 {
+			return time.UnixMicro(row.Cells[0].Timestamp).UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// Moves tells where items that one mapping laid out lie otherwise by another one.
+type Moves struct{ was, now *layout.Mapping }
+
+// NewMoves compares the mapping by which rows were laid out with the one at hand.
+func NewMoves(was, now *layout.Mapping) (Moves, error) {
+	now, err := as(now, was)
+	return Moves{was, now}, err
+}
+
+// Of says what of an item is elsewhere, or something else, by the mapping at hand: a
+// cell, its row, or its entry in an index that both lay out in one table; "" for
+// nothing.
+func (v Moves) Of(item attr.Item) string {
+	before, err := v.was.Place(item, 0)
+	if err != nil {
+		return "" // nothing that the mapping laid out
+	}
+	after, err := v.now.Place(item, 0)
+	if err != nil {
+		return "the mapping cannot hold it: " + err.Error()
+	}
+	if what := moved(before, after); what != "" {
+		return what
+	}
+	back, _ := v.was.Returned(item, before)
+	for _, x := range v.was.Indexes() {
+		i := slices.IndexFunc(v.now.Indexes(), func(o *layout.Index) bool { return o.TargetTable() == x.TargetTable() })
+		if i < 0 {
+			continue // nobody reads it any more
+		}
+		before, ok, err := x.Place(back, 0)
+		if err != nil || !ok {
+			continue
+		}
+		after, ok, err := v.now.Indexes()[i].Place(back, 0)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("index %s cannot hold it: %v", x.Name(), err)
+		case !ok:
+			return fmt.Sprintf("it would not be in index %s", x.Name())
+		}
+		if what := moved(before, after); what != "" {
+			return fmt.Sprintf("in index %s, %s", x.Name(), what)
+		}
+	}
+	return ""
+}
+
+// moved compares two layouts of one item.
+func moved(before, after lens.Placed) string {
+	if !bytes.Equal(before.Row, after.Row) {
+		return fmt.Sprintf("it is in row %s, the mapping looks for it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))
+	}
+	old, now := sorted(before.Cells), sorted(after.Cells)
+	i := 0
+	for i < len(old) && i < len(now) && order(old[i], now[i]) == 0 && bytes.Equal(old[i].Value, now[i].Value) {
+		i++
+	}
+	column := func(c layout.Cell) string { return phrase.Clip(c.Family + ":" + phrase.Column(string(c.Qualifier))) }
+	switch {
+	case i == len(old) && i == len(now):
+		return ""
+	case i == len(now), i < len(old) && order(old[i], now[i]) < 0:
+		return fmt.Sprintf("it has a cell in column %s, which the mapping does not read there", column(old[i]))
+	case i == len(old), order(old[i], now[i]) > 0:
+		return fmt.Sprintf("it has no cell in column %s, which the mapping reads", column(now[i]))
+	}
+	return fmt.Sprintf("its cell in column %s holds something else than the mapping reads there", column(old[i]))
+}
+
+func sorted(cells []layout.Cell) []layout.Cell {
+	return slices.SortedFunc(slices.Values(cells), order)
+}
+
+func order(a, b layout.Cell) int {
+	return cmp.Or(cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(a.Timestamp, b.Timestamp))
+}

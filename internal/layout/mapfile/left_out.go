@@ -1,0 +1,21 @@
+package mapfile
+
+// LeftOut is a part of a table that a mapping file names and lays out no rows of.
+type LeftOut struct {
+	Index string
+	Why   string
+}
+
+// LeftOut are the indexes that the mapping lays out no rows of, in its order.
+func (s *Spec) LeftOut() []LeftOut {
+	var all []LeftOut
+	for _, g := range s.Source.GSIs {
+		switch g.As {
+		case IndexAsNone:
+			all = append(all, LeftOut{g.Name, "its mapping says as: none"})
+		case IndexAsView:
+			all = append(all, LeftOut{g.Name, "it is a continuous materialized view (as: view), which has to be created with its query and then follows the table"})
+		}
+	}
+	return all
+}

@@ -1,0 +1,45 @@
+package mapfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// MaxTableIDChars is the longest table id that Bigtable takes.
+// https://cloud.google.com/bigtable/quotas
+const MaxTableIDChars = 50
+
+// BigtableName makes a name of the characters that Bigtable allows in the
+// names of tables and families out of any name; names that need a change get
+// ".hh" for each other byte, and a hash where they would be longer than longest.
+func BigtableName(name string, longest int) string {
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+			b.WriteByte(c)
+		case (c == '-' || c == '.') && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, ".%02x", c)
+		}
+	}
+	s := b.String()
+	if strings.HasPrefix(s, ".") {
+		s = "_" + s
+	}
+	if len(s) > longest {
+		sum := sha256.Sum256([]byte(name))
+		s = s[:longest-9] + "-" + hex.EncodeToString(sum[:4])
+	}
+	return s
+}
+
+// IndexTable is the id of the Bigtable table, or view, of an index: that of the
+// table, "__" and the index's name, as BigtableName makes them one that Bigtable
+// takes.
+func IndexTable(table, index string) string {
+	return BigtableName(table+"__"+index, MaxTableIDChars)
+}

@@ -1,0 +1,115 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+const leftOutMapping = `apiVersion: migration/v1
+source:
+  table: orders
+  key: {hash: {name: id, type: S}}
+  schema: {g: S, exp: N}
+  gsis:
+  - {name: kept, hash: g, projection: ALL}
+  - {name: none, hash: g, projection: ALL, as: none}
+  - {name: view, hash: g, projection: ALL, as: view}
+target: {table: orders, joiner: oc, families: {a: {gc: {versions: 1}}}}
+rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`
+
+// What a mapping lays out nothing of is told by every verb, and is a check of its own
+// that is not ok; and nothing is told where all is laid out.
+func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
+	t.Parallel()
+	index := func(name string) string {
+		return `{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}`
+	}
+	schema := func(more string, indexes ...string) []byte {
+		for i, name := range indexes {
+			indexes[i] = index(name)
+		}
+		return []byte(`{"Table":{"TableName":"orders","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"g","AttributeType":"S"}],
+			"GlobalSecondaryIndexes":[` + strings.Join(indexes, ",") + `]}}` + more)
+	}
+	const ttl = "\n" + `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"exp"}}`
+	whole := strings.NewReplacer(", as: none", "", ", as: view", "", "  gsis:", "  ttl: {attribute: exp}\n  gsis:").Replace(leftOutMapping)
+	for name, c := range map[string]struct {
+		mapping string
+		schema  []byte
+		want    string
+	}{
+		"all that can be": {leftOutMapping, schema(ttl, "kept", "none", "view", "unknown"), "index none|index view|index unknown|time to live by exp"},
+		"no description":  {leftOutMapping, nil, "index none|index view"},
+		"nothing":         {whole, schema(ttl, "kept", "none", "view"), ""},
+		"inferred":        {"", schema(ttl, "kept", strings.Repeat("long", 30)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			src, err := source.OpenFS(fstest.MapFS{"orders.jsonl": {Data: []byte(`{"id":{"S":"1"},"g":{"S":"x"},"exp":{"N":"4102444800"}}`)}}, "orders.jsonl", source.Options{TableSchema: c.schema, Key: "id"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var o Common
+			if c.mapping != "" {
+				o.Mappings = []*mapping.Mapping{mappingOf(t, c.mapping)}
+			}
+			loaded := newBigtableServer(t)
+			verbs := map[string]func() (*report.Report, error){
+				"load": func() (*report.Report, error) { return Load(t.Context(), loaded, src, LoadOptions{Common: o}) },
+				"verify": func() (*report.Report, error) {
+					return Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: o})
+				},
+				"verify stored": func() (*report.Report, error) {
+					return Verify(t.Context(), loaded, OfSource(src), VerifyOptions{Common: o, Stored: true})
+				},
+				"lint": func() (*report.Report, error) { return Lint(t.Context(), OfSource(src), LintOptions{Common: o}) },
+			}
+			for _, verb := range []string{"load", "verify", "verify stored", "lint"} {
+				r, err := verbs[verb]()
+				if err != nil {
+					t.Fatalf("%s: %v", verb, err)
+				}
+				if verb == "verify" && !r.Equal() {
+					t.Errorf("%s: %v", verb, r.Failures)
+				}
+				wantLeftOut(t, verb, r.NotLaidOut, r.Warnings, c.want)
+				i := slices.IndexFunc(r.Checks, func(k report.Check) bool { return k.Name == report.NotLaidOutCheck })
+				switch {
+				case (i >= 0) != (c.want != ""):
+					t.Errorf("%s: the checks are %+v", verb, r.Checks)
+				case i >= 0 && (r.Checks[i].State == report.CheckOK || r.Checks[i].Table != "orders"):
+					t.Errorf("%s: the check is %+v", verb, r.Checks[i])
+				}
+			}
+			plan, err := MakePlan(t.Context(), src, PlanOptions{Common: o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLeftOut(t, "plan", plan.NotLaidOut, plan.Warnings, c.want)
+		})
+	}
+}
+
+func wantLeftOut(t *testing.T, verb string, left []report.NotLaidOut, warnings []string, want string) {
+	t.Helper()
+	var got []string
+	for _, n := range left {
+		got = append(got, n.What)
+		if !slices.Contains(warnings, n.String()) {
+			t.Errorf("%s does not warn that %s: %q", verb, n, warnings)
+		}
+	}
+	if text := strings.Join(got, "|"); text != want {
+		t.Errorf("%s: not laid out is %q, want %q", verb, text, want)
+	}
+	if left == nil {
+		t.Errorf("%s: the list is absent where it is empty", verb)
+	}
+}

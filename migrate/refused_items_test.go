@@ -1,0 +1,98 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+const refusingMapping = `apiVersion: migration/v1
+source: {table: orders, key: {hash: {name: id, type: S}}, schema: {n: N, m: N}}
+target: {table: orders, joiner: oc, families: {a: {gc: {versions: 1}}}}
+rules:
+- {name: order, when: {id: "o-{x}"}, row: ["o", "{x}"], put: [{attr: n, cell: "a:n", codec: i64be}, {attr: m, cell: "a:m"}]}
+- {name: user, when: {id: "u-{x}"}, row: ["u", "{x}"], put: [{attr: n, cell: "a:n"}, {attr: m, cell: "a:m"}]}
+`
+
+const refusedItems = `{"id":{"S":"o-1"},"n":{"N":"1"}}
+{"id":{"S":"o-2"},"n":{"N":"0.5"},"gift":{"BOOL":true},"m":{"S":"x"},"note":{"S":"y"}}
+{"id":{"S":"u-1"},"gift":{"BOOL":true}}
+{"id":{"S":"o-3"},"gift":{"BOOL":true}}
+{"id":{"S":"o-1"},"n":{"N":"7"}}
+{"id":{"S":"x-1"}}
+{"id":{"S":"o-4"},"n":{"N":"4"}}
+`
+
+// What a mapping refuses is found at once: all items, all that is wrong with them,
+// counted by error, rule and attribute with an example; the others are verified.
+func TestFaultM11_AllThatIsRefused(t *testing.T) {
+	t.Parallel()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, refusingMapping)}, MaxDifferences: 2}
+	wantRefused := func(refused []report.RefusedItems) {
+		t.Helper()
+		want := map[string]struct {
+			items int64
+			item  string
+		}{
+			"E-DOMAIN order n":               {1, "o-2"},
+			"E-UNKNOWN-ATTRIBUTE order gift": {2, "o-2"},
+			"E-DOMAIN order m":               {1, "o-2"},
+			"E-UNKNOWN-ATTRIBUTE order note": {1, "o-2"},
+			"E-UNKNOWN-ATTRIBUTE user gift":  {1, "u-1"},
+			"DuplicateItem order ":           {1, "o-1"},
+			"E-UNMATCHED  ":                  {1, "x-1"},
+		}
+		for _, x := range refused {
+			name := x.Error + " " + x.Rule + " " + x.Attribute
+			w, ok := want[name]
+			if !ok || x.Items != w.items || !strings.Contains(x.Item, `"`+w.item+`"`) || x.What == "" || !strings.HasPrefix(x.At, "items.jsonl:") {
+				t.Errorf("refused %q: %+v, want %+v", name, x, w)
+			}
+			delete(want, name)
+		}
+		for name := range want {
+			t.Errorf("no count of %q", name)
+		}
+	}
+	conn := newBigtableServer(t)
+	r, err := Verify(t.Context(), conn, OfSource(open(t, refusedItems)), VerifyOptions{Common: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(r.Tables[0].Refused)
+	// One failure an item, of which each kind, and each reason, has an example.
+	kinds := map[report.Kind]int{}
+	for _, f := range r.Failures {
+		kinds[f.Kind]++
+	}
+	if r.Differences != 5 || r.Tables[0].LeftOut != 5 || r.Items != 2 || kinds[report.ItemRefused] != 2 || kinds[report.DuplicateItem] != 1 || kinds[report.Unmatched] != 1 {
+		// The third is one of an attribute that another one is listed of.
+		t.Errorf("%d differences, %d items and %d left out, listed %v:\n%s", r.Differences, r.Items, r.Tables[0].LeftOut, kinds, r.Text())
+	}
+	if text := r.Text(); !strings.Contains(text, "  refused    E-UNKNOWN-ATTRIBUTE rule order attribute gift: 2 items, e.g. ") {
+		t.Errorf("the report says:\n%s", text)
+	}
+	// The rows of the others are there, and are compared.
+	change(t, conn, "orders", "o\x00\x014", setCell("a", "n", 1262304000000000, "12345678"))
+	if r, err = Verify(t.Context(), conn, OfSource(open(t, refusedItems)), VerifyOptions{Common: o, Stored: true}); err != nil {
+		t.Fatal(err)
+	}
+	if r.Differences != 6 {
+		t.Errorf("%d differences of stored rows, want those of the items and one more:\n%s", r.Differences, r.Text())
+	}
+
+	plan, err := MakePlan(t.Context(), open(t, refusedItems), PlanOptions{Common: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(plan.Tables[0].Refused)
+	if !plan.Refuses() || plan.Tables[0].Items != 2 || !strings.Contains(plan.Text(), "5 items that the mapping cannot lay out") {
+		t.Errorf("plan:\n%s", plan.Text())
+	}
+	// A load takes none of it.
+	_, err = Load(t.Context(), newBigtableServer(t), open(t, refusedItems), LoadOptions{Common: o})
+	WantDamage(t, err, source.MappingRefused, "items.jsonl:2: ")
+}

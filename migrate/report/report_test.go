@@ -1,0 +1,106 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// check records failures of a check.
+func check(t *testing.T, r *Report, name string, failures ...Failure) {
+	t.Helper()
+	err := r.Check(name, "t", func() (string, error) {
+		for _, f := range failures {
+			r.Fail(f)
+		}
+		return "", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func many(n int, kind Kind) (all []Failure) {
+	for i := range n {
+		all = append(all, Failure{Kind: kind, Column: fmt.Sprint(i)})
+	}
+	return all
+}
+
+// A kind of differences, or a check, that has many leaves room for an example of
+// each other one.
+func TestFaultM7_EachCheckAndKindHasAnExample(t *testing.T) {
+	t.Parallel()
+	r := New(5)
+	check(t, r, "round trip", append(many(100, TimestampDiffers), many(2, MissingRow)...)...)
+	check(t, r, "index GSI1", many(3, IndexStale)...)
+	stale := r.Aside()
+	stale.Fail(Failure{Kind: ExtraCell})
+	stale.Fail(Failure{Kind: ValueDiffers})
+	if err := r.Check("index GSI2", "t", func() (string, error) { r.FailAs(IndexStale, stale); return "", nil }); err != nil {
+		t.Fatal(err)
+	}
+	r.BeginPattern("p1")
+	if r.Lists(PatternDiffers) != true {
+		t.Error("the first difference of a pattern would not be listed")
+	}
+	r.Fail(Failure{Kind: PatternDiffers, Pattern: "p1"})
+	if r.Lists(PatternDiffers) {
+		t.Error("a second difference of a pattern would be listed in a full report")
+	}
+	r.Fail(Failure{Kind: PatternDiffers, Pattern: "p1"})
+	var got []string
+	for _, f := range r.Failures {
+		got = append(got, f.Check+" "+string(f.Kind)+" "+f.Detail)
+	}
+	want := "round trip TimestampDiffers |round trip MissingRow |index GSI1 IndexStale |index GSI2 IndexStale ExtraCell|index GSI2 IndexStale ValueDiffers|pattern p1 PatternDiffers "
+	if text := strings.Join(got, "|"); text != want {
+		t.Errorf("listed:\n%s\nwant:\n%s", text, want)
+	}
+	if r.Differences != 109 {
+		t.Errorf("%d differences are counted, want 109", r.Differences)
+	}
+	// Where there is room, the first come first.
+	r = New(5)
+	check(t, r, "round trip", append(many(4, TimestampDiffers), many(10, MissingRow)...)...)
+	if len(r.Failures) != 5 || r.Failures[4].Kind != MissingRow || r.Failures[3].Kind != TimestampDiffers {
+		t.Errorf("listed: %v", r.Failures)
+	}
+}
+
+// What a mapping lays out nothing of is told in each form of a report.
+func TestFaultM1_NotLaidOut(t *testing.T) {
+	t.Parallel()
+	r := New(5)
+	r.Source, r.Compared = "in.json", true
+	r.LeaveOut("orders")
+	if len(r.Checks)+len(r.Warnings) != 0 {
+		t.Errorf("nothing that is left out is told of: %+v", r.Checks)
+	}
+	r.LeaveOut("orders", NotLaidOut{"orders", "index GSI1", "its mapping says as: none"}, NotLaidOut{"orders", "index GSI2", "no index of its mapping"})
+	var json, junit, html bytes.Buffer
+	for _, err := range []error{r.WriteJSON(&json), WriteJUnit(&junit, r), r.WriteHTML(&html)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string][]string{
+		r.Text(): {
+			"warn not laid out, table orders: index GSI1, index GSI2: nothing of it is compared\n",
+			"warning: table orders: index GSI1 is not laid out: its mapping says as: none\n",
+		},
+		json.String():  {`"notLaidOut": [`, `"what": "index GSI2"`, `"state": "noted"`},
+		junit.String(): {`<testsuites tests="1" failures="0">`, `skipped="1"`, `<skipped message="index GSI1, index GSI2: nothing of it is compared">`},
+		html.String():  {"Equal, 2 parts not laid out", `badge noted`},
+	} {
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("no %q in:\n%.2000s", part, text)
+			}
+		}
+	}
+	if !r.Equal() {
+		t.Error("what is not laid out is a difference")
+	}
+}

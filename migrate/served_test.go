@@ -1,0 +1,290 @@
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// The mapping of a table with two indexes, of which one lacks items.
+const servedMapping = `apiVersion: migration/v1
+source:
+  table: Tee
+  key: {hash: {name: id, type: S}}
+  schema: {g: S, n: N, m: {M: S}}
+  gsis:
+  - {name: G, hash: {name: g, type: S}, projection: ALL}
+  - {name: K, hash: {name: n, type: N}, projection: KEYS_ONLY}
+target: {table: t, joiner: oc, families: {a: {gc: {versions: 1}}, m.m: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`
+
+// servedExport is an export to S3 of n items of that table.
+func servedExport(t *testing.T, n int) *source.Source {
+	t.Helper()
+	var lines []string
+	for i := range n {
+		line := fmt.Sprintf(`{"Item":{"id":{"S":"i%04d"},"g":{"S":"g%d"},"m":{"M":{"x":{"S":"y"}}}`, i, i%7)
+		if i%2 == 0 {
+			line += fmt.Sprintf(`,"n":{"N":"%d"}`, i%5)
+		}
+		lines = append(lines, line+"}}")
+	}
+	src, err := source.OpenFS(exporttest.New(lines), "bucket", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+func mappingOf(t *testing.T, text string) *mapping.Mapping {
+	t.Helper()
+	m, err := mapping.Load("mapping.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// progressOf collects what a door tells of its work.
+type progressOf struct {
+	mu  sync.Mutex
+	all []facade.Progress
+}
+
+func (p *progressOf) tell(at facade.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, at)
+}
+
+// items are how many were looked at, by phases that have ended.
+func (p *progressOf) items() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ended := map[string]int64{}
+	for _, at := range p.all {
+		if at.Done {
+			ended[at.Phase] += at.Items
+		}
+	}
+	return ended
+}
+
+// A door over rows that an export was loaded into leaves them and the entries of
+// their indexes as they are: verification is green after it as before, and it says
+// what it looks at. Entries that are missing come with the time of the load.
+func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
+	t.Parallel()
+	const n = 1203
+	conn := newBigtableServer(t)
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, servedMapping)}}
+	if _, err := Load(t.Context(), conn, servedExport(t, n), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(when string) {
+		t.Helper()
+		r, err := Verify(t.Context(), conn, OfSource(servedExport(t, n)), VerifyOptions{Common: o, Stored: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Equal() {
+			t.Errorf("%s: %d differences, such as %v", when, r.Differences, r.Failures[0])
+		}
+	}
+	verify("after the load")
+	serve := func(m *mapping.Mapping) map[string]int64 {
+		t.Helper()
+		told := &progressOf{}
+		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}, Progress: told.tell})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return told.items()
+	}
+	before := tableText(t, conn, "t__G") + tableText(t, conn, "t__K")
+	if told := serve(o.Mappings[0]); told["filling index G"] != n || told["filling index K"] != n {
+		t.Errorf("told of %v, want %d items of each index", told, n)
+	}
+	verify("after a door")
+	if after := tableText(t, conn, "t__G") + tableText(t, conn, "t__K"); after != before {
+		t.Error("the door wrote to the indexes")
+	}
+	if told := serve(o.Mappings[0]); len(told) > 0 {
+		t.Errorf("a second door goes over all items again: %v", told)
+	}
+	verify("after a second door")
+
+	// A loader that knows no indexes: theirs is the time of the load too.
+	other := newBigtableServer(t)
+	if _, err := Load(t.Context(), other, servedExport(t, n), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	b := run.NewBigtable(other, run.Options{})
+	if err := b.EmptyTable(t.Context(), "t__G"); err != nil {
+		t.Fatal(err)
+	}
+	change(t, other, "t__K", firstKey(t, other, "t__K"), &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}})
+	conn = other
+	serve(o.Mappings[0])
+	verify("after a door that filled indexes")
+}
+
+// firstKey is the first row key of a table.
+func firstKey(t *testing.T, conn grpc.ClientConnInterface, table string) string {
+	t.Helper()
+	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(row.Key)
+	}
+	t.Fatalf("table %s has no rows", table)
+	return ""
+}
+
+// A door refuses a mapping by which items that are there lie otherwise: those that a
+// load laid out, and those that another door wrote. One that says the same in other
+// words, or more, is taken.
+func TestFaultM3_ServeOverAnotherMapping(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to string
+		refused  string // "": it is not
+	}{
+		"the same":         {"", "", ""},
+		"a comment":        {"apiVersion", "# mine\napiVersion", ""},
+		"a lag":            {"projection: ALL}", "projection: ALL, lag: 1s}", ""},
+		"a type more":      {"{g: S,", "{h: S, g: S,", ""},
+		"a column":         {"a:{attr}", "a:x{attr}", `it has a cell in column a:g, which the mapping does not read there`},
+		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, the mapping looks for it in row "x\x00\x01i0000"`},
+		"a codec":          {`cell: "a:{attr}"}]`, `cell: "a:{attr}", codec: ddbjson}]`, ""}, // see below
+		"a column renamed": {`put: [`, `put: [{attr: g, cell: "a:G"}, `, `of item {"id":{"S":"i0000"}}`},
+		"an index row":     {"projection: ALL}", "projection: ALL, joiner: escaped('#')}", `in index G, it is in row`},
+		"a projection":     {"projection: ALL}", "projection: KEYS_ONLY}", `in index G, it has a cell in column`},
+	} {
+		if name == "a codec" {
+			c.refused = "its cell in column a:g holds something else than the mapping reads there"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(servedMapping, c.from, c.to, 1)
+			if c.from != "" && text == servedMapping {
+				t.Fatalf("%q is not in the mapping", c.from)
+			}
+			for _, by := range []string{"load", "door"} {
+				conn := newBigtableServer(t)
+				first := mappingOf(t, servedMapping)
+				serve := func(m *mapping.Mapping) (*facade.Server, error) {
+					return facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
+				}
+				if by == "load" {
+					if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{first}}}); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					s, err := serve(first)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName":"Tee","Item":{"id":{"S":"i0000"},"g":{"S":"g"},"m":{"M":{"x":{"S":"y"}}}}}`)); err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := tableText(t, conn, "t")
+				s, err := serve(mappingOf(t, text))
+				if c.refused == "" {
+					if err != nil {
+						t.Errorf("%s: refused: %v", by, err)
+						continue
+					}
+					answer, err := s.Call(t.Context(), "GetItem", []byte(`{"TableName":"Tee","Key":{"id":{"S":"i0000"}}}`))
+					if err != nil || !bytes.Contains(answer, []byte(`"y"`)) {
+						t.Errorf("%s: the item reads as %s, error %v", by, answer, err)
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if !errors.Is(err, facade.ErrOtherMapping) || !strings.Contains(err.Error(), c.refused) {
+					t.Errorf("%s: error %v, want a refusal with %q", by, err, c.refused)
+				}
+				if tableText(t, conn, "t") != before {
+					t.Errorf("%s: a refused mapping wrote", by)
+				}
+				// The mapping itself is still taken.
+				if s, err = serve(first); err != nil {
+					t.Errorf("%s: the mapping of the rows is refused then: %v", by, err)
+					continue
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A mapping without an index that a door keeps by the mapping is refused: its rows would
+// be taken for those of another layout.
+func TestFaultM3_IndexLess(t *testing.T) {
+	t.Parallel()
+	const index = "  - {name: K, hash: {name: n, type: N}, projection: KEYS_ONLY}\n"
+	conn := newBigtableServer(t)
+	serve := func(text string) error {
+		t.Helper()
+		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{mappingOf(t, text)}})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	if err := serve(servedMapping); err != nil {
+		t.Fatal(err)
+	}
+	const want = "index K of table Tee is in Bigtable table t__K by the mapping that it was created with, but its mapping has none: keep that in the mapping"
+	if err := serve(strings.Replace(servedMapping, index, "", 1)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if err := serve(servedMapping); err != nil {
+		t.Error(err)
+	}
+}
+
+// Loading anew by another mapping makes that the one that is served.
+func TestFaultM3_LoadedAnew(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	second := mappingOf(t, strings.Replace(servedMapping, "a:{attr}", "a:x{attr}", 1))
+	for _, m := range []*mapping.Mapping{mappingOf(t, servedMapping), second} {
+		if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: true}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package source
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+)
+
+// A data file whose MD5 is not the manifest's is damaged: whatever it holds, that is
+// what is said, and not what an item became by it.
+func TestFaultM10_ChecksumFirst(t *testing.T) {
+	t.Parallel()
+	const data = exporttest.Dir + "/data/file0.json.gz"
+	text := strings.Join(exporttest.Lines, "\n") + "\n"
+	for _, c := range []struct {
+		name, from, to string
+		damage         Damage
+		text           string
+	}{
+		{"a type tag", `"N":"2"`, `"O":"2"`, ChecksumMismatch, "file0.json.gz: the MD5 of the data file is"},
+		{"a key's name", `"id":{"S":"b"}`, `"ie":{"S":"b"}`, ChecksumMismatch, "file0.json.gz: the MD5 of the data file is"},
+		{"a line's end", "\n{", "\n\n{}\n{", ChecksumMismatch, "file0.json.gz: the MD5 of the data file is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fsys := exporttest.Sample()
+			changed := strings.Replace(text, c.from, c.to, 1)
+			if changed == text {
+				t.Fatalf("%q is not in the file", c.from)
+			}
+			fsys[data] = &fstest.MapFile{Data: exporttest.Pack([]byte(changed))}
+			n, err := drain(fsys, "bucket", Options{Key: "id"})
+			WantDamage(t, err, c.damage, c.text)
+			if n != 0 {
+				t.Errorf("%d items of the damaged file came before that was said", n)
+			}
+		})
+	}
+	// Of damaged packing both are said.
+	fsys := exporttest.Sample()
+	whole := fsys[data].Data
+	fsys[data] = &fstest.MapFile{Data: bytes.Clone(whole[:len(whole)-12])}
+	_, err := drain(fsys, "bucket", Options{Key: "id"})
+	WantDamage(t, err, PackingTruncated, "the file is truncated; the MD5 of the data file is")
+
+	// So it is in dead letters: a damaged file has none.
+	fsys[data] = &fstest.MapFile{Data: exporttest.Pack([]byte(strings.Replace(text, `"N":"2"`, `"O":"2"`, 1)))}
+	src, err := OpenFS(fsys, "bucket", Options{Key: "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.Tables[0].Lenient = true
+	for _, err = range src.Tables[0].Entries() {
+		if err != nil {
+			break
+		}
+	}
+	WantDamage(t, err, ChecksumMismatch, "the MD5 of the data file is")
+}
