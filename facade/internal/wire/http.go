@@ -67,6 +67,8 @@ func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 		return Response{Status: http.StatusOK}, true
 	case r.Method == http.MethodGet && (r.URL.Path == "/" || r.URL.Path == ""):
 		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, Host(r))}, true
+	case r.Method == http.MethodPost && r.ContentLength > MaxRequestBytes:
+		return Response{}, false // which ReadBody refuses, whatever it is said to be
 	case r.Method != http.MethodPost, !isJSON(r):
 		return Response{Status: http.StatusNotFound, Body: []byte(unknownOperationXML)}, true
 	default:
