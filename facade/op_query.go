@@ -229,7 +229,7 @@ func rangeOp(op expr.RangeOperator) lens.RangeOp {
 		return lens.Between
 	case expr.BeginsWith:
 		return lens.BeginsWith
-	case expr.NoRange:
+	case expr.NoRange, expr.NotIndexable:
 	}
 	return lens.NoRange
 }

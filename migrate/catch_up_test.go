@@ -333,9 +333,9 @@ func TestFaultM2_WrittenByADoor(t *testing.T) {
 		"puts and updates": {[][2]string{
 			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)}, {"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
 			{"UpdateItem", `"Key":` + key(0) + `,"UpdateExpression":"SET n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}`},
-		}, `a DynamoDB door has written 2 items of Bigtable table t since the load, e.g. row "p0#s0"`},
+		}, `Bigtable table t: a DynamoDB door has written 2 items since the load, e.g. in row "p0#s0"`},
 		"a delete": {[][2]string{{"DeleteItem", `"Key":` + key(2)}},
-			"a DynamoDB door has written 0 items of Bigtable table t since the load, and taken entries out of 1 row of its indexes, e.g. row "},
+			"Bigtable table t: a DynamoDB door has taken away 1 index row since the load, e.g. in row "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -211,7 +211,7 @@ func (o LoadOptions) options() run.Options {
 
 func (o VerifyOptions) options() run.Options {
 	x := o.Common.options()
-	x.AllowEmpty, x.Timestamps, x.DeadLetter = o.AllowEmpty, o.Timestamps, o.DeadLetter
+	x.AllowEmpty, x.Timestamps, x.DeadLetter, x.Expires = o.AllowEmpty, o.Timestamps, o.DeadLetter, true
 	x.RunGC, x.Restart, x.Differential, x.Seed, x.Regress = o.RunGC, o.Restart, o.Differential, o.Seed, o.Regress
 	return x
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
@@ -53,7 +54,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		return nil, err
 	}
 	if o.ExportTime.IsZero() {
-		if o.ExportTime = run.LoadedAt(noted, m.TargetTable()); o.ExportTime.IsZero() {
+		if o.ExportTime = loadnote.At(noted, m.TargetTable()); o.ExportTime.IsZero() {
 			return nil, source.Damaged(source.FixtureInvalid, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
 		}
 	}
@@ -77,7 +78,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	defer w.Abandon()
 	r := &Reversed{Dir: whole}
-	for _, change := range run.LoadedBy(noted, m) {
+	for _, change := range loadnote.Changes(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
 	var unreadable error // the first

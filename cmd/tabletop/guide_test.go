@@ -50,7 +50,12 @@ func TestGuide(t *testing.T) {
 	}
 	dir := t.TempDir()
 	// The AWS CLI needs an account; what it would print is with the fixture.
-	writeFile(t, dir, "aws", "#!/bin/sh\nexec cat fixtures/s2-video/source/table.json\n")
+	writeFile(t, dir, "aws", `#!/bin/sh
+case "$2" in
+describe-time-to-live) echo '{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}' ;;
+*) exec cat fixtures/s2-video/source/table.json ;;
+esac
+`)
 	if err := os.Chmod(filepath.Join(dir, "aws"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
 
 // maxDiffsFlag bounds what a report lists.
 type maxDiffsFlag struct {
-	MaxDiffs int `name:"max-diffs" help:"List this many differences; all are counted. Default: ${default}." default:"100" placeholder:"N"`
+	MaxDiffs int `name:"max-diffs" help:"List this many differences, but one of each check and kind at least; all are counted. Default: ${default}." default:"100" placeholder:"N"`
 }
 
 func (f *maxDiffsFlag) validateMaxDiffs() error {

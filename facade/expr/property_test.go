@@ -352,6 +352,11 @@ func FuzzParseKeyCondition(f *testing.F) {
 			if got := k.condition.Eval(item); got != want {
 				t.Fatalf("%q is %t as a condition and %t as a key %v", src, got, want, key)
 			}
+			terms, err := k.keyTerms()
+			checkError(t, err)
+			if again, err := KeyConditionOf(terms...).Resolve(key.hash, key.sort); err != nil || again.Matches(sorts...) != r.Matches(sorts...) {
+				t.Fatalf("%q is %v by its terms, %v: %v", src, again, r, err)
+			}
 		}
 	})
 }

@@ -87,7 +87,7 @@ func TestEnsureTable(t *testing.T) {
 	pass := func(family string, have, want *btapb.GcRule) error {
 		h, _ := btclient.GCOf(have)
 		w, _ := btclient.GCOf(want)
-		told = append(told, fmt.Sprint(family, h, w))
+		told = append(told, fmt.Sprintf("%s, %s, %s", family, h, w))
 		return nil
 	}
 	refuse := func(string, *btapb.GcRule, *btapb.GcRule) error { return refusal }
@@ -100,7 +100,7 @@ func TestEnsureTable(t *testing.T) {
 	if created, err := c.EnsureTable(ctx, "u", other, pass); err != nil || created {
 		t.Error(created, err)
 	}
-	if got, want := strings.Join(told, "; "), "age{0 24h0m0s} {1 0s}; versions{2 0s} {0 0s}"; got != want {
+	if got, want := strings.Join(told, "; "), "age, maxAge: 24h, versions: 1; versions, versions: 2, none"; got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
 	if ids, err := c.Tables(ctx); err != nil || !slices.Equal(ids, []string{"t", "u"}) {

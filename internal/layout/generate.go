@@ -157,7 +157,7 @@ func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
 		v, _ := r.puts[i].timeValue(edge.Pick(g, int64(0), 1, 1694359308000, 1694359308001, 9999999999999) * 1000)
 		return v
 	case r.ttl != nil && name == r.ttl.name:
-		return attr.Int(edge.Pick(g, int64(0), 1, 1700000000, 253402300798, 253402300799, 1e12))
+		return attr.Int(edge.Pick(g, int64(0), 1, 4102444800, 253402300798, 253402300799, 1e12))
 	}
 	schema := r.schema[name]
 	if p := r.byAttr[name]; p != nil {

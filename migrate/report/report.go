@@ -164,6 +164,9 @@ type TableReport struct {
 	// LeftOut are the items that the mapping cannot lay out, each a failure. They
 	// are not in Items.
 	LeftOut int64 `json:"leftOut"`
+	// Expired are the items whose time to live is over. Where garbage collection deletes
+	// them, they are left out of a verification, and are not in Items.
+	Expired int64 `json:"expired"`
 	// Refused says what is wrong with those, by error, rule and attribute, in the order
 	// in which it was met. An item can have several errors.
 	Refused []RefusedItems `json:"refused"`

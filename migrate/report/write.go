@@ -46,6 +46,9 @@ func (r *Report) Text() string {
 		if t.LeftOut > 0 {
 			fmt.Fprintf(&b, "  %s left out: the mapping cannot lay them out\n", phrase.Counted(t.LeftOut, "item"))
 		}
+		if t.Expired > 0 {
+			fmt.Fprintf(&b, "  %s expired by the time to live: see the warnings\n", phrase.Counted(t.Expired, "item"))
+		}
 		for _, x := range t.Refused {
 			fmt.Fprintf(&b, "  %-10s %s\n", "refused", x)
 		}

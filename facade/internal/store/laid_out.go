@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/noted"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
 // comparePhase is the Progress.Phase of a scan for items that lie otherwise.
@@ -35,7 +35,7 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 		}
 		rows = append(rows, row)
 	}
-	if at := noted.At(rows, m.TargetTable()); !at.IsZero() {
+	if at := loadnote.At(rows, m.TargetTable()); !at.IsZero() {
 		ts.cat.loaded[m.SourceTable()] = at.UnixMicro()
 	}
 	return ts.checkLaidOut(ctx, m, rows)
@@ -75,7 +75,7 @@ func (ts *tables) checkServed(ctx context.Context, def *Table, m *layout.Mapping
 // the one that is noted: it would be missing, and be written a second time beside
 // itself. A mapping that only says more, or the same in other words, is no other one.
 func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) error {
-	changes := noted.Changes(note, m)
+	changes := loadnote.Changes(note, m)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	if err != nil {
 		return unread(err)
 	}
-	moves, err := noted.NewMoves(was, m)
+	moves, err := loadnote.NewMoves(was, m)
 	if err != nil {
 		return unread(err)
 	}

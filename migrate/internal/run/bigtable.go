@@ -36,6 +36,9 @@ type Bigtable struct {
 	// Extra are cells that reads pass over, with rows that hold nothing else; nil
 	// for none.
 	Extra func(layout.Cell) bool
+	// Live is a row of a table, by its id, without what has expired; nil for tables of
+	// which all is live.
+	Live map[string]func(layout.Row) layout.Row
 }
 
 // NewBigtable is the client of the instance that the options name.
@@ -123,6 +126,9 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, start []byte, m
 			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
 				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
 			})
+			if live := b.Live[table]; live != nil {
+				part.Row = live(part.Row)
+			}
 			if !yield(part, err) {
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -15,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -55,13 +57,16 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) error {
 	if items+gone == 0 {
 		return nil
 	}
-	entries := ""
-	if gone > 0 { // of items that were deleted, which leave no state, or that moved
-		entries = fmt.Sprintf(", and taken entries out of %s of its indexes", phrase.Counted(gone, "row"))
+	var wrote []string
+	if items > 0 {
+		wrote = append(wrote, "written "+phrase.Counted(items, "item"))
+	}
+	if gone > 0 { // of items that it deleted, which leave no state, or that moved
+		wrote = append(wrote, "taken away "+phrase.Counted(gone, "index row"))
 	}
 	return source.Damaged(source.TargetWritten, source.Position{}, nil,
-		"a DynamoDB door has written %s of Bigtable table %s since the load%s, e.g. row %s: what the incremental exports tell may be older, and would undo that: load into another table, or delete this one first",
-		phrase.Counted(items, "item"), j.Report.Target, entries, example)
+		"Bigtable table %s: a DynamoDB door has %s since the load, e.g. in row %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
+		j.Report.Target, strings.Join(wrote, " and "), example)
 }
 
 // countColumns counts the bookkeeping of items in one family of a table, and names a
@@ -96,7 +101,7 @@ func (j *Job) catchUp(ctx context.Context, b *Bigtable) error {
 	if err != nil {
 		return err
 	}
-	if len(LoadedBy(noted, j.Mapping)) > 0 {
+	if len(loadnote.Changes(noted, j.Mapping)) > 0 {
 		if was, err := layout.FromSchemaRows(j.Report.Target, noted); err == nil && was != nil {
 			c.was = was
 		}
@@ -143,140 +148,160 @@ type catchUp struct {
 	bytes   int
 }
 
-// touched is a row that may have cells that are to go.
-type touched struct {
-	own    []lens.Extent // the cells that may go
-	wanted []layout.Cell // the cells among them that stay
-	// keys are, of a row of an index, the items whose former entry it may be: with
-	// one of them in it and nothing wanted, the whole row goes.
-	keys  map[string]bool
-	whole bool
+// changed is an item with its layout, before and now.
+type changed struct {
+	source.Change
+	key   string
+	now   lens.Placed
+	back  attr.Item   // as the table gives it back; nil: it is gone
+	stood []attr.Item // what it may have been
 }
 
-// rowsOf are rows by table and key.
-type rowsOf map[string]map[string]*touched
+// place is where a changed item lives by one mapping.
+type place struct {
+	item *changed
+	by   *layout.Mapping
+	lens.Location
+}
 
-func (r rowsOf) at(table string, row []byte) *touched {
-	if r[table] == nil {
-		r[table] = map[string]*touched{}
-	}
-	t := r[table][string(row)]
-	if t == nil {
-		t = &touched{keys: map[string]bool{}}
-		r[table][string(row)] = t
-	}
-	return t
+// entry is a row of an index: with cells that are wanted in it or, where there are none,
+// as the former entry of one of the items of these keys.
+type entry struct {
+	wanted []layout.Cell
+	keys   map[string]bool
 }
 
 // apply takes away what the changes deleted.
 func (c *catchUp) apply(ctx context.Context) error {
-	defer func() { c.changes, c.bytes = c.changes[:0], 0 }()
-	m, target := c.j.Mapping, c.j.Report.Target
-	places := map[string]bool{}
+	places := map[string][]place{}
+	var all []*changed
 	for _, change := range c.changes {
-		for _, by := range []*layout.Mapping{m, c.was} {
-			if at, err := by.Locate(change.Key); err == nil { // else it never took the item
-				places[string(at.Row)] = true
+		item := &changed{Change: change, key: c.j.KeyJSON(change.Key), stood: change.Was}
+		if change.Now != nil {
+			var err error
+			if item.now, err = c.j.Mapping.Place(change.Now, c.j.Micros); err != nil {
+				continue // a dead letter, or a failure: it stays as it was
+			}
+			item.back, _ = c.j.Mapping.Returned(change.Now, item.now)
+		}
+		all = append(all, item)
+		for _, by := range slices.Compact([]*layout.Mapping{c.j.Mapping, c.was}) {
+			if at, err := by.Locate(change.Key); err == nil && !at.Derived { // else it has no cells
+				places[string(at.Row)] = append(places[string(at.Row)], place{item, by, at})
 			}
 		}
 	}
-	stored, err := c.read(ctx, target, slices.Sorted(maps.Keys(places)))
+	c.changes, c.bytes = c.changes[:0], 0
+	target := c.j.Report.Target
+	var gone []WriteEntry
+	err := c.each(ctx, target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
+		var own []lens.Extent
+		var wanted []layout.Cell
+		for _, p := range places[string(row.Key)] {
+			item, err := p.by.Item(row, p.item.Key)
+			if err != nil {
+				return source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, target, p.item.key)
+			}
+			if item != nil {
+				p.item.stood = append(p.item.stood, item)
+			}
+			if item != nil || !p.Shared { // else what is in its columns is another item's
+				own = append(own, p.Own...)
+			}
+			if bytes.Equal(p.item.now.Row, row.Key) {
+				wanted = append(wanted, p.item.now.Cells...)
+			}
+		}
+		gone = append(gone, c.surplus(row, own, wanted)...)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	base, index := rowsOf{}, rowsOf{}
-	for _, change := range c.changes {
-		if err := c.touch(change, stored, base, index); err != nil {
-			return err
-		}
-	}
-	for _, table := range slices.Sorted(maps.Keys(index)) {
-		rows, err := c.read(ctx, table, slices.Sorted(maps.Keys(index[table])))
+	tables := c.entries(all)
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		x, entries := c.indexOf(table), tables[table]
+		var gone []WriteEntry
+		err := c.each(ctx, table, slices.Sorted(maps.Keys(entries)), func(row layout.Row) error {
+			e := entries[string(row.Key)]
+			if e.wanted != nil {
+				var own []lens.Extent
+				for _, f := range x.Families() {
+					own = append(own, lens.Extent{Family: f.Name, Prefix: true})
+				}
+				gone = append(gone, c.surplus(row, own, e.wanted)...)
+				return nil
+			}
+			// A row that cannot be read, or is another item's, is left: verification tells.
+			if items, err := x.Items(row); err == nil && slices.ContainsFunc(items, func(item attr.Item) bool { return e.keys[c.j.KeyJSON(item)] }) {
+				c.j.Report.CellsDeleted += int64(len(row.Cells))
+				gone = append(gone, deletes(row, btclient.DeleteRow())) // with what a door that filled the index keeps in it
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		x := c.j.Indexes[slices.IndexFunc(c.j.Indexes, func(x *layout.Index) bool { return x.TargetTable() == table })]
-		for key, t := range index[table] {
-			if t.wanted == nil {
-				items, err := x.Items(rows[key])
-				t.whole = err == nil && slices.ContainsFunc(items, func(item attr.Item) bool { return t.keys[c.j.KeyJSON(item)] })
-				continue
-			}
-			for _, f := range x.Families() {
-				t.own = append(t.own, lens.Extent{Family: f.Name, Prefix: true})
-			}
-		}
-		if err := c.take(ctx, table, rows, index[table]); err != nil {
+		if err := c.send(ctx, table, gone); err != nil {
 			return err
 		}
 	}
-	return c.take(ctx, target, stored, base[target])
+	return c.send(ctx, target, gone)
 }
 
-// touch notes the rows in which a changed item may have cells that it has no more.
-func (c *catchUp) touch(change source.Change, stored map[string]layout.Row, base, index rowsOf) error {
-	m, key := c.j.Mapping, c.j.KeyJSON(change.Key)
-	var now lens.Placed
-	var back attr.Item
-	if change.Now != nil {
-		var err error
-		if now, err = m.Place(change.Now, c.j.Micros); err != nil {
-			return nil //nolint:nilerr // a dead letter, or a failure: it stays as it was
-		}
-		back, _ = m.Returned(change.Now, now)
-	}
-	images := change.Was
-	for _, by := range slices.Compact([]*layout.Mapping{m, c.was}) {
-		at, err := by.Locate(change.Key)
-		if err != nil || at.Derived {
-			continue
-		}
-		item, err := by.Item(stored[string(at.Row)], change.Key)
-		if err != nil {
-			return source.Damaged(source.MappingRefused, change.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", at.Row, c.j.Report.Target, key)
-		}
-		if item != nil {
-			images = append(images[:len(images):len(images)], item)
-		}
-		if item == nil && at.Shared { // what is in its columns is another item's
-			continue
-		}
-		t := base.at(c.j.Report.Target, at.Row)
-		t.own = append(t.own, at.Own...)
-		if bytes.Equal(at.Row, now.Row) {
-			t.wanted = append(t.wanted, now.Cells...)
-		}
-	}
-	for i, x := range c.j.Indexes {
-		if entry, ok, err := x.Place(back, c.j.Micros); err == nil && ok {
-			t := index.at(c.j.Indexes[i].TargetTable(), entry.Row)
-			t.wanted = append(t.wanted, entry.Cells...)
-		}
-	}
-	for _, image := range images {
-		placed, err := c.was.Place(image, c.j.Micros)
-		if err != nil {
-			continue // it was never loaded
-		}
-		image, _ = c.was.Returned(image, placed)
-		for _, x := range c.was.Indexes() {
-			if !slices.ContainsFunc(c.j.Indexes, func(now *layout.Index) bool { return now.TargetTable() == x.TargetTable() }) {
-				continue // nobody reads it
+// entries are the rows of indexes that entries of the items may be in, or are to be.
+// Indexes that the mapping does not have any more are left: nobody reads them.
+func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
+	tables := map[string]map[string]*entry{}
+	at := func(x *layout.Index, item attr.Item) (*entry, []layout.Cell) {
+		placed, ok, err := x.Place(item, c.j.Micros)
+		if table := x.TargetTable(); err == nil && ok && c.indexOf(table) != nil {
+			if tables[table] == nil {
+				tables[table] = map[string]*entry{}
 			}
-			if entry, ok, err := x.Place(image, c.j.Micros); err == nil && ok {
-				index.at(x.TargetTable(), entry.Row).keys[key] = true
+			if tables[table][string(placed.Row)] == nil {
+				tables[table][string(placed.Row)] = &entry{keys: map[string]bool{}}
+			}
+			return tables[table][string(placed.Row)], placed.Cells
+		}
+		return nil, nil
+	}
+	for _, item := range all {
+		for _, x := range c.j.Indexes {
+			if e, cells := at(x, item.back); e != nil {
+				e.wanted = append(e.wanted, cells...)
+			}
+		}
+		for _, image := range item.stood {
+			placed, err := c.was.Place(image, c.j.Micros)
+			if err != nil {
+				continue // it was never loaded
+			}
+			image, _ = c.was.Returned(image, placed)
+			for _, x := range c.was.Indexes() {
+				if e, _ := at(x, image); e != nil {
+					e.keys[item.key] = true
+				}
 			}
 		}
 	}
-	return nil
+	return tables
 }
 
-// read reads rows of a table, without the bookkeeping of doors; none where there is no
+// indexOf is the index of a table; nil if the mapping has none there.
+func (c *catchUp) indexOf(table string) *layout.Index {
+	i := slices.IndexFunc(c.j.Indexes, func(x *layout.Index) bool { return x.TargetTable() == table })
+	if i < 0 {
+		return nil
+	}
+	return c.j.Indexes[i]
+}
+
+// each yields rows of a table, without the bookkeeping of doors; none where there is no
 // table.
-func (c *catchUp) read(ctx context.Context, table string, keys []string) (map[string]layout.Row, error) {
-	rows := map[string]layout.Row{}
+func (c *catchUp) each(ctx context.Context, table string, keys []string, yield func(layout.Row) error) error {
 	if len(keys) == 0 {
-		return rows, nil
+		return nil
 	}
 	r := btclient.Read{Table: table}
 	for _, key := range keys {
@@ -284,44 +309,46 @@ func (c *catchUp) read(ctx context.Context, table string, keys []string) (map[st
 	}
 	for row, err := range c.b.Rows(ctx, r) {
 		if status.Code(err) == codes.NotFound {
-			return rows, nil
+			return nil
+		}
+		if err == nil {
+			row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
+			})
+			err = yield(row)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-			return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
-		})
-		rows[string(row.Key)] = row
 	}
-	return rows, nil
+	return nil
 }
 
-// take deletes the cells of rows that may go and are not wanted.
-func (c *catchUp) take(ctx context.Context, table string, rows map[string]layout.Row, touched map[string]*touched) error {
-	var entries []WriteEntry
-	cells := int64(0)
-	for _, key := range slices.Sorted(maps.Keys(touched)) {
-		row, t := rows[key], touched[key]
-		wanted := map[column]bool{}
-		for _, w := range t.wanted {
-			wanted[column{w.Family, string(w.Qualifier), w.Timestamp}] = true
-		}
-		var gone []*btpb.Mutation
-		for _, cell := range row.Cells {
-			own := slices.ContainsFunc(t.own, func(e lens.Extent) bool { return e.Covers(cell) })
-			if own && !wanted[column{cell.Family, string(cell.Qualifier), cell.Timestamp}] {
-				gone = append(gone, btclient.DeleteColumn(cell.Family, cell.Qualifier, cell.Timestamp, cell.Timestamp+1000))
-			}
-		}
-		cells += int64(len(gone))
-		if t.whole { // with what a door that filled the index keeps in the row
-			gone, cells = []*btpb.Mutation{btclient.DeleteRow()}, cells+int64(len(row.Cells))
-		}
-		for some := range slices.Chunk(gone, maxBatchMutations) {
-			entries = append(entries, WriteEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: some}})
+// surplus deletes the cells of a row that are in own and not wanted.
+func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []WriteEntry) {
+	stay := map[column]bool{}
+	for _, w := range wanted {
+		stay[column{w.Family, string(w.Qualifier), w.Timestamp}] = true
+	}
+	var gone []*btpb.Mutation
+	for _, cell := range row.Cells {
+		if !stay[column{cell.Family, string(cell.Qualifier), cell.Timestamp}] && slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(cell) }) {
+			gone = append(gone, btclient.DeleteColumn(cell.Family, cell.Qualifier, cell.Timestamp, cell.Timestamp+1000))
 		}
 	}
+	c.j.Report.CellsDeleted += int64(len(gone))
+	for some := range slices.Chunk(gone, maxBatchMutations) {
+		entries = append(entries, deletes(row, some...))
+	}
+	return entries
+}
+
+func deletes(row layout.Row, muts ...*btpb.Mutation) WriteEntry {
+	return WriteEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts}}
+}
+
+// send writes to a table.
+func (c *catchUp) send(ctx context.Context, table string, entries []WriteEntry) error {
 	for batch := range batches(entries) {
 		rows := make([]*btpb.MutateRowsRequest_Entry, len(batch))
 		for i, e := range batch {
@@ -335,6 +362,5 @@ func (c *catchUp) take(ctx context.Context, table string, rows map[string]layout
 			return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; what comes before is done", rows[refused[0].Entry].GetRowKey(), table)
 		}
 	}
-	c.j.Report.CellsDeleted += cells
 	return nil
 }

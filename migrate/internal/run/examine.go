@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
@@ -49,6 +48,7 @@ func (j *Job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 	// gain a last one.
 	refused, left := j.refused, []int64(nil)
 	n := int64(-1)
+	j.left = 0
 	p := Placed{n: -1, index: make([]lens.Placed, len(j.Indexes))}
 	var failed error
 	j.Source.All(func(e source.Entry, err error) bool {
@@ -65,6 +65,10 @@ func (j *Job) eachWanted(ctx context.Context, phase string, wanted func(n int64)
 		}
 		if err == nil {
 			err = j.place(e, &p)
+		}
+		if err == nil && j.leavesOut(p) {
+			j.left++
+			return true
 		}
 		if err == nil {
 			p.n = n
@@ -188,9 +192,8 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 	}
 	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
 	warnings = append(warnings, j.strayWarnings()...)
-	if j.expired > 0 {
-		warnings = append(warnings, fmt.Sprintf("table %s: %s expired by source.ttl, %s: `tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)",
-			j.Source.Name, phrase.Counted(j.expired, "item"), j.Mapping.TTL().Attribute))
+	if text := j.expiryWarning(); text != "" {
+		warnings = append(warnings, text)
 	}
 	if j.Options.Warn {
 		lost, err := j.surplusWarnings(ctx)
@@ -262,25 +265,13 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
 	j.Report.Accepted, j.attributes = t.accepted, t.attributes
-	j.expired, j.strays = t.expired, t.strays
+	j.Report.Expired, j.strays = t.expired+j.left, t.strays
 	return false, nil
-}
-
-// expiredItem reports whether the DynamoDB door deletes an item for its time to
-// live, which DynamoDB itself may have left for days.
-func (j *Job) expiredItem(item attr.Item) bool {
-	ttl := j.Mapping.TTL()
-	if ttl == nil || ttl.Mode != mapfile.TTLAttribute || j.Options.Now == nil {
-		return false
-	}
-	at, err := strconv.ParseInt(item[ttl.Attribute].Str, 10, 64)
-	now := j.Options.Now()
-	return err == nil && item[ttl.Attribute].Type == attr.N && at <= now.Unix() && at >= now.AddDate(-5, 0, 0).Unix()
 }
 
 func (t *tally) add(j *Job, p Placed) {
 	t.n++
-	if j.expiredItem(p.Entry.Item) {
+	if j.expiredItem(p) {
 		t.expired++
 	}
 	t.items.AddItem(p.Back)

@@ -36,8 +36,9 @@ type Job struct {
 
 	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
 
-	expired int64 // items whose time to live is over
-	strays  []stray
+	now    time.Time // by which the time to live is judged; zero: it is not
+	left   int64     // items that leavesOut left out of the last pass
+	strays []stray
 
 	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
 
@@ -57,6 +58,9 @@ func (j *Job) LoadAfresh(ctx context.Context, b *Bigtable) error {
 // NewJob finds the mapping of a table, or infers it.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
 	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
+	if o.Now != nil {
+		j.now = o.Now()
+	}
 	for _, m := range o.Mappings {
 		if m.SourceTable() == t.Name || len(o.Mappings) == 1 && len(src.Tables) == 1 {
 			j.Mapping = (*layout.Mapping)(m)

@@ -54,6 +54,9 @@ type Options struct {
 
 	Judges bool // items that cannot be laid out are failures: of a verification
 	Warn   bool // of what garbage collection would take, which no comparison will tell
+	// Expires leaves out, of a verification, the items that garbage collection deletes
+	// for their time to live: nobody knows whether it has.
+	Expires bool
 
 	Knobs
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -28,7 +29,7 @@ func (j *Job) Remaps(ctx context.Context, b *Bigtable) (warning string, err erro
 	if err != nil {
 		return "", err
 	}
-	changes := LoadedBy(noted, j.Mapping)
+	changes := loadnote.Changes(noted, j.Mapping)
 	if len(changes) == 0 {
 		return "", nil
 	}

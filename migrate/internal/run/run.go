@@ -27,6 +27,12 @@ type Run struct {
 // Connect says where the tables are.
 func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	r.Conn, r.B = conn, NewBigtable(conn, r.Options)
+	r.B.Live = map[string]func(layout.Row) layout.Row{}
+	for _, j := range r.Jobs {
+		if j.Options.Expires && j.collectsExpired() {
+			r.B.Live[j.Report.Target] = j.live
+		}
+	}
 }
 
 // LoadAll loads all jobs, from where a checkpoint says.
@@ -137,7 +143,7 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	}
 	all := &Run{Jobs: jobs, Report: r, Options: o}
 	all.LeaveOut()
-	if !o.Warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 }) {
+	if !o.Warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 || j.Report.Expired > 0 }) {
 		return nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
 	return all, nil

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -14,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -131,46 +131,9 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 			r.Report.Fail(at)
 		}
 		detail := phrase.Counted(int64(len(got)), "row") + " of table " + j.Report.Target
-		if changes := LoadedBy(got, j.Mapping); len(changes) > 0 {
+		if changes := loadnote.Changes(got, j.Mapping); len(changes) > 0 {
 			detail += "; the table was loaded by another mapping: " + strings.Join(changes, "; ")
 		}
 		return detail, nil
 	})
-}
-
-// LoadedBy says in what a mapping differs from the one by which its table was
-// loaded, as the rows of layout.SchemaTable tell; nil where they do not.
-func LoadedBy(rows []layout.Row, m *layout.Mapping) []string {
-	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	if was == nil || m.Spec() == nil {
-		return nil
-	}
-	if m.ProveJoiner() != nil { // it is open, and what was chosen is noted
-		if m, err = m.Proven(was.Joiner()); err != nil {
-			return []string{err.Error()}
-		}
-	}
-	old, err := was.Lock()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	now, err := m.Lock()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	return old.Changes(now)
-}
-
-// LoadedAt is the time that the last load of a table gave to cells without one of
-// their own; zero where the rows do not tell.
-func LoadedAt(rows []layout.Row, table string) time.Time {
-	for _, row := range rows {
-		if slices.Equal(row.Key, layout.SchemaRowPrefix(table)) && len(row.Cells) > 0 {
-			return time.UnixMicro(row.Cells[0].Timestamp).UTC()
-		}
-	}
-	return time.Time{}
 }

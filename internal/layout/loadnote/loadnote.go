@@ -1,4 +1,4 @@
-package noted
+package loadnote
 
 import (
 	"bytes"
