@@ -191,7 +191,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
 	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
-	warnings = append(warnings, j.strayWarnings()...)
+	warnings = append(append(warnings, j.strayWarnings()...), j.markerWarnings()...)
 	if text := j.expiryWarning(); text != "" {
 		warnings = append(warnings, text)
 	}
