@@ -233,6 +233,32 @@ func TestFaultM2_TimesStay(t *testing.T) {
 	}
 }
 
+// A later full export does not tell what is gone since the one that was loaded: the
+// report warns, and tells the times of both.
+func TestFaultM2_AnotherExport(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	for _, c := range []struct {
+		lines string
+		at    time.Time
+		want  string
+	}{
+		{`{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"}}`, exporttest.Time, ""},
+		{`{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"}}`, exporttest.Time, ""},
+		{`{"id":{"S":"a"}}`, exporttest.Time.Add(time.Hour), "Bigtable table items was loaded at another time, 2024-05-27T06:11:47.109Z: what was deleted since stays, and every cell that has no time of its own is written again, at 2024-05-27T07:11:47.109Z"},
+	} {
+		src := open(t, c.lines)
+		src.Tables[0].ExportTime = c.at
+		r, err := Load(t.Context(), conn, src, LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.Warnings, "\n"); strings.Contains(got, "another time") != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("of %s: warnings %q, want %q", c.at, got, c.want)
+		}
+	}
+}
+
 // A catch-up that is killed at any of its writes is finished by the next one, with a
 // checkpoint and without.
 func TestFaultM2_CatchUpResumes(t *testing.T) {

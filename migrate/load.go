@@ -50,15 +50,14 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 	r := p.run
 	r.Connect(conn)
 	for _, j := range r.Jobs { // all, before the first is written
-		warning, err := j.Remaps(ctx, r.B)
-		if err != nil {
-			return nil, err
-		}
-		if err := j.DoorWrites(ctx, r.B); err != nil {
-			return nil, err
-		}
-		if warning != "" {
-			r.Report.Warnings = append(r.Report.Warnings, warning)
+		for _, check := range []func(context.Context, *run.Bigtable) (string, error){j.DoorWrites, j.Remaps, j.OtherTime} {
+			warning, err := check(ctx, r.B)
+			if err != nil {
+				return nil, err
+			}
+			if warning != "" {
+				r.Report.Warnings = append(r.Report.Warnings, warning)
+			}
 		}
 	}
 	if err := r.LoadAll(ctx); err != nil {

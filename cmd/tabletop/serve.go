@@ -501,7 +501,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 func (s *serving) announce() {
 	c, w := s.command, s.program.stdout
 	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
-	where := "in memory, gone at the end"
+	where := "in memory, discarded on exit"
 	switch {
 	case c.Target != "":
 		where = "at " + c.Target

@@ -11,7 +11,7 @@ import (
 // goes over to the rows has to do without it.
 type NotLaidOut struct {
 	Table string `json:"table"` // the DynamoDB table
-	What  string `json:"what"`  // "index GSI1", "time to live by expiresAt"
+	What  string `json:"what"`  // "index GSI1", "time to live by expires"
 	Why   string `json:"why"`
 }
 

@@ -34,6 +34,9 @@ type Mismatch struct {
 // judge says what is wrong with the answer of a door; a refusal is an answer.
 func (r *patternRun) judge(items []attr.Item, err error) (*Mismatch, error) {
 	if m := refusedAnswer(err); m != nil {
+		if r.known {
+			m.want = phrase.Counted(int64(len(r.want)), "item")
+		}
 		return m, nil
 	}
 	if err != nil {
@@ -177,7 +180,11 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *Mismatch {
 		case i >= len(g):
 			return &Mismatch{item: w[i], want: phrase.Clip(itemText(w[i])), Detail: fmt.Sprintf("%s, want %d; item %d is missing", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
 		case itemText(w[i]) != itemText(g[i]):
-			return d.otherItem(w[i], g[i], fmt.Sprintf("item %d of %d", i+1, len(g)))
+			place := fmt.Sprintf("item %d of %d", i+1, len(g))
+			if len(w) != len(g) {
+				place = fmt.Sprintf("%s, want %d; item %d", phrase.Counted(int64(len(g)), "item"), len(w), i+1)
+			}
+			return d.otherItem(w[i], g[i], place)
 		}
 	}
 	return nil

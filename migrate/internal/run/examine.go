@@ -191,10 +191,10 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
 	warnings = append(warnings, j.unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
-	warnings = append(append(warnings, j.strayWarnings()...), j.markerWarnings()...)
 	if text := j.expiryWarning(); text != "" {
 		warnings = append(warnings, text)
 	}
+	warnings = append(append(warnings, j.strayWarnings()...), j.markerWarnings()...)
 	if j.Options.Warn {
 		lost, err := j.surplusWarnings(ctx)
 		if err != nil {
@@ -265,7 +265,8 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
 	j.Report.Accepted, j.attributes = t.accepted, t.attributes
-	j.Report.Expired, j.strays = t.expired+j.left, t.strays
+	j.Report.Expired = t.expired + j.left
+	j.strays = t.strays
 	return false, nil
 }
 

@@ -97,7 +97,7 @@ func (r *Run) compareGoldenRow(tl RowLayout, t fixtures.GoldenTable, row layout.
 	}
 	var wanted *goldenOwners
 	text := func(c layout.Cell) string { return fmt.Sprintf("@%d = %s", c.Timestamp, c.Value) }
-	diffCellsAs(want.Cells, got.Cells, text, func(int) bool { return false }, func(c CellDiff) {
+	diffCellsAs(want.Cells, got.Cells, text, asStored, func(int) bool { return false }, func(c CellDiff) {
 		if wanted == nil {
 			wanted = newGoldenOwners(tl, want, row)
 		}

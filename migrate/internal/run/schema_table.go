@@ -123,7 +123,8 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 				r.Report.Fail(at)
 				continue
 			}
-			DiffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d CellDiff) { r.Report.Fail(d.In(at)) })
+			got, stored := j.alignTimes(row.Cells, is.Cells)
+			diffCellsAs(row.Cells, got, cellText, stored, func(int) bool { return false }, func(d CellDiff) { r.Report.Fail(d.In(at)) })
 		}
 		for _, key := range slices.Sorted(maps.Keys(there)) {
 			at := report.InRow(layout.SchemaTable, []byte(key))
