@@ -48,3 +48,40 @@ rules:
 		}
 	}
 }
+
+// A plan tells of versions that record what none of the rule's items ever has, and not
+// once the rule has a schema.
+func TestFaultM8_PlanTellsOfMarkersForNothing(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: migration/v1
+source: {table: Docs, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {State: S, Time: S, Price: N, Owner: S}}
+target: {table: docs, families: {v: {}, a: {}, _t: {}}}
+rules:
+- {name: doc, when: {SK: "v{n:ver}"}, SCHEMA row: [doc, "{PK}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}]}
+- {name: other, row: [other, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`
+	const items = `{"Item":{"PK":{"S":"p"},"SK":{"S":"v1"},"State":{"S":"x"},"Time":{"S":"t"}}}
+{"Item":{"PK":{"S":"p"},"SK":{"S":"v2"},"State":{"S":"x"}}}
+{"Item":{"PK":{"S":"p"},"SK":{"S":"x"},"Price":{"N":"1"},"Owner":{"S":"o"}}}
+`
+	for schema, want := range map[string]string{
+		"":                       "table Docs: each version of rule doc has 2 cells for attributes that none of its 2 items has: a schema of the rule lists its own (migrate infer --mapping finds it)",
+		"schema: [State, Time],": "",
+	} {
+		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(text, "SCHEMA", schema, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := source.OpenFS(fstest.MapFS{"Docs": {Data: []byte(items)}}, "Docs", source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := MakePlan(t.Context(), src, PlanOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(plan.Warnings, "\n"); got != want {
+			t.Errorf("%q warns:\n%s\nwant\n%s", schema, got, want)
+		}
+	}
+}

@@ -236,6 +236,15 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
+// Absences are the attributes whose absence from a version a rule records.
+func (m *Mapping) Absences(rule string) []string {
+	_, r := m.ruleNamed(rule)
+	if r == nil || !r.sidecar {
+		return nil
+	}
+	return r.versioned
+}
+
 // absences records which attributes a version lacks.
 func (p *placer) absences() *lens.Error {
 	for _, name := range p.r.versioned {

@@ -194,7 +194,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 	if text := j.expiryWarning(); text != "" {
 		warnings = append(warnings, text)
 	}
-	warnings = append(warnings, j.strayWarnings()...)
+	warnings = append(append(warnings, j.strayWarnings()...), j.markerWarnings()...)
 	if j.Options.Warn {
 		lost, err := j.surplusWarnings(ctx)
 		if err != nil {

@@ -38,3 +38,22 @@ func (j *Job) strayWarnings() []string {
 	}
 	return warnings
 }
+
+// markerWarnings tell of rules whose versions record the absence of attributes that
+// none of their items has.
+func (j *Job) markerWarnings() []string {
+	var warnings []string
+	for _, r := range j.Report.Rules {
+		never := 0
+		for _, name := range j.Mapping.Absences(r.Rule) {
+			if j.attributes[ruleAttribute{r.Rule, name}] == 0 {
+				never++
+			}
+		}
+		if never > 0 && r.Items > 0 {
+			warnings = append(warnings, fmt.Sprintf("table %s: each version of rule %s has %s for attributes that none of its %s has: a schema of the rule lists its own (migrate infer --mapping finds it)",
+				j.Source.Name, r.Rule, phrase.Counted(int64(never), "cell"), phrase.Counted(r.Items, "item")))
+		}
+	}
+	return warnings
+}
