@@ -82,7 +82,9 @@ func (t *timeToLive) collects(gc GC) bool {
 }
 
 // expires reports whether what is in a family does.
-func (l *rules) expires(family string) bool { return l.ttl.collects(l.declared[family]) }
+func (l *rules) expires(family string) bool {
+	return l.ttl != nil && l.ttl.collects(l.declared[family])
+}
 
 // choose finds the rules whose items expire.
 func (t *timeToLive) choose(c *compiler, mode string) {
