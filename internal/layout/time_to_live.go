@@ -86,6 +86,13 @@ func (l *rules) expires(family string) bool {
 	return l.ttl != nil && l.ttl.collects(l.declared[family])
 }
 
+// Expires reports whether garbage collection deletes the items of a family by the
+// expiry of their time to live.
+func (m *Mapping) Expires(family string) bool {
+	l, ok := m.layout.(*rules)
+	return ok && l.expires(family)
+}
+
 // choose finds the rules whose items expire.
 func (t *timeToLive) choose(c *compiler, mode string) {
 	declared := map[string]GC{}
