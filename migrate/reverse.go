@@ -27,9 +27,9 @@ const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 // Reversed is what Reverse wrote.
 type Reversed struct {
 	Dir   string // the folder of the export
-	Items int64
-	Rows  int64
-	Files int
+	Items int64  // that were written
+	Rows  int64  // that they are of
+	Files int    // of data
 	// Warnings are what a reader should know: that the table was loaded by another
 	// mapping, as _migration_schema tells.
 	Warnings []string

@@ -40,7 +40,7 @@ type Job struct {
 	left   int64     // items that leavesOut left out of the last pass
 	strays []stray
 
-	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
+	wrote func(table string, e writeEntry) // is told of what Bigtable took; nil but where that is a failure
 
 	losses losses // what garbage collection would take, known after the comparison
 	same   bool   // the comparison found no difference
