@@ -76,3 +76,24 @@ func TestFaultM10_ChecksumFirst(t *testing.T) {
 	}
 	WantDamage(t, err, ChecksumMismatch, "the MD5 of the data file is")
 }
+
+// A page of a Scan that is not the last is no whole table: the rest would be missing
+// from all that is made of it, and nothing would say so.
+func TestFaultM1_PageOfSeveral(t *testing.T) {
+	t.Parallel()
+	const page = `{"Items":[{"id":{"S":"a"}}],"Count":1`
+	for member, refused := range map[string]bool{
+		"":                                     false,
+		`,"LastEvaluatedKey":null`:             false,
+		`,"LastEvaluatedKey":{}`:               false,
+		`,"LastEvaluatedKey":{"id":{"S":"a"}}`: true,
+		`,"NextToken":"eyJFeGNsdXNpdmVTdGFydEtl"`: true,
+	} {
+		n, err := drain(fstest.MapFS{"in.json": {Data: []byte(page + member + "}")}}, "in.json", Options{Key: "id"})
+		if refused {
+			WantDamage(t, err, Unsupported, "in.json:1: the answer is one page of several")
+		} else if n != 1 || err != nil {
+			t.Errorf("%s: %d items, error %v", member, n, err)
+		}
+	}
+}
