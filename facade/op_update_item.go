@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -116,7 +117,7 @@ func (v *validator) expressionAtRunTime(err error) error {
 }
 
 // checkUpdatePaths refuses to touch the key, and to look into keys.
-func checkUpdatePaths(t *store.Table, update *expr.Update) error {
+func checkUpdatePaths(t *tabledef.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
 	}
@@ -136,7 +137,7 @@ func checkUpdatePaths(t *store.Table, update *expr.Update) error {
 // A path that leads nowhere is refused in an item that is not there as in any
 // other. One recording of the service has it otherwise for REMOVE; DynamoDB
 // Local does as we do.
-func applyUpdate(t *store.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
+func applyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	updated := old
 	if old == nil {
 		updated = key

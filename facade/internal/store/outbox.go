@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -285,10 +286,10 @@ func (ob *outbox) recoverPending(ctx context.Context) error {
 			return err
 		}
 		for _, c := range row.Cells {
-			table, rest, ok := cutBytes(c.Value)
+			table, rest, ok := tabledef.CutBytes(c.Value)
 			for ok && len(rest) > 0 {
 				var marked []byte
-				if marked, rest, ok = cutBytes(rest); !ok {
+				if marked, rest, ok = tabledef.CutBytes(rest); !ok {
 					break
 				}
 				if _, err := ob.recoverRow(ctx, string(table), marked, everything); err != nil {
