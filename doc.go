@@ -48,9 +48,10 @@
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
-//     internal/layout/codec the values of cells, internal/layout/loadnote what a load
-//     notes of its mapping, internal/layout/edge the values that mappings are
-//     attacked with.
+//     internal/layout/codec the values of cells, internal/layout/unmapped the rows
+//     of tables without a mapping file, internal/layout/rowtext rows as text,
+//     internal/layout/loadnote what a load notes of its mapping, internal/layout/edge
+//     the values that mappings are attacked with.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes; internal/rowmerge joins the pieces in
 //     which rows arrive.
@@ -62,8 +63,9 @@
 //
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
-//   - internal/clock is the time source, internal/pull turns sequences into
-//     iterators, internal/nearest finds the name that somebody meant.
+//   - internal/clock is the time source, internal/days reads durations, internal/pull
+//     turns sequences into iterators, internal/nearest finds the name that somebody
+//     meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
 //     internal/strictyaml is the one strict reader of YAML.
 //

@@ -149,6 +149,8 @@ func TestFaultD21_ContentTypes(t *testing.T) {
 		{"application/x-amz-json-1.0;x", "", "{}", 400, "application/x-amz-json-1.0", "UnknownOperationException"},
 		{"application/x-amz-json-1.1", "DynamoDB_20120810.ListTables", "{}", 404, "", "<UnknownOperationException/>"},
 		{"application/jsonasdf", "DynamoDB_20120810.ListTables", "", 404, "", "<UnknownOperationException/>"},
+		{"", "", strings.Repeat("a", 16<<20), 404, "", "<UnknownOperationException/>"},
+		{"", "", strings.Repeat("a", 16<<20+1), 413, "application/json", "16777217 bytes"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body))
 		if c.contentType != "" {
@@ -160,7 +162,7 @@ func TestFaultD21_ContentTypes(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		if w.Code != c.status || w.Header().Get("Content-Type") != c.answerType || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%q, %q, %q: %d %s %s", c.contentType, c.target, c.body, w.Code, w.Header().Get("Content-Type"), w.Body)
+			t.Errorf("%q, %q, %q: %d %s %s", c.contentType, c.target, c.body[:min(len(c.body), 80)], w.Code, w.Header().Get("Content-Type"), w.Body)
 		}
 	}
 }

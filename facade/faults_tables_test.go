@@ -75,6 +75,7 @@ func TestFaultD11_Tags(t *testing.T) {
 	}
 	refuses(t, s, "TagResource", `{`+arn+`}`, "ValidationException: 1 validation error detected: Value null at 'tags' failed to satisfy constraint: Member must not be null")
 	refuses(t, s, "UntagResource", `{`+arn+`}`, "ValidationException: 1 validation error detected: Value null at 'tagKeys' failed to satisfy constraint: Member must not be null")
+	refuses(t, s, "UntagResource", `{"ResourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/none", "TagKeys": ["k"]}`, "ResourceNotFoundException: Requested resource not found")
 	refuses(t, s, "UntagResource", `{`+arn+`, "TagKeys": [""]}`, "ValidationException: The Tag Key provided is invalid, Key: ")
 	if got := must(t, s, "ListTagsOfResource", `{`+arn+`}`); got != `{"Tags":[]}` {
 		t.Errorf("after what was refused: %s", got)
@@ -232,4 +233,9 @@ func TestFaultD24_Tables(t *testing.T) {
 		three+fmt.Sprintf(null, "attributeDefinitions.1.member.attributeName")+"; "+fmt.Sprintf(least, "", "tableName", 1)+"; "+fmt.Sprintf(least, "", "keySchema.1.member.attributeName", 1))
 	refuses(t, s, "UpdateTable", `{"TableName": "plain", "AttributeDefinitions": [{"AttributeName": ""}], "GlobalSecondaryIndexUpdates": [{"Delete": {}}]}`,
 		three+fmt.Sprintf(least, "", "attributeDefinitions.1.member.attributeName", 1)+"; "+fmt.Sprintf(null, "attributeDefinitions.1.member.attributeType")+"; "+fmt.Sprintf(null, "globalSecondaryIndexUpdates.1.member.delete.indexName"))
+	const pattern = "Value '' at '%s' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; "
+	for operation, member := range map[string]string{"ListTables": "exclusiveStartTableName", "Query": "indexName", "Scan": "indexName"} {
+		body := `{"TableName": "plain", "IndexName": "", "ExclusiveStartTableName": ""}`
+		refuses(t, s, operation, body, "ValidationException: 2 validation errors detected: "+fmt.Sprintf(pattern, member)+fmt.Sprintf(least, "", member, 3))
+	}
 }

@@ -176,7 +176,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 		return nil
 	})
 	if err != nil {
-		return nil, tagError(err, *in.ResourceArn)
+		return nil, err // which has the text of an operation on items
 	}
 	return nil, nil //nolint:nilnil // see noOutput
 }

@@ -224,7 +224,7 @@ func (v *validator) name(member, name string) {
 	if name == "" && member == "TableName" {
 		least = 1 // the member itself; what is given may also be an ARN
 	}
-	if !namePattern.MatchString(name) && name != "" {
+	if !namePattern.MatchString(name) && least > 1 {
 		v.fail(member, quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
 	}
 	switch n := utf8.RuneCountInString(name); {

@@ -8,7 +8,6 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -29,7 +28,7 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 			if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "oracle" }); i >= 0 {
 				t.Errorf("%+v", r.Checks[i])
 			}
-			left, err := run.NewBigtable(conn, run.Options{Instance: run.DefaultName + doors.OracleInstance}).Tables(t.Context())
+			left, err := run.NewBigtable(conn, run.Options{Instance: "tabletop-oracle"}).Tables(t.Context())
 			if err != nil || len(left) > 0 {
 				t.Errorf("tables %v, error %v; want none", left, err)
 			}
@@ -78,7 +77,7 @@ func TestVerify_Oracle(t *testing.T) {
 func TestVerify_OracleOfAnother(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	b := run.NewBigtable(conn, run.Options{Instance: run.DefaultName + doors.OracleInstance})
+	b := run.NewBigtable(conn, run.Options{Instance: "tabletop-oracle"})
 	if _, err := b.MakeTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func TestVerify_NoOracle(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: q\n" + queryA + "expect: {keys: [[a, '1'], [a, '2']]}")
 	var lines strings.Builder
-	for i := range doors.MaxOracleItems {
+	for i := range 10_000 {
 		fmt.Fprintf(&lines, `{"pk":{"S":"k"},"sk":{"S":"%d"}}`+"\n", i)
 	}
 	files["source/items.jsonl"] = &fstest.MapFile{Data: append(files["source/items.jsonl"].Data, lines.String()...)}

@@ -34,6 +34,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
@@ -202,6 +203,7 @@ func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(p),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
 	)
 }

@@ -12,7 +12,7 @@ import (
 type NotLaidOut struct {
 	Table string `json:"table"` // the DynamoDB table
 	What  string `json:"what"`  // "index GSI1", "time to live by expires"
-	Why   string `json:"why"`
+	Why   string `json:"why"`   // what the mapping says, or does not
 }
 
 // String returns the part on one line, for a warning.

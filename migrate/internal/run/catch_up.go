@@ -218,7 +218,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 	}
 	c.changes, c.bytes = c.changes[:0], 0
 	target := c.j.Report.Target
-	var gone []WriteEntry
+	var gone []writeEntry
 	err := c.each(ctx, target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
 		var own []lens.Extent
 		var wanted []layout.Cell
@@ -246,7 +246,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 	tables := c.entries(all)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		x, entries := c.indexOf(table), tables[table]
-		var gone []WriteEntry
+		var gone []writeEntry
 		err := c.each(ctx, table, slices.Sorted(maps.Keys(entries)), func(row layout.Row) error {
 			e := entries[string(row.Key)]
 			if e.wanted != nil {
@@ -350,7 +350,7 @@ func (c *catchUp) each(ctx context.Context, table string, keys []string, yield f
 }
 
 // surplus deletes the cells of a row that are in own and not wanted.
-func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []WriteEntry) {
+func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []writeEntry) {
 	stay := map[column]bool{}
 	for _, w := range wanted {
 		stay[column{w.Family, string(w.Qualifier), w.Timestamp}] = true
@@ -368,12 +368,12 @@ func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cel
 	return entries
 }
 
-func deletes(row layout.Row, muts ...*btpb.Mutation) WriteEntry {
-	return WriteEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts}}
+func deletes(row layout.Row, muts ...*btpb.Mutation) writeEntry {
+	return writeEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts}}
 }
 
 // send writes to a table.
-func (c *catchUp) send(ctx context.Context, table string, entries []WriteEntry) error {
+func (c *catchUp) send(ctx context.Context, table string, entries []writeEntry) error {
 	for batch := range batches(entries) {
 		rows := make([]*btpb.MutateRowsRequest_Entry, len(batch))
 		for i, e := range batch {

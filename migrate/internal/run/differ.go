@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -532,14 +533,14 @@ func scalarTexts(v attr.Value) []string {
 const maxOrderBytes = 1 << 10
 
 // cellText is the part of a cell's canonical text behind its column.
-func cellText(c layout.Cell) string { return versionText(c, layout.ValueText(c.Value)) }
+func cellText(c layout.Cell) string { return versionText(c, rowtext.ValueText(c.Value)) }
 
 // cellText is cellText for the cells of a row of the table: of a protobuf its
 // fields, and its bytes.
 func (j *Job) cellText(row layout.Row) func(layout.Cell) string {
 	decoded := j.Mapping.CellText(row)
 	return func(c layout.Cell) string {
-		text := layout.ValueText(c.Value)
+		text := rowtext.ValueText(c.Value)
 		if fields := decoded(c); fields != text {
 			text = fmt.Sprintf("%s [%x]", fields, c.Value)
 		}

@@ -174,7 +174,7 @@ func SchemaGolden(jobs []*Job) []byte {
 func FidelityGolden(jobs []*Job) ([]byte, error) {
 	all := []report.Fidelity{}
 	for _, j := range jobs {
-		all = append(all, FidelityOf(j.Mapping)...)
+		all = append(all, fidelityOf(j.Mapping)...)
 	}
 	text, err := json.Marshal(all, jsontext.WithIndent("  "))
 	if err != nil {
