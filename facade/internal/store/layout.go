@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // tombstoneAge is longer than any write can take to be applied.
@@ -41,7 +42,7 @@ type indexLayout struct {
 	key   tabledef.IndexKey
 	base  lens.KeySchema // of the DynamoDB table
 	lag   time.Duration  // reads are so much behind, at most
-	x     *layout.Index
+	x     *secondary.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
 	importMicros int64
@@ -88,7 +89,7 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 		}
 		if il.x == nil {
 			var err error
-			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
+			if il.x, err = secondary.Default(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
@@ -138,6 +139,6 @@ func newestOf(family string) layout.Family {
 // dueIndex lays out the due times of a table.
 func dueIndex(def *tabledef.Table) (*indexLayout, error) {
 	due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
+	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
 	return &indexLayout{table: def.TTLTable, key: tabledef.IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // outbox brings committed writes to the indexes of their tables, and finds those
@@ -152,7 +153,7 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 }
 
 // newer passes something if the index row carries a later write.
-func newer(x *layout.Index, order int64) *btpb.RowFilter {
+func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
 		// Every cell of such a row has the order of its write.
@@ -188,7 +189,7 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
-	var x *layout.Index
+	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}

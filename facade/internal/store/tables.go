@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // tables creates, changes and deletes tables.
@@ -402,7 +403,7 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 		return err
 	}
 	known := !def.Mapped || maps.EqualFunc(def.Note, note, bytes.Equal)
-	if known && !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
+	if known && !slices.ContainsFunc(m.Indexes(), func(x *secondary.Index) bool { return def.Index(x.Name()) == nil }) {
 		return nil
 	}
 	described := tabledef.OfMapping(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // IndexKey is the key of an index: the attributes of its partition key and
@@ -209,8 +210,8 @@ func holdsPart(part []lens.KeyAttr, item attr.Item, most int) bool {
 // Definition is what an index is for the mapping that writes its entries. That
 // knows keys of one attribute each: the others are projected like any, and
 // their rows are this file's.
-func (ix *Index) Definition() layout.IndexDef {
-	d := layout.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == ProjectKeysOnly, Include: ix.NonKey}
+func (ix *Index) Definition() secondary.Def {
+	d := secondary.Def{Name: ix.Name, KeysOnly: ix.Projection == ProjectKeysOnly, Include: ix.NonKey}
 	if !ix.Key.IsMulti() {
 		d.Key = ix.Key.Schema()
 		return d
