@@ -75,6 +75,12 @@ func (p *JoinerProof) Joiner() string {
 // numbers of segments.
 func (p *JoinerProof) Apart() bool { return p.l.joiner.All }
 
+// Apart reports whether the joiner escapes last segments too.
+func (m *Mapping) Apart() bool {
+	l, ok := m.layout.(*rules)
+	return ok && l.joiner.All
+}
+
 // Offender is the first key that plain could not take, or nil.
 func (p *JoinerProof) Offender() *lens.Error { return p.offender }
 

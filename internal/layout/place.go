@@ -178,7 +178,7 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, err
 		}
 	}
 	p.types = p.time
-	if r.ttl == nil && l.ttl.collects(l.declared[lens.FamilyTypes]) {
+	if r.ttl == nil && l.expires(lens.FamilyTypes) {
 		p.types = neverMicros // what the rule has there does not expire
 	}
 	if err := p.attributes(); err != nil {

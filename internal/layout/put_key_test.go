@@ -154,3 +154,26 @@ func TestFaultM9_KeysInCellsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A view can sort by a key attribute that every rule keeps in one column.
+func TestFaultM9_ViewOfKeptKeys(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: migration/v1
+source:
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {v: S}
+  gsis: [{name: inverted, hash: SK, range: PK, as: view, projection: [v]}]
+target: {table: t, families: {a: {}, _t: {}}}
+rules:
+- {name: one, when: {SK: one}, row: [one, "{PK}"], put: [{attr: PK, cell: "a:PK"}, {attr: SK, cell: "a:SK"}, {attr: "*", cell: "a:{attr}"}]}
+- {name: two, row: [two, "{PK}", "{SK}"], put: [{attr: PK, cell: "a:PK"}, {attr: SK, cell: "a:SK"}, {attr: "*", cell: "a:{attr}"}]}
+`
+	const want = "SELECT\n  a['SK'] AS `SK`,\n  a['PK'] AS `PK`,\n  _key AS `_source_key`,\n  a['v'] AS `v`\nFROM `t`\nWHERE a['SK'] IS NOT NULL AND a['PK'] IS NOT NULL\nORDER BY `SK`, `PK`, `_source_key`\n"
+	if views := mustLoad(t, text).Views(); len(views) != 1 || views[0].SQL != want {
+		t.Errorf("views %v, want\n%s", views, want)
+	}
+	_, err := Load("m.yaml", []byte(strings.Replace(text, `{attr: SK, cell: "a:SK"}, `, "", 1)))
+	if err == nil || !strings.Contains(err.Error(), `attribute "SK" has no column that a view could select`) {
+		t.Errorf("a rule that does not keep it: %v", err)
+	}
+}

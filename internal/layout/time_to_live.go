@@ -82,7 +82,16 @@ func (t *timeToLive) collects(gc GC) bool {
 }
 
 // expires reports whether what is in a family does.
-func (l *rules) expires(family string) bool { return l.ttl.collects(l.declared[family]) }
+func (l *rules) expires(family string) bool {
+	return l.ttl != nil && l.ttl.collects(l.declared[family])
+}
+
+// Expires reports whether garbage collection deletes the items of a family by the
+// expiry of their time to live.
+func (m *Mapping) Expires(family string) bool {
+	l, ok := m.layout.(*rules)
+	return ok && l.expires(family)
+}
 
 // choose finds the rules whose items expire.
 func (t *timeToLive) choose(c *compiler, mode string) {
