@@ -153,7 +153,7 @@ func (f *operationFile) open(t *testing.T, change func(*Options)) {
 		f.conn = &meanwhileConn{ClientConnInterface: o.Conn}
 		o.Conn, o.Now = f.conn, f.now.Now
 	})
-	f.classic = &Server{opts: f.server.opts, store: f.server.store}
+	f.classic = &Server{opts: f.server.opts, store: f.server.store, pages: f.server.pages}
 	f.classic.opts.Messages = MessagesClassic
 }
 

@@ -83,7 +83,7 @@ func (p legacyParameters) updateMembers(updates map[string]attributeValueUpdate)
 func (p legacyParameters) name(attribute string) error {
 	switch {
 	case attribute == "":
-		return p.v.reject(msgNameEmpty)
+		return p.v.reject(wire.MsgEmptyName)
 	case len(attribute) > attr.MaxNameBytes:
 		return p.v.value(&attr.Error{Problem: attr.LongName, Text: attribute})
 	}

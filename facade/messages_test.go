@@ -3,6 +3,9 @@ package facade
 import (
 	"encoding/csv"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,7 +54,7 @@ func readMessages(t *testing.T) map[string]message {
 			}
 			m.texts = append(m.texts, regexp.MustCompile(strings.Join(quoted, ".+")))
 		}
-		if m.believed != (seen == "X" || seen == "P") || !m.believed && standing != "confirmed" {
+		if m.believed != (seen == "X" || seen == "P" || seen == "U") || !m.believed && standing != "confirmed" {
 			t.Errorf("messages.tsv: row %s was seen in %q and is %q", number, seen, standing)
 		}
 		if _, twice := messages[number]; twice || condition == "" || row[2] == "" {
@@ -103,6 +106,32 @@ func TestMessages(t *testing.T) {
 			return d.Expected
 		})
 	})
+	// Cases of the frame are lines of Go with the number behind them.
+	mark := regexp.MustCompile(`// row ([0-9]+b?)(, unconfirmed)?$`)
+	line := func(path, text string) {
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			row := mark.FindStringSubmatch(line)
+			if row == nil {
+				continue
+			}
+			m, ok := messages[row[1]]
+			switch {
+			case !ok:
+				faults = append(faults, path+": messages.tsv has no row "+row[1])
+			case m.noCase != "":
+				faults = append(faults, path+": a case of row "+row[1]+", which messages.tsv says has none")
+			case m.believed && row[2] == "":
+				faults = append(faults, path+": row "+row[1]+" is only believed, and the case not marked as unconfirmed")
+			}
+			both[row[1]] = true // the frame has one wording
+			for _, text := range m.texts {
+				shown[text] = shown[text] || text.MatchString(line)
+			}
+		}
+	}
+	eachFile(t, "server_test.go", line)
+	eachFile(t, filepath.Join("internal", "wire", "signature_test.go"), line)
 	for _, fault := range faults {
 		t.Error(fault)
 	}
@@ -121,31 +150,49 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// The comments of messages.go and the cases of package expr name rows that
-// testdata/messages.tsv has.
+// Behind each text of both messages.go stand its rows of testdata/messages.tsv,
+// those it is a part of, or that it is ours. The cases of package expr name
+// rows that are there.
 func TestMessages_NumbersExist(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)
-	source, err := os.ReadFile("messages.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := regexp.MustCompile(`(?m)= .*// (?:of |as in )?([0-9][-0-9, ]*)`)
-	number := regexp.MustCompile(`([0-9]+)(?:-([0-9]+))?`)
-	named := 0
-	for _, comment := range list.FindAllStringSubmatch(string(source), -1) {
-		for _, n := range number.FindAllStringSubmatch(comment[1], -1) {
-			first, _ := strconv.Atoi(n[1])
-			last, _ := strconv.Atoi(n[2])
-			for i := first; i <= max(first, last); i++ {
-				if named++; messages[strconv.Itoa(i)].texts == nil {
-					t.Errorf("messages.go names row %d, which messages.tsv does not have: %s", i, comment[0])
+	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:ours|(?:part of )?([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
+	number := regexp.MustCompile(`([0-9]+)(b?)(?:-([0-9]+))?`)
+	for _, path := range []string{"messages.go", filepath.Join("internal", "wire", "messages.go")} {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := 0
+		ast.Inspect(file, func(n ast.Node) bool {
+			text, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			texts++
+			name, comment := text.Names[0].Name, ""
+			if text.Comment != nil {
+				comment = strings.TrimSpace(strings.TrimPrefix(text.Comment.List[0].Text, "//"))
+			}
+			rows := source.FindStringSubmatch(comment)
+			if rows == nil {
+				t.Errorf("%s: behind %s stands %q, want numbers of rows, \"part of\" and numbers, or \"ours\"", path, name, comment)
+				return true
+			}
+			for _, n := range number.FindAllStringSubmatch(rows[1], -1) {
+				first, _ := strconv.Atoi(n[1])
+				last, _ := strconv.Atoi(n[3])
+				for i := first; i <= max(first, last); i++ {
+					if row := strconv.Itoa(i) + n[2]; messages[row].texts == nil {
+						t.Errorf("%s: %s names row %s, which messages.tsv does not have", path, name, row)
+					}
 				}
 			}
+			return true
+		})
+		if texts < 20 {
+			t.Errorf("%s has %d texts", path, texts)
 		}
-	}
-	if named < 100 {
-		t.Errorf("messages.go names %d rows", named)
 	}
 	row := regexp.MustCompile(`\brow-([0-9]+b?)\b`)
 	eachFile(t, filepath.Join("expr", "testdata"), func(path, text string) {

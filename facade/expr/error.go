@@ -63,65 +63,66 @@ func (e *Error) orClassic(older *Error) *Error {
 
 // DynamoDB's texts, without what stands before them. They are facts of the
 // service, seen in captures of it; the two marked as ours are for limits whose
-// text is in no capture.
+// text is in no capture. The number behind a text is its row in
+// ../testdata/messages.tsv; those without number have none yet.
 const (
-	msgEmpty          = "The expression can not be empty;"
-	msgTooLong        = "Expression size has exceeded the maximum allowed size;"         // of updates and projections
-	msgTooLongSize    = msgTooLong + " expression size: %d"                              // of conditions of all kinds
-	msgTooManyOps     = "The expression contains too many operators; operator count: %d" // ours
-	msgSyntax         = `Syntax error; token: "%s", near: "%s"`
-	msgReserved       = "Attribute name is a reserved keyword; reserved keyword: %s"
-	msgNameUndefined  = "An expression attribute name used in the document path is not defined; attribute name: %s"
-	msgValueUndefined = "An expression attribute value used in expression is not defined; attribute value: %s"
-	msgUnknownFunc    = "Invalid function name; function: %s"
+	msgEmpty          = "The expression can not be empty;"                                                          // 75
+	msgTooLong        = "Expression size has exceeded the maximum allowed size;"                                    // 92b, of updates and projections
+	msgTooLongSize    = msgTooLong + " expression size: %d"                                                         // 92, of conditions of all kinds
+	msgTooManyOps     = "The expression contains too many operators; operator count: %d"                            // ours
+	msgSyntax         = `Syntax error; token: "%s", near: "%s"`                                                     // 76
+	msgReserved       = "Attribute name is a reserved keyword; reserved keyword: %s"                                // 77
+	msgNameUndefined  = "An expression attribute name used in the document path is not defined; attribute name: %s" // 77b
+	msgValueUndefined = "An expression attribute value used in expression is not defined; attribute value: %s"      // 78
+	msgUnknownFunc    = "Invalid function name; function: %s"                                                       // 79
 	msgNotInUpdate    = "The function is not allowed in an update expression; function: %s"
 	msgNotInCondition = "The function is not allowed in a condition expression; function: %s"
-	msgMisused        = "The function is not allowed to be used this way in an expression; function: %s"
-	msgOperandCount   = "Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d"
-	msgOperandType    = "Incorrect operand type for operator or function; operator or function: %s, operand type: %s"
-	msgClauseType     = msgClauseClassic + ", typeSet: ALLOWED_FOR_ADD_OPERAND" // of DELETE too
+	msgMisused        = "The function is not allowed to be used this way in an expression; function: %s"                          // 84
+	msgOperandCount   = "Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d" // 80
+	msgOperandType    = "Incorrect operand type for operator or function; operator or function: %s, operand type: %s"             // 81
+	msgClauseType     = msgClauseClassic + ", typeSet: ALLOWED_FOR_ADD_OPERAND"                                                   // of DELETE too
 	msgClauseClassic  = "Incorrect operand type for operator or function; operator: %s, operand type: %s"
-	msgPathWanted     = "Operator or function requires a document path; operator or function: %s"
-	msgNotDistinct    = "The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s"
-	msgTypeName       = "Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
-	msgParentheses    = "The expression has redundant parentheses;"
-	msgBetweenTypes   = "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: %s, upper bound operand: %s"
-	msgBetweenOrder   = "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: %s, upper bound operand: %s"
-	msgSectionTwice   = `The "%s" section can only be used once in an update expression;`
-	msgOverlap        = "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: %s, path two: %s"
-	msgConflict       = "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: %s, path two: %s"
+	msgPathWanted     = "Operator or function requires a document path; operator or function: %s"                                                                // 82
+	msgNotDistinct    = "The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s"          // 83
+	msgTypeName       = "Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}"                                               // 85
+	msgParentheses    = "The expression has redundant parentheses;"                                                                                              // 86
+	msgBetweenTypes   = "The BETWEEN operator requires same data type for lower and upper bounds; lower bound operand: %s, upper bound operand: %s"              // 90
+	msgBetweenOrder   = "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: %s, upper bound operand: %s" // 91
+	msgSectionTwice   = `The "%s" section can only be used once in an update expression;`                                                                        // 87
+	msgOverlap        = "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: %s, path two: %s"                      // 88
+	msgConflict       = "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: %s, path two: %s"                     // 89
 	msgPathTooDeep    = "The document path has too many nesting levels; nesting levels: %d"
 	msgIndexRange     = "List index is not within the allowable range; index: [%s]"
 
-	msgUpdatePath    = "The document path provided in the update expression is invalid for update"
-	msgUpdateOperand = "An operand in the update expression has an incorrect data type"
-	msgUpdateMissing = "The provided expression refers to an attribute that does not exist in the item"
+	msgUpdatePath    = "The document path provided in the update expression is invalid for update"      // 93
+	msgUpdateOperand = "An operand in the update expression has an incorrect data type"                 // 94
+	msgUpdateMissing = "The provided expression refers to an attribute that does not exist in the item" // 95
 
-	msgNamesEmpty   = "ExpressionAttributeNames must not be empty"
-	msgValuesEmpty  = "ExpressionAttributeValues must not be empty"
-	msgNameKey      = `ExpressionAttributeNames contains invalid key: Syntax error; key: "%s"`
-	msgValueKey     = `ExpressionAttributeValues contains invalid key: Syntax error; key: "%s"`
+	msgNamesEmpty   = "ExpressionAttributeNames must not be empty"                                                                      // 100
+	msgValuesEmpty  = "ExpressionAttributeValues must not be empty"                                                                     // 100
+	msgNameKey      = `ExpressionAttributeNames contains invalid key: Syntax error; key: "%s"`                                          // 101
+	msgValueKey     = `ExpressionAttributeValues contains invalid key: Syntax error; key: "%s"`                                         // 101
 	msgNameValue    = "ExpressionAttributeNames contains invalid value: Attribute name must be between 1 and 65535 bytes long; key: %s" // ours
 	msgNameEmpty    = "ExpressionAttributeNames contains invalid value: Empty attribute name for key %s"
 	msgTooLarge     = "Expression attribute names and values have exceeded the maximum allowed size of %d bytes; size: %d" // ours
-	msgInvalidValue = "ExpressionAttributeValues contains invalid value: %s for key %s"
-	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"
-	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"
+	msgInvalidValue = "ExpressionAttributeValues contains invalid value: %s for key %s"                                    // 102
+	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"                       // 103
+	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"                      // 104
 
-	msgKeyOperator     = "Invalid operator used in KeyConditionExpression: %s"
+	msgKeyOperator     = "Invalid operator used in KeyConditionExpression: %s" // 128
 	msgKeyNested       = "KeyConditionExpressions cannot contain nested operations"
 	msgKeyFirst        = "Invalid condition in KeyConditionExpression: %s operator must have the key attribute as its first operand"
 	msgKeyManyNames    = "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"
 	msgKeyNestedAttr   = "KeyConditionExpressions cannot have conditions on nested attributes"
-	msgKeyNoName       = "Invalid condition in KeyConditionExpression: No key attribute specified"
-	msgKeyTwice        = "Invalid KeyConditionExpression: " + msgKeyTwiceClassic
-	msgKeyTwiceClassic = "KeyConditionExpressions must only contain one condition per key"
-	msgKeyCount        = "The number of query conditions (%d) exceeds the number of key attributes defined in the schema (%d)"
-	msgKeyCountClassic = "Conditions can be of length 1 or 2 only"
-	msgKeyHashMissed   = "HASH key attributes %s must have equality conditions specified in the query"
+	msgKeyNoName       = "Invalid condition in KeyConditionExpression: No key attribute specified"                             // 130
+	msgKeyTwice        = "Invalid KeyConditionExpression: " + msgKeyTwiceClassic                                               // 129
+	msgKeyTwiceClassic = "KeyConditionExpressions must only contain one condition per key"                                     // 129
+	msgKeyCount        = "The number of query conditions (%d) exceeds the number of key attributes defined in the schema (%d)" // 123b
+	msgKeyCountClassic = "Conditions can be of length 1 or 2 only"                                                             // 123, classic
+	msgKeyHashMissed   = "HASH key attributes %s must have equality conditions specified in the query"                         // 131
 	msgKeyRangeMissed  = "RANGE key attributes %s must have equality conditions specified in the query because a condition is present on key attribute %s"
-	msgKeyMissed       = "Query condition missed key schema element: %s"
-	msgKeyUnsupported  = "Query key condition not supported"
-	msgKeyNotIndexable = "Attempted conditional constraint is not an indexable operation"
-	msgKeyType         = "One or more parameter values were invalid: Condition parameter type does not match schema type"
+	msgKeyMissed       = "Query condition missed key schema element: %s"                                                  // 124
+	msgKeyUnsupported  = "Query key condition not supported"                                                              // 125
+	msgKeyNotIndexable = "Attempted conditional constraint is not an indexable operation"                                 // 126
+	msgKeyType         = "One or more parameter values were invalid: Condition parameter type does not match schema type" // 127
 )

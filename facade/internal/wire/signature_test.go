@@ -70,7 +70,7 @@ func TestSignature_Verified(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{testKey: testSecret, "other": "secret"}
 	const (
-		mismatch = `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."}`
+		mismatch = `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details."}` // row 265, unconfirmed
 		good     = ""
 	)
 	fault := func(code, message string) string {
@@ -109,27 +109,27 @@ func TestSignature_Verified(t *testing.T) {
 		{"another region", false, 0, inHeader("/localhost/", "/mars/"), mismatch},
 		{"a known key, not the one", false, 0, inHeader(testKey, "other"), mismatch},
 		{"another signature", false, 0, inHeader("Signature=", "Signature=0"), mismatch},
-		{"an unknown key", false, 0, inHeader(testKey, "nobody"), fault("UnrecognizedClientException", "The security token included in the request is invalid.")},
+		{"an unknown key", false, 0, inHeader(testKey, "nobody"), fault("UnrecognizedClientException", "The security token included in the request is invalid.")}, // row 264, unconfirmed
 		{"15 minutes old", false, -15 * time.Minute, nil, good},
-		{"older", false, -15*time.Minute - time.Second, nil, fault("InvalidSignatureException", "Signature expired: 20261120T114459Z is now earlier than 20261120T114500Z (20261120T120000Z - 15 min.)")},
+		{"older", false, -15*time.Minute - time.Second, nil, fault("InvalidSignatureException", "Signature expired: 20261120T114459Z is now earlier than 20261120T114500Z (20261120T120000Z - 15 min.)")}, // row 262, unconfirmed
 		{"15 minutes ahead", false, 15 * time.Minute, nil, good},
-		{"more", false, 15*time.Minute + time.Second, nil, fault("InvalidSignatureException", "Signature not yet current: 20261120T121501Z is still later than 20261120T121500Z (20261120T120000Z + 15 min.)")},
+		{"more", false, 15*time.Minute + time.Second, nil, fault("InvalidSignatureException", "Signature not yet current: 20261120T121501Z is still later than 20261120T121500Z (20261120T120000Z + 15 min.)")}, // row 263, unconfirmed
 		{"over its five minutes", true, -5*time.Minute - time.Second, nil, fault("InvalidSignatureException", "Signature expired: 20261120T115459Z is now earlier than 20261120T115500Z (20261120T120000Z - 5 min.)")},
 		{"no number of seconds", true, 0, inQuery(queryExpires, "x"), fault("InvalidSignatureException", "X-Amz-Expires should be a number of seconds, got 'x'")},
-		{"another algorithm", false, 0, inHeader(signatureAlgorithm, "AWS4-ECDSA-P256-SHA256"), fault("IncompleteSignatureException", "Unsupported AWS 'algorithm': 'AWS4-ECDSA-P256-SHA256'.")},
-		{"a date of another form", false, 0, func(r *http.Request) { r.Header.Set("X-Amz-Date", "2026-11-20") }, fault("IncompleteSignatureException", "Date must be in ISO-8601 'basic format'. Got '2026-11-20'.")},
-		{"a short scope", false, 0, inHeader("/localhost/dynamodb/aws4_request", "/localhost"), fault("IncompleteSignatureException", "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got 'AKIDEXAMPLE/20261120/localhost'")},
-		{"a scope of another day", false, 0, inHeader("/20261120/", "/20261119/"), fault("InvalidSignatureException", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '20261119' != '20261120', from '20261120T120000Z'.")},
-		{"no region", false, 0, inHeader("/localhost/", "//"), fault("InvalidSignatureException", "Credential should be scoped to a valid region.")},
-		{"another service", false, 0, inHeader("/dynamodb/", "/sqs/"), fault("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'.")},
-		{"another terminator", false, 0, inHeader("aws4_request", "aws5"), fault("InvalidSignatureException", "Credential should be scoped with a valid terminator: 'aws4_request', not 'aws5'.")},
-		{"the host not signed", false, 0, inHeader("host;", ""), fault("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.")},
-		{"no signature", false, 0, func(r *http.Request) { r.Header.Del("Authorization") }, fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")},
+		{"another algorithm", false, 0, inHeader(signatureAlgorithm, "AWS4-ECDSA-P256-SHA256"), fault("IncompleteSignatureException", "Unsupported AWS 'algorithm': 'AWS4-ECDSA-P256-SHA256'.")},                      // row 254, unconfirmed
+		{"a date of another form", false, 0, func(r *http.Request) { r.Header.Set("X-Amz-Date", "2026-11-20") }, fault("IncompleteSignatureException", "Date must be in ISO-8601 'basic format'. Got '2026-11-20'.")}, // row 255, unconfirmed
+		{"a short scope", false, 0, inHeader("/localhost/dynamodb/aws4_request", "/localhost"), fault("IncompleteSignatureException", "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got 'AKIDEXAMPLE/20261120/localhost'")}, // row 256, unconfirmed
+		{"a scope of another day", false, 0, inHeader("/20261120/", "/20261119/"), fault("InvalidSignatureException", "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '20261119' != '20261120', from '20261120T120000Z'.")},       // row 257, unconfirmed
+		{"no region", false, 0, inHeader("/localhost/", "//"), fault("InvalidSignatureException", "Credential should be scoped to a valid region.")},                                                                                                                         // row 258, unconfirmed
+		{"another service", false, 0, inHeader("/dynamodb/", "/sqs/"), fault("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'.")},                                                                                                    // row 259, unconfirmed
+		{"another terminator", false, 0, inHeader("aws4_request", "aws5"), fault("InvalidSignatureException", "Credential should be scoped with a valid terminator: 'aws4_request', not 'aws5'.")},                                                                           // row 260, unconfirmed
+		{"the host not signed", false, 0, inHeader("host;", ""), fault("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.")},                                                                                                            // row 261, unconfirmed
+		{"no signature", false, 0, func(r *http.Request) { r.Header.Del("Authorization") }, fault("MissingAuthenticationTokenException", "Request is missing Authentication Token")},                                                                                         // row 250, unconfirmed
 		{"no date", false, 0, func(r *http.Request) {
 			r.Header.Del("X-Amz-Date")
 			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a, SignedHeaders=host, Signature=b")
-		}, fault("IncompleteSignatureException", "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=AWS4-HMAC-SHA256 Credential=a, SignedHeaders=host, Signature=b")},
-		{"parts missing in the query", true, 0, func(r *http.Request) { r.URL.RawQuery = "X-Amz-Algorithm=a&X-Amz-Date=b&X-Amz-SignedHeaders=c" }, fault("IncompleteSignatureException", "AWS query-string parameters must include 'X-Amz-Credential'. AWS query-string parameters must include 'X-Amz-Signature'. Re-examine the query-string parameters.")},
+		}, fault("IncompleteSignatureException", "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=AWS4-HMAC-SHA256 Credential=a, SignedHeaders=host, Signature=b")}, // row 252, unconfirmed
+		{"parts missing in the query", true, 0, func(r *http.Request) { r.URL.RawQuery = "X-Amz-Algorithm=a&X-Amz-Date=b&X-Amz-SignedHeaders=c" }, fault("IncompleteSignatureException", "AWS query-string parameters must include 'X-Amz-Credential'. AWS query-string parameters must include 'X-Amz-Signature'. Re-examine the query-string parameters.")}, // row 253, unconfirmed
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -123,7 +123,7 @@ func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 var errNoStructure = errors.New("a value that is no structure")
 
 // errEmptyName is the error of an attribute without a name.
-var errEmptyName = errors.New(msgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
+var errEmptyName = errors.New(MsgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
 
 // checkNames refuses attributes without a name, which requests cannot have
 // though rows can.
