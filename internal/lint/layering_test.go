@@ -45,6 +45,7 @@ var layers = []layerRule{
 	{folder: "facade/internal/wire", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/internal/cells",
 	}), why: "the wire knows requests and values, and nothing of where they are kept"},
+	{folder: "facade/internal/sizes", denied: slices.Concat([]string{module}, network), why: "when tables are counted is nobody's rows"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -160,6 +161,7 @@ func TestLayers(t *testing.T) {
 		{"facade/mapping", "~/internal/layout", false, false},
 		{"facade/internal/wire", "~/internal/layout", false, true},
 		{"facade/internal/wire", "~/facade/attr", false, false},
+		{"facade/internal/sizes", "~/internal/layout", false, true},
 		{"facade/internal/store", "~/facade/expr", false, true},
 		{"facade/internal/store", "~/facade", false, true},
 		{"facade/internal/store", "~/internal/btclient", false, false},
