@@ -43,13 +43,15 @@
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
 //     languages, facade/internal/wire the frame of its requests and answers.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
-//     facade/internal/sizes says when it counts them.
+//     facade/internal/store/extent makes filters of the places of items,
+//     facade/internal/sizes says when they are counted.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
-//     internal/layout/codec the values of cells, internal/layout/loadnote what a load
-//     notes of its mapping, internal/layout/edge the values that mappings are
-//     attacked with.
+//     internal/layout/codec the values of cells, internal/layout/unmapped the rows
+//     of tables without a mapping file, internal/layout/rowtext rows as text,
+//     internal/layout/loadnote what a load notes of its mapping, internal/layout/edge
+//     the values that mappings are attacked with.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes; internal/rowmerge joins the pieces in
 //     which rows arrive.
@@ -61,8 +63,9 @@
 //
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
-//   - internal/clock is the time source, internal/pull turns sequences into
-//     iterators, internal/nearest finds the name that somebody meant.
+//   - internal/clock is the time source, internal/days reads durations, internal/pull
+//     turns sequences into iterators, internal/nearest finds the name that somebody
+//     meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
 //     internal/strictyaml is the one strict reader of YAML.
 //
@@ -98,16 +101,20 @@
 // A file is named after what a reader looks up. The RPC ReadRows is in
 // emu/read_rows.go, an operation of table administration in emu/admin_*.go, a
 // row filter in emu/internal/filter, the DynamoDB operation PutItem in
-// facade/op_put_item.go. Limits are in limits.go of emu and facade, those of values and
-// expressions in facade/attr and facade/expr. Error texts are in
+// facade/op_put_item.go. Limits are in limits.go of emu and facade; those of a request's body in
+// facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
+// keys in internal/layout/lens. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
 // facade/messages.go, facade/internal/wire/messages.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in
 // gc.go. How the store finishes what a crash left is in
 // facade/internal/store/transaction_recovery.go. A flag of the binary is in
-// cmd/tabletop/<command>.go. Lint rules are in the table of their subject in
-// migrate/lint, by their number.
+// cmd/tabletop/<command>.go, one that several verbs of migrate share in
+// cmd/tabletop/migrate*.go. Lint rules are in the table of their subject in
+// migrate/lint: look for their number there, as in `"L11"`. What a load of increments
+// takes away is in migrate/internal/run/catch_up.go. What a failure of a report stands
+// for is said in migrate/report.
 //
 // What is supported is listed in emu.Support and facade.Operations, and in
 // docs/support.md, which is generated from them.

@@ -48,7 +48,7 @@ func vectors(t *testing.T) []vector {
 	}
 	src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "internal", "conformance", "testdata", "readrows.json"))
 	if err != nil {
-		t.Skipf("the client library came without its vectors: %v", err)
+		t.Fatalf("the client library came without its vectors: %v", err)
 	}
 	var file struct{ ReadRowsTests []vector }
 	if err := json.Unmarshal(src, &file); err != nil {

@@ -59,7 +59,7 @@ var features = []Feature{
 	{"BigtableTableAdmin", "GetTable", Served, ""},
 	{"BigtableTableAdmin", "UpdateTable", Served, "done when it returns"},
 	{"BigtableTableAdmin", "DeleteTable", Served, ""},
-	{"BigtableTableAdmin", "UndeleteTable", Served, "done when it returns; in memory 128 MiB of deleted tables are kept, the last that were deleted, and at most 100 of them"},
+	{"BigtableTableAdmin", "UndeleteTable", Served, "done when it returns; in memory 128 MiB of deleted tables are kept, the most recently deleted, and at most 100 of them"},
 	{"BigtableTableAdmin", "CreateAuthorizedView", Refused, "authorized views"},
 	{"BigtableTableAdmin", "ListAuthorizedViews", Refused, "authorized views"},
 	{"BigtableTableAdmin", "GetAuthorizedView", Refused, "authorized views"},

@@ -350,7 +350,7 @@ func TestFaultD22_StartKeys(t *testing.T) {
 		{operation: "Query", request: table + `{"a": {"S": "y"}, "b": {"S": "z"}}` + ofAB, want: single},
 		{operation: "Query", request: byC + `{"a": {"S": "y"}, "b": {"S": "x"}, "c": {"S": "x"}}` + ofAC, want: single},
 		{operation: "Query", request: `{"TableName": "plain", "ExclusiveStartKey": {"id": {"S": "y"}}, "KeyConditionExpression": "id = :v", ` + values + `}`, want: outside},
-		{operation: "Query", request: `{"TableName": "plain", "ExclusiveStartKey": {"id": {"S": "x"}}, "KeyConditionExpression": "id = :v", ` + values + `}`, want: single},
+		{operation: "Query", request: `{"TableName": "plain", "ExclusiveStartKey": {"id": {"S": "x"}}, "KeyConditionExpression": "id = :v", ` + values + `}`, want: "The provided exclusive start key is invalid: ExclusiveStartKey: {id=AttributeValue: {S:x}}", classic: single},
 		{operation: "Scan", request: table + `{}}`, want: both},
 		{operation: "Scan", request: table + `{"a": {"S": "x"}, "b": {"N": "1"}}}`, want: both},
 		{operation: "Scan", request: byC + `{"a": {"S": "x"}, "b": {"S": "x"}}}`, want: shape},

@@ -95,6 +95,7 @@ const (
 	msgKeyType               = msgInvalidParameterPrefix + "Type mismatch for key %s expected: %s actual: %s"                                                                                                                                                                       // 66
 	msgIndexKeyType          = msgInvalidParameterPrefix + "Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s"                                                                                                                                                   // 67
 	msgKeyEmpty              = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s"                                                                                                                       // 68
+	msgIndexKeyTypeByUpdate  = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
 	msgIndexKeyEmpty         = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s"                                     // 69
 	msgIndexKeyEmptyByUpdate = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
 	msgHashTooLarge          = msgInvalidParameterPrefix + "Size of hashkey has exceeded the maximum size limit of2048 bytes"                                                                                                                                                       // 71, sic
@@ -153,6 +154,7 @@ const (
 	msgStartKeyShape       = "The provided starting key is invalid"                                                                                              // 139b
 	msgStartKeyOutside     = "The provided starting key is outside query boundaries based on provided conditions"                                                // 140
 	msgStartKeyPredicate   = "The provided starting key does not match the range key predicate"                                                                  // 141
+	msgStartKeyOfOne       = "The provided exclusive start key is invalid: ExclusiveStartKey: {%s=%s}"                                                           // 142b
 	msgStartKeySingle      = "The query can return at most one row and cannot be restarted"                                                                      // 142
 	msgNoTotalSegments     = "The TotalSegments parameter is required but was not present in the request when Segment parameter is present"                      // 143
 	msgNoSegment           = "The Segment parameter is required but was not present in the request when parameter TotalSegments is present"                      // 144
@@ -168,7 +170,6 @@ const (
 	msgMapKeys             = "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: " + namePatternText + "]"
 	msgBatchWriteTooMany   = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // 149
 	msgBatchWriteSum       = "Too many items requested for the BatchWriteItem call"
-	msgBatchWriteAction    = "Each write request must hold exactly one of PutRequest and DeleteRequest"
 	msgDuplicateKeys       = "Provided list of item keys contains duplicates"                                     // 150
 	msgTransactionOngoing  = "Transaction is ongoing for the item"                                                // 155
 	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152

@@ -137,7 +137,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 // writeRequest checks what does not depend on the table.
 func (v *validator) writeRequest(w writeRequest) error {
 	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
-		return validationError(msgBatchWriteAction)
+		return v.value(&attr.Error{Problem: attr.ManyTypes}) // AWS takes the element for a value
 	}
 	given, member := (*wire.Item)(nil), "Key"
 	if w.PutRequest != nil {

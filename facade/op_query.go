@@ -206,10 +206,14 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 			return validationError(msgStartKeySingle)
 		}
 	}
-	if p.returnsOne() {
-		return validationError(msgStartKeySingle)
+	if !p.returnsOne() {
+		return nil
 	}
-	return nil
+	if p.v.current {
+		hash := key.Hash[0].Name
+		return validationError(fmt.Sprintf(msgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash])))
+	}
+	return validationError(msgStartKeySingle)
 }
 
 // rangeOp turns the operator of an expression into that of a plan.

@@ -303,7 +303,7 @@ func (a *checkedAction) checkAgainstTable() error {
 	} else if err := checkKey(a.table.Key, a.Key.Item); err != nil {
 		return err
 	}
-	if err := checkUpdatePaths(a.table, a.update); err != nil {
+	if err := checkUpdate(a.table, a.update); err != nil {
 		return err
 	}
 	if err := a.guard.checkPaths(a.table); err != nil {

@@ -76,7 +76,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err := checkKey(t.Key, key); err != nil {
 		return nil, err
 	}
-	if err := checkUpdatePaths(t, update); err != nil {
+	if err := checkUpdate(t, update); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
@@ -115,18 +115,25 @@ func (v *validator) expressionAtRunTime(err error) error {
 	return bare.expression(err)
 }
 
-// checkUpdatePaths refuses to touch the key, and to look into keys.
-func checkUpdatePaths(t *store.Table, update *expr.Update) error {
+// checkUpdate refuses to touch the key, to give a key attribute of an index
+// another type, as far as that shows without the item, and to look into keys.
+func checkUpdate(t *store.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
 	}
-	paths := update.Paths()
 	for _, a := range t.Key.Attrs() {
-		if slices.ContainsFunc(paths, func(p expr.Path) bool { return p.Attribute() == a.Name }) {
+		if slices.ContainsFunc(update.Paths(), func(p expr.Path) bool { return p.Attribute() == a.Name }) {
 			return validationError(fmt.Sprintf(msgUpdateKey, a.Name))
 		}
 	}
-	return checkPathsOutsideKeys(t, slices.Concat(paths, update.ReadPaths()))
+	for _, ix := range t.Indexes {
+		for _, a := range ix.Key.Attributes() {
+			if given, ok := update.TypeOf(a.Name); ok && given != a.Type {
+				return validationError(fmt.Sprintf(msgIndexKeyType, a.Name, a.Type, given, ix.Name))
+			}
+		}
+	}
+	return checkPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
 // applyUpdate returns the item after the update. It begins with the item as it
@@ -150,6 +157,13 @@ func applyUpdate(t *store.Table, key attr.Item, update *expr.Update, old attr.It
 		}
 		if old == nil && len(updated) == len(key) {
 			return nil, nil
+		}
+	}
+	for _, ix := range t.Indexes {
+		for _, a := range ix.Key.Attributes() {
+			if value, ok := updated[a.Name]; ok && value.Type != a.Type && !attr.Equal(old[a.Name], value) {
+				return nil, validationError(msgIndexKeyTypeByUpdate) // it has read it of the item
+			}
 		}
 	}
 	if err := checkIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {

@@ -95,7 +95,8 @@ func (in *readInput) startKeyValues(v *validator) error {
 // the filter of that kind.
 func (in *readInput) legacy(filter legacyMember) []legacyMember {
 	return []legacyMember{
-		{"AttributesToGet", in.AttributesToGet != nil}, filter,
+		{"AttributesToGet", in.AttributesToGet != nil},
+		filter,
 		{"ConditionalOperator", in.ConditionalOperator != nil},
 	}
 }

@@ -27,7 +27,7 @@ import (
 type Side struct {
 	// Name stands for the side in the report.
 	Name   string
-	Source *source.Source
+	Source *source.Source // nil: the side is rows
 	// Conn, Project, Instance and Table are the rows of a side without a Source.
 	Conn              grpc.ClientConnInterface
 	Project, Instance string

@@ -132,7 +132,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Count(string(text), differential.TickOp) != 1 {
+			if strings.Count(string(text), "Tick") != 1 {
 				t.Errorf("not shrunk to one tick:\n%s", text)
 			}
 			for _, again := range []struct {

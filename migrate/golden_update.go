@@ -62,8 +62,8 @@ func (m UpdateMode) Check(flag, ci string) error {
 
 // GoldenChange is a golden file that was written.
 type GoldenChange struct {
-	File           string // in the fixture directory
-	Created        bool
+	File           string   // in the fixture directory
+	Created        bool     // it was not there
 	Removed, Added []string // lines
 }
 

@@ -126,6 +126,11 @@ type VerifyOptions struct {
 	// Timestamps is how a comparison takes the times of cells. Default: exact.
 	Timestamps fixtures.TimestampPolicy
 
+	// LenientSets takes an empty value for a member of a set, which the mapping writes as
+	// one byte 00, where the rows are Stored: other loaders may write none. A fixture's
+	// tolerances can say so too. Default: it is a difference.
+	LenientSets bool
+
 	// DeadLetter receives what cannot be loaded, as LoadOptions.DeadLetter does.
 	// Default: items of the kinds Unmatched, KeyCollision and LimitExceeded are
 	// failures, and the rest is verified; others refuse the whole source.

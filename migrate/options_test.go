@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -107,7 +107,7 @@ func TestReport_ExplainsExceptions(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, r.Text())
 		}
 	}
-	if s := r.Tables[0].Sidecar; len(s) != 2 || s[1].Kind != layout.SidecarPresence || s[1].Cells != 2 || s[0].Cells+s[1].Cells != r.Exceptions {
+	if s := r.Tables[0].Sidecar; len(s) != 2 || s[1].Kind != rowtext.SidecarPresence || s[1].Cells != 2 || s[0].Cells+s[1].Cells != r.Exceptions {
 		t.Errorf("sidecar %+v", s)
 	}
 	r, err = Load(t.Context(), conn, src, LoadOptions{})

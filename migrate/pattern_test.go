@@ -16,8 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -159,42 +157,6 @@ func TestVerify_PatternCost(t *testing.T) {
 	}
 	if p := r.Patterns[0]; p.Ranges != 1 || p.RowsScanned != 30 || p.RowsReturned != 0 {
 		t.Errorf("%d ranges, %d rows scanned, %d returned; want 1, 30, 0", p.Ranges, p.RowsScanned, p.RowsReturned)
-	}
-}
-
-// An eventual answer is waited for, as long as the pattern says.
-func TestDoors_Eventually(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		lag   time.Duration
-		right int // the answer that is right
-		why   string
-		waits []time.Duration
-	}{
-		{0, 1, "", nil},
-		{0, 2, "wrong 1", nil},
-		{50 * time.Millisecond, 3, "", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}},
-		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
-	} {
-		var waits []time.Duration
-		d := &doors.Doors{J: &run.Job{Options: run.Options{Sleep: func(_ context.Context, d time.Duration) error {
-			waits = append(waits, d)
-			return nil
-		}}}}
-		asked := 0
-		wrong, err := d.Eventually(t.Context(), fixtures.Pattern{Lag: c.lag}, func() (*doors.Mismatch, error) {
-			if asked++; asked >= c.right {
-				return nil, nil
-			}
-			return &doors.Mismatch{Detail: fmt.Sprintf("wrong %d", asked)}, nil
-		})
-		why := ""
-		if wrong != nil {
-			why = wrong.Detail
-		}
-		if err != nil || why != c.why || !slices.Equal(waits, c.waits) {
-			t.Errorf("lag %v: %q, error %v, waits %v; want %q, %v", c.lag, why, err, waits, c.why, c.waits)
-		}
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 // Plan is what a load would make of a source: the tables it would create, and
 // what becomes of each attribute.
 type Plan struct {
-	Source string      `json:"source"`
-	Format string      `json:"format"`
-	Tables []TablePlan `json:"tables"`
+	Source string      `json:"source"` // the path that was opened
+	Format string      `json:"format"` // as source.Source has it
+	Tables []TablePlan `json:"tables"` // one a DynamoDB table
 	// NotLaidOut are the parts of the tables that the mappings lay out nothing of, each
 	// also a warning.
 	NotLaidOut []report.NotLaidOut `json:"notLaidOut"`
@@ -34,11 +34,11 @@ type Plan struct {
 
 // TablePlan is the plan of one DynamoDB table.
 type TablePlan struct {
-	Name   string `json:"name"`
-	Items  int64  `json:"items"`
-	Rows   int64  `json:"rows"`
-	Cells  int64  `json:"cells"`
-	Joiner string `json:"joiner"`
+	Name   string `json:"name"`   // of the DynamoDB table
+	Items  int64  `json:"items"`  // that are laid out
+	Rows   int64  `json:"rows"`   // of the table of the items
+	Cells  int64  `json:"cells"`  // of those rows
+	Joiner string `json:"joiner"` // of the row keys
 	// Bigtable are the tables that a load creates: that of the items, those of the
 	// indexes, and _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
@@ -56,28 +56,28 @@ type TablePlan struct {
 	Refused []report.RefusedItems `json:"refused"`
 	// Notes are what else changes for who uses the table, one sentence each.
 	Notes   []string       `json:"notes"`
-	Choices []infer.Choice `json:"choices"`
+	Choices []infer.Choice `json:"choices"` // what was decided, and why
 	// Mapping is the text of the mapping.
 	Mapping string `json:"mapping"`
 }
 
 // BigtablePlan is one Bigtable table.
 type BigtablePlan struct {
-	ID       string       `json:"id"`
+	ID       string       `json:"id"`              // of the table
 	Index    string       `json:"index,omitempty"` // that it is of
-	Families []FamilyPlan `json:"families"`
+	Families []FamilyPlan `json:"families"`        // in the order of the mapping
 }
 
 // FamilyPlan is a column family and its garbage collection.
 type FamilyPlan struct {
-	Name string `json:"name"`
-	GC   string `json:"gc"` // "versions: 1, maxAge: 720h"; "none"
+	Name string `json:"name"` // of the family
+	GC   string `json:"gc"`   // "versions: 1, maxAge: 720h"; "none"
 }
 
 // ViewPlan is a continuous materialized view.
 type ViewPlan struct {
-	Name string `json:"name"`
-	SQL  string `json:"sql"`
+	Name string `json:"name"` // its id
+	SQL  string `json:"sql"`  // the query to create it with
 }
 
 // Refuses reports whether there are items for which a load would refuse the source.

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -181,5 +182,47 @@ func change(t *testing.T, conn grpc.ClientConnInterface, table, row string, muta
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What garbage collection would take is grouped by rule and family, of each of which
+// there is an example however few differences are listed.
+func TestFaultM7_RetentionByRuleAndFamily(t *testing.T) {
+	t.Parallel()
+	m := mappingOf(t, `apiVersion: migration/v1
+source: {table: items, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {t: S}}
+target: {table: items, joiner: oc, families: {c: {gc: {versions: 1}}, d: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules:
+- {name: comment, when: {SK: "c#{at:epoch(s)}"}, row: ["{PK}"], put: [{attr: t, cell: "c:all", ts: "{at}"}]}
+- {name: note, when: {SK: "n#{at:epoch(s)}"}, row: ["{PK}"], put: [{attr: t, cell: "d:all", ts: "{at}"}]}
+`)
+	var lines strings.Builder
+	for row := range 30 {
+		for i := range 3 {
+			fmt.Fprintf(&lines, `{"PK":{"S":"%02d"},"SK":{"S":"c#%d"},"t":{"S":"x"}}`+"\n", row, 1700000000+i)
+		}
+	}
+	for i := range 3 {
+		fmt.Fprintf(&lines, `{"PK":{"S":"99"},"SK":{"S":"n#%d"},"t":{"S":"x"}}`+"\n", 1700000000+i)
+	}
+	src, err := source.OpenFS(fstest.MapFS{"items.jsonl": {Data: []byte(lines.String())}}, "items.jsonl", source.Options{Key: "PK,SK"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}, MaxDifferences: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []string
+	for _, f := range r.FailuresOf(slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "retention" })) {
+		rules = append(rules, f.Rule)
+	}
+	if !slices.Contains(rules, "comment") || !slices.Contains(rules, "note") {
+		t.Errorf("listed are examples of the rules %v:\n%s", rules, r.Text())
+	}
+	for _, want := range []string{"rule comment, family c by versions: 1: 60 cells of ", "rule note, family d by versions: 1: 2 cells of "} {
+		if !strings.Contains(r.Text(), want) {
+			t.Errorf("no %q in\n%s", want, r.Text())
+		}
 	}
 }

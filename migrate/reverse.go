@@ -27,9 +27,9 @@ const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 // Reversed is what Reverse wrote.
 type Reversed struct {
 	Dir   string // the folder of the export
-	Items int64
-	Rows  int64
-	Files int
+	Items int64  // that were written
+	Rows  int64  // that they are of
+	Files int    // of data
 	// Warnings are what a reader should know: that the table was loaded by another
 	// mapping, as _migration_schema tells.
 	Warnings []string
@@ -81,6 +81,8 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	for _, change := range loadnote.Changes(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
+	var unreadable error // the first
+	more := 0
 	for row, err := range b.Groups(ctx, m.TargetTable(), options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
@@ -89,8 +91,11 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 			r.Rows++
 		}
 		items, err := m.Items(row.Row)
-		if err != nil {
-			return nil, source.Damaged(source.MappingRefused, source.Position{File: m.TargetTable()}, err, "row %q cannot be read by the mapping", row.Key)
+		switch {
+		case err != nil && unreadable != nil: // all rows are looked at, so that one run tells how many there are
+			more++
+		case err != nil:
+			unreadable = source.Damaged(source.MappingRefused, source.Position{File: m.TargetTable()}, err, "row %q cannot be read by the mapping", row.Key)
 		}
 		for _, item := range items {
 			if err := w.Add(item); err != nil {
@@ -100,6 +105,12 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 				options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: -1})
 			}
 		}
+	}
+	if unreadable != nil {
+		if more > 0 {
+			unreadable = fmt.Errorf("%w (%d more rows cannot be read either)", unreadable, more)
+		}
+		return nil, unreadable
 	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(); err != nil {

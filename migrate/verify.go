@@ -53,6 +53,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 	}
 	begun := len(r.Report.Checks)
 	if o.Stored {
+		f.Tolerances.LenientSets = f.Tolerances.LenientSets || o.LenientSets
 		err = verifyStored(ctx, r, f)
 	} else {
 		err = verifyLoaded(ctx, r, f)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // CheckRow fails the test tb, with a diff, unless a row of a Bigtable table
@@ -35,7 +36,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 			head := strings.TrimSuffix(cellLine(layout.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
 			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
 		}
-		for line := range strings.Lines(string(layout.FormatRow(nil, row))) {
+		for line := range strings.Lines(string(rowtext.FormatRow(nil, row))) {
 			full, isCell := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "  ")
 			switch {
 			case !isCell: // the row's key
@@ -56,7 +57,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 
 // cellLine is the line of a cell in the canonical text of a row.
 func cellLine(c layout.Cell) string {
-	_, line, _ := strings.Cut(string(layout.FormatRow(nil, layout.Row{Cells: []layout.Cell{c}})), "\n")
+	_, line, _ := strings.Cut(string(rowtext.FormatRow(nil, layout.Row{Cells: []layout.Cell{c}})), "\n")
 	return strings.TrimSpace(line)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // ownTables begins the ids of the tables that the DynamoDB door keeps for
@@ -31,7 +32,7 @@ const ownTables = "_tabletop."
 func (e *Env) Dump(table string) string {
 	e.tb.Helper()
 	var out []byte
-	err := e.readRows(e.tableName(table), nil, func(row layout.Row) { out = layout.FormatRow(out, row) })
+	err := e.readRows(e.tableName(table), nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) })
 	if err != nil {
 		e.tb.Fatalf("testkit: dump of %s: %v", table, err)
 	}
@@ -70,7 +71,7 @@ func (e *Env) DumpAll() string {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, ruleText(&f.GC))
 			}
 		}
-		if err := e.readRows(t.Name, nil, func(row layout.Row) { out = layout.FormatRow(out, row) }); err != nil {
+		if err := e.readRows(t.Name, nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) }); err != nil {
 			e.tb.Fatalf("testkit: dump of %s: %v", t.Name, err)
 		}
 	}

@@ -3,7 +3,7 @@
 // the result.
 //
 //	tabletop serve            both doors, for any language
-//	tabletop demo             the shipped fixtures, through the whole path
+//	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
 //	tabletop migrate load     write an export to a Bigtable
@@ -34,6 +34,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
@@ -94,7 +95,7 @@ type command struct {
 	commonFlags
 
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
-	Demo    demoCommand  `cmd:"" help:"Take the shipped fixtures through the whole path and show what was proved."`
+	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show what was proved."`
 	Migrate struct {
 		Infer   inferCommand   `cmd:"" help:"Find a mapping for a DynamoDB export that loses nothing."`
 		Plan    planCommand    `cmd:"" help:"Show what a load would create, and what becomes of each attribute."`
@@ -103,7 +104,7 @@ type command struct {
 		Lint    lintCommand    `cmd:"" help:"Judge a mapping, its data and access patterns by the design guides."`
 		Diff    diffCommand    `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
 		Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
-	} `cmd:"" help:"Take DynamoDB data to Bigtable and prove the result."`
+	} `cmd:"" help:"Move DynamoDB data to Bigtable and prove the result."`
 }
 
 // serveAlone is the command line of which serve is all that matters: reading
@@ -202,6 +203,7 @@ func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(p),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.TypeMapper(reflect.TypeFor[listenAddress](), kong.MapperFunc(decodeListenAddress)),
 	)
 }

@@ -49,7 +49,7 @@ func (c *diffCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*diffCommand) Help() string {
-	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or the machine is.`
+	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or this machine fails.`
 }
 
 // Run compares the two sides.

@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 type inferCommand struct {
 	inputFlags
-	Output string `help:"Write the mapping to a file; {table} in its name stands for the name of each of several tables. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
+	Mapping string `help:"Complete a mapping file instead: give each rule with \"*\" and no schema the attributes that its items have." placeholder:"FILE"`
+	Output  string `help:"Write the mapping to a file; {table} in its name stands for the name of each of several tables. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
 	forceFlag
 }
 
@@ -24,20 +27,32 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 	if err := c.validateInput(args); err != nil {
 		return err
 	}
-	return checkOutputs([]namedFile{{flag: "--output", name: c.Output}}, c.inputs())
+	return checkOutputs([]namedFile{{flag: "--output", name: c.Output}}, append(c.inputs(), namedFile{flag: "--mapping", name: c.Mapping}))
 }
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes one that is there: each rule with "*" gets a schema, the attributes that its items have. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.
 func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	relaxGC()
-	src, _, err := c.open(mappingFlags{})
+	given := mappingFlags{}
+	if c.Mapping != "" {
+		given.Mapping = []string{c.Mapping}
+	}
+	src, mappings, err := c.open(given)
 	if err != nil {
 		return err
+	}
+	if !given.auto() {
+		if n := len(src.Tables); n > 1 {
+			src.Tables = slices.DeleteFunc(src.Tables, func(t *source.Table) bool { return t.Name != mappings[0].SourceTable() })
+		}
+		if len(src.Tables) == 0 {
+			return badInput("--mapping: %s is for table %s, which is not in %s", c.Mapping, mappings[0].SourceTable(), c.Source)
+		}
 	}
 	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
 		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
@@ -46,7 +61,11 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	all := make([]*infer.Inferred, len(src.Tables)) // before anything is written
 	for i, t := range src.Tables {
 		done := p.showProgress(&o.Progress)
-		all[i], err = infer.Table(ctx, t, o)
+		if given.auto() {
+			all[i], err = infer.Table(ctx, t, o)
+		} else {
+			all[i], err = infer.Attributes(ctx, t, mappings[0], o)
+		}
 		done()
 		if err != nil {
 			return asInputError(err)

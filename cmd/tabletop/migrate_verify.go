@@ -27,6 +27,7 @@ type verifyCommand struct {
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
 	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
+	LenientSets  bool       `name:"lenient-sets" help:"Let --against take an empty cell for a member of a set, where the mapping writes one zero byte. Default: it differs."`
 	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back or be refused. Also send as many requests on such items, which must be answered as DynamoDB does." placeholder:"N"`
 	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
 	Regress      string     `help:"Where --differential saves items and requests that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
@@ -78,6 +79,8 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
 	case c.Timestamps != "" && !c.stored():
 		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
+	case c.LenientSets && !c.stored():
+		mine = errors.New("--lenient-sets is for --against: a private store has exactly the cells that the mapping gives")
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
 	case c.Differential > 0 && c.stored():
@@ -106,7 +109,7 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or the machine is.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
 }
 
 // Run verifies the source.
@@ -119,7 +122,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if tables > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
 		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, tables, tableInName)
 	}
-	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps)}
+	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
 	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/days"
 )
 
 const (
@@ -57,6 +58,24 @@ func decodeListenAddress(ctx *kong.DecodeContext, target reflect.Value) error {
 		}
 	}
 	target.SetString(text)
+	return nil
+}
+
+// decodeDuration reads a duration, which may be in days.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("DURATION")
+	if err != nil {
+		return err
+	}
+	text, ok := token.Value.(string)
+	if !ok { // of a configuration file
+		text = fmt.Sprint(token.Value)
+	}
+	d, err := days.Parse(text)
+	if err != nil {
+		return err
+	}
+	target.SetInt(int64(d))
 	return nil
 }
 
@@ -482,7 +501,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 func (s *serving) announce() {
 	c, w := s.command, s.program.stdout
 	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
-	where := "in memory, gone at the end"
+	where := "in memory, discarded on exit"
 	switch {
 	case c.Target != "":
 		where = "at " + c.Target

@@ -129,7 +129,7 @@ func (c *conditionParser) asCondition(e parsed) (*condition, error) {
 	case e.condition != nil:
 		return e.condition, nil
 	case e.operand.form == callOperand:
-		return c.leaf(opCall, e.operand), nil
+		return c.leaf(opCall, e.operand), c.settled()
 	}
 	return nil, c.unexpected()
 }
@@ -145,6 +145,9 @@ func (c *conditionParser) expression(bind int) (parsed, error) {
 		case t.kind == tokPunct && isComparator, t.is("BETWEEN"), t.is("IN"):
 			if left.operand == nil {
 				return left, c.unexpected()
+			}
+			if err := c.settled(); err != nil {
+				return left, err
 			}
 			c.next++
 			left, err = c.comparison(left.operand, t, comparator)
@@ -185,6 +188,8 @@ func (c *conditionParser) comparison(left *operand, t token, comparator conditio
 	if err := c.operator(); err != nil {
 		return parsed{}, err
 	}
+	c.certain = true
+	defer func() { c.certain = false }()
 	if t.is("IN") {
 		if err := c.expect("("); err != nil {
 			return parsed{}, err
@@ -236,23 +241,21 @@ func (c *conditionParser) prefix() (parsed, error) {
 		if err := c.expect(")"); err != nil {
 			return parsed{}, err
 		}
-		if e.parenthesized {
-			c.redundant = true
-		}
+		c.redundant = c.redundant || e.parenthesized
 		e.parenthesized = true
-		return e, nil
+		if e.condition != nil {
+			err = c.settled()
+		}
+		return e, err
 	}
 	o, err := c.plainOperand()
 	return parsed{operand: o}, err
 }
 
-// check makes all checks after parsing, in DynamoDB's order: parentheses,
-// functions by name and place, reserved words; then leaf by leaf placeholders,
-// numbers of operands, distinctness and types.
+// check makes all checks after parsing, in DynamoDB's order: functions by name and
+// place, reserved words; then leaf by leaf placeholders, numbers of operands,
+// distinctness and types.
 func (c *conditionParser) check() error {
-	if c.redundant {
-		return c.kind.invalid(msgParentheses)
-	}
 	for _, check := range []func() *Error{
 		c.checkFunctionNames, c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
 	} {
@@ -388,20 +391,20 @@ func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
 	}
 	lo, hi := lower.value, upper.value
 	if lo.Type != hi.Type {
-		return c.kind.invalid(msgBetweenTypes, valueText(lo), valueText(hi))
+		return c.kind.invalid(msgBetweenTypes, ValueText(lo), ValueText(hi))
 	}
 	order, ok := attr.Compare(lo, hi)
 	if !ok {
 		return c.kind.invalid(msgOperandType, opBetween, lo.Type)
 	}
 	if order > 0 {
-		return c.kind.invalid(msgBetweenOrder, valueText(lo), valueText(hi))
+		return c.kind.invalid(msgBetweenOrder, ValueText(lo), ValueText(hi))
 	}
 	return nil
 }
 
-// valueText shows a value as DynamoDB does in messages.
-func valueText(v attr.Value) string {
+// ValueText shows a value as DynamoDB does in messages.
+func ValueText(v attr.Value) string {
 	json := v.String()
 	text := strings.TrimSuffix(json[strings.IndexByte(json, ':')+1:], "}")
 	switch {

@@ -66,8 +66,8 @@ func (e *Error) orClassic(older *Error) *Error {
 // text is in no capture.
 const (
 	msgEmpty          = "The expression can not be empty;"
-	msgTooLong        = "Expression size has exceeded the maximum allowed size;"
-	msgTooLongClassic = msgTooLong + " expression size: %d"
+	msgTooLong        = "Expression size has exceeded the maximum allowed size;"         // of updates and projections
+	msgTooLongSize    = msgTooLong + " expression size: %d"                              // of conditions of all kinds
 	msgTooManyOps     = "The expression contains too many operators; operator count: %d" // ours
 	msgSyntax         = `Syntax error; token: "%s", near: "%s"`
 	msgReserved       = "Attribute name is a reserved keyword; reserved keyword: %s"

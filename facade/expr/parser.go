@@ -30,7 +30,8 @@ type parser struct {
 	placeholders *Placeholders
 
 	operators int
-	redundant bool       // an operand or condition had two pairs of parentheses
+	redundant bool       // an operand had two pairs of parentheses, and may still prove to be a syntax error
+	certain   bool       // what stands here can only be an operand
 	pathError *Error     // the first path that is too deep or has an index too high
 	operands  []*operand // all, each before those that it is an operand of
 }
@@ -69,7 +70,10 @@ type rawStep struct {
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
 	if len(src) > MaxExpressionBytes && !p.isUnlimited() {
-		return nil, kind.invalid(msgTooLong).orClassic(kind.invalid(msgTooLongClassic, len(src)))
+		if kind == UpdateExpression || kind == ProjectionExpression {
+			return nil, kind.invalid(msgTooLong)
+		}
+		return nil, kind.invalid(msgTooLongSize, len(src))
 	}
 	ps.tokens = lex(src, keywords)
 	if len(ps.tokens) == 1 {
@@ -207,7 +211,7 @@ func (p *parser) operand() (*operand, error) {
 }
 
 // group parses what plain parses, or an operand in parentheses, and says
-// which. Two pairs of parentheses around the same are noted.
+// which.
 func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
 	if !p.accept("(") {
 		o, err = plain()
@@ -217,8 +221,30 @@ func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesize
 	if err != nil {
 		return nil, false, err
 	}
+	if err := p.expect(")"); err != nil {
+		return nil, false, err
+	}
+	return o, true, p.closed(again)
+}
+
+// closed refuses a second pair of parentheses around the same, which DynamoDB
+// does while it parses: what is wrong behind them shows no more. Where it cannot
+// tell yet whether they hold an operand or a condition it reads on until it can,
+// and what is wrong up to there comes first.
+func (p *parser) closed(again bool) error {
 	p.redundant = p.redundant || again
-	return o, true, p.expect(")")
+	if p.certain {
+		return p.settled()
+	}
+	return nil
+}
+
+// settled is called where it has become clear what the parentheses so far hold.
+func (p *parser) settled() error {
+	if p.redundant {
+		return p.kind.invalid(msgParentheses)
+	}
+	return nil
 }
 
 // call parses a function call; the next token is its name.

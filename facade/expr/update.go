@@ -54,6 +54,7 @@ func ParseUpdate(src string, p *Placeholders) (*Update, error) {
 	if err != nil {
 		return nil, err
 	}
+	ps.certain = true
 	u := updateParser{parser: ps}
 	if err := u.parse(); err != nil {
 		return nil, err
@@ -141,8 +142,10 @@ func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 		if left, again, err = u.term(); err != nil {
 			return nil, false, err
 		}
-		u.redundant = u.redundant || again
 		if err = u.expect(")"); err != nil {
+			return nil, false, err
+		}
+		if err = u.closed(again); err != nil {
 			return nil, false, err
 		}
 		parenthesized = true
@@ -170,9 +173,6 @@ func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 }
 
 func (u *updateParser) check() error {
-	if u.redundant {
-		return u.kind.invalid(msgParentheses)
-	}
 	for _, check := range []func() *Error{
 		u.checkReserved, u.checkFunctionNames, u.checkFunctionPlaces, u.checkSections,
 		func() *Error { return u.pathError },
@@ -304,6 +304,36 @@ func (u *Update) Paths() []Path { return u.paths }
 // ReadPaths returns the paths that the operands of the update read, in the
 // order of the text, with repetitions.
 func (u *Update) ReadPaths() []Path { return u.reads }
+
+// TypeOf returns the type that the update gives an attribute as a whole, or of
+// what it adds to it or deletes from it, and false where that does not show
+// before the item is read.
+func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
+	for _, c := range u.clauses {
+		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil {
+			return c.value.knownType()
+		}
+	}
+	return attr.Absent, false
+}
+
+// knownType is the type of what o yields in any item that it can be applied to.
+func (o *operand) knownType() (attr.Type, bool) {
+	switch {
+	case o.form == valueOperand:
+		return o.value.Type, true
+	case o.form == pathOperand:
+		return attr.Absent, false
+	}
+	switch o.text {
+	case fnListAppend:
+		return attr.L, true
+	case fnIfNotExists:
+		return o.args[1].knownType()
+	default: // + and -
+		return attr.N, true
+	}
+}
 
 // Apply returns item as the update leaves it; item itself stays as it is, and
 // may be nil. Of an item that is yet to be made, DynamoDB's updates see the

@@ -23,7 +23,8 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 }
 
 // Compile builds the functions in both directions. A rule that cannot be
-// inverted is a [*SpecError].
+// inverted is a [*SpecError]. Of several faults the error tells all, one a line, and
+// errors.As finds each.
 func Compile(spec *Spec) (*Mapping, error) {
 	m, err := layout.Compile((*mapfile.Sealed)(spec).Open())
 	return (*Mapping)(m), err

@@ -45,6 +45,16 @@ func Unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	}}}
 }
 
+// When passes what then passes, in rows of which cond passes something.
+func When(cond, then *btpb.RowFilter) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{PredicateFilter: cond, TrueFilter: then}}}
+}
+
+// All passes everything.
+func All() *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
+}
+
 // Newest passes the newest n cells of each column.
 func Newest(n int) *btpb.RowFilter {
 	f := &struct {
@@ -147,11 +157,21 @@ func OfValue(value []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfValuePrefix passes the cells whose value begins with prefix.
-func OfValuePrefix(prefix []byte) *btpb.RowFilter {
-	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: prefix}}
-	if end := cells.PrefixEnd(prefix); end != nil {
-		r.EndValue = &btpb.ValueRange_EndValueOpen{EndValueOpen: end}
+// OfValues passes the cells with a value in [from, before); before nil has no bound.
+func OfValues(from, before []byte) *btpb.RowFilter {
+	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
+	if before != nil {
+		r.EndValue = &btpb.ValueRange_EndValueOpen{EndValueOpen: before}
 	}
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: r}}
+}
+
+// OfValuePattern passes the cells whose whole value matches a regular expression.
+func OfValuePattern(pattern string) *btpb.RowFilter {
+	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
+}
+
+// OfValuePrefix passes the cells whose value begins with prefix.
+func OfValuePrefix(prefix []byte) *btpb.RowFilter {
+	return OfValues(prefix, cells.PrefixEnd(prefix))
 }

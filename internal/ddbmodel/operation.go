@@ -89,7 +89,7 @@ func (w Write) check(t *Table) *Error {
 			return invalid(parameter + "Cannot update attribute " + name + ". This attribute is part of the key")
 		}
 	}
-	return nil
+	return t.checkUpdateTypes(w.Update)
 }
 
 // refused reports that the table of a write cannot hold what it makes of an
@@ -133,7 +133,7 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 		if old == nil && len(updated) == len(w.Key) && len(w.Update) > 0 {
 			return nil, nil
 		}
-		if err := t.checkIndexKeys(old, updated, "The update expression attempted to update a secondary index key to a value that is not supported. "); err != nil {
+		if err := t.checkIndexKeys(old, updated, true, "The update expression attempted to update a secondary index key to a value that is not supported. "); err != nil {
 			return nil, err
 		}
 	}

@@ -214,20 +214,45 @@ func (t *Table) checkItem(item Item) *Error {
 	if err := t.checkKeyValues(item); err != nil {
 		return err
 	}
-	return t.checkIndexKeys(nil, item, "A value specified for a secondary index key is not supported. ")
+	return t.checkIndexKeys(nil, item, false, "A value specified for a secondary index key is not supported. ")
+}
+
+// checkUpdateTypes checks what clauses give attributes that are keys of indexes.
+func (t *Table) checkUpdateTypes(clauses []Clause) *Error {
+	var faults []string
+	for _, x := range t.Indexes {
+		for _, a := range x.Key {
+			for _, c := range clauses {
+				path, given := c.target(), c.known()
+				if len(path) == 1 && path[0].Name == a.Name && given != "" && given != a.Type {
+					faults = append(faults, indexKeyFault(x, a, given))
+				}
+			}
+		}
+	}
+	if faults != nil {
+		return invalid(faults...)
+	}
+	return nil
+}
+
+func indexKeyFault(x Index, a KeyAttribute, given string) string {
+	return parameter + "Type mismatch for Index Key " + a.Name + " Expected: " + a.Type + " Actual: " + given + " IndexName: " + x.Name
 }
 
 // checkIndexKeys checks the attributes that are keys of indexes and that
-// change.
-func (t *Table) checkIndexKeys(old, item Item, empty string) *Error {
+// change, in an item that is put or that an update has made.
+func (t *Table) checkIndexKeys(old, item Item, updates bool, empty string) *Error {
 	var faults []string
 	for _, x := range t.Indexes {
 		for _, a := range x.Key {
 			v, ok := item[a.Name]
 			switch {
 			case !ok || t.isKey(a.Name) || equal(old[a.Name], v):
+			case v.Type != a.Type && updates:
+				faults = append(faults, faultIndexed)
 			case v.Type != a.Type:
-				faults = append(faults, parameter+"Type mismatch for Index Key "+a.Name+" Expected: "+a.Type+" Actual: "+v.Type+" IndexName: "+x.Name)
+				faults = append(faults, indexKeyFault(x, a, v.Type))
 			case isEmpty(v):
 				faults = append(faults, notValid+empty+emptyKeyValue+typeWords[a.Type]+" value. IndexName: "+x.Name+", IndexKey: "+a.Name)
 			}

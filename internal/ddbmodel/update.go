@@ -12,6 +12,9 @@ type Clause interface {
 	target() Path
 	section() string
 	text(p *Placeholders) string
+	// known is the type of what the clause writes, or adds or deletes, as far as
+	// that shows without the item.
+	known() string
 	// result returns the value that the clause leaves, absent for none, or
 	// what is wrong.
 	result(item Item) (Value, string)
@@ -43,6 +46,8 @@ type (
 type Expr interface {
 	compute(item Item) (Value, string)
 	text(p *Placeholders) string
+	// known is the type that is sure of what is computed, "" for none.
+	known() string
 }
 
 // The operands of SET that conditions have not.
@@ -66,7 +71,18 @@ const (
 	faultPath    = "The document path provided in the update expression is invalid for update"
 	faultType    = "An operand in the update expression has an incorrect data type"
 	faultMissing = "The provided expression refers to an attribute that does not exist in the item"
+	faultIndexed = "The update expression attempted to update the secondary index key to unsupported type"
 )
+
+func (o Literal) known() string     { return o.Value.Type }
+func (o Read) known() string        { return "" }
+func (o IfNotExists) known() string { return o.Else.known() }
+func (o Arithmetic) known() string  { return "N" }
+func (o ListAppend) known() string  { return "L" }
+func (c Set) known() string         { return c.Value.known() }
+func (c Remove) known() string      { return "" }
+func (c Add) known() string         { return c.Value.Type }
+func (c Delete) known() string      { return c.Value.Type }
 
 func (o Literal) compute(Item) (Value, string) { return o.Value, "" }
 

@@ -13,27 +13,84 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
+// closeLast finds the rules whose last segments are to be escaped: where rules differ
+// in their numbers of segments, and a row of one could be another's, all but those of
+// the most segments.
+func (c *compiler) closeLast() {
+	j := &c.l.joiner
+	most, meet := 0, false
+	for i, r := range c.l.rules {
+		most = max(most, len(r.row))
+		for _, o := range c.l.rules[:i] {
+			meet = meet || len(r.row) != len(o.row) && c.rowsMeet(r, o)
+		}
+	}
+	j.All = j.All || j.Auto && meet
+	for _, r := range c.l.rules {
+		r.closed = j.All && len(r.row) < most
+	}
+	for _, r := range c.l.rules {
+		for _, o := range c.l.rules {
+			if len(r.row) < len(o.row) && c.rowsMeet(r, o) {
+				r.strays = append(r.strays, o)
+			}
+		}
+	}
+}
+
+// Stray reports whether the row of an item of a rule is also that of an item which
+// another rule, with more segments, would put there: a delimiter in the last segment of
+// one is taken for the end of a segment by the other. key is the key of that item as far
+// as the row tells it.
+func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, ok bool) {
+	l, r := m.ruleNamed(rule)
+	if r == nil {
+		return "", nil, false
+	}
+	for _, o := range r.strays {
+		vars, ok := l.parseRow(o, Row{Key: row})
+		if !ok {
+			continue
+		}
+		key := attr.Item{}
+		for i, a := range l.key.Attrs() {
+			if !vars[i].IsAbsent() {
+				key[a.Name] = vars[i]
+			}
+		}
+		if of, _, err := l.bind(key); len(key) == r.keys && (err != nil || of != o) {
+			continue // the key is no rule's, or another one's
+		}
+		return o.name, key, true
+	}
+	return "", nil, false
+}
+
 // exclusive finds the rules whose rows belong to one item.
 func (c *compiler) exclusive() {
 	for _, r := range c.l.rules {
-		r.exclusive = len(r.identity) == 0
+		r.exclusive = len(r.identity) == 0 && !r.byCell
+		r.shared = r.byCell
 		for _, o := range c.l.rules {
 			if o != r && c.rowsMeet(r, o) {
 				r.exclusive = false
 			}
 		}
-		if r.tag && !c.l.sidecar {
+		if r.tag && !r.sidecar {
 			c.fail(fmt.Sprintf("rules[%d].tag", r.index), lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 		}
-		if !r.exclusive {
-			for _, p := range r.stored {
-				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items are in a row", p.attr), "a row for each item")
+		if len(r.identity) > 0 {
+			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
+				p := r.stored[slot]
+				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items of the rule are in a row", p.attr), "a row for each item")
 			}
+		}
+		if !r.exclusive {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		for _, name := range slices.Sorted(maps.Keys(r.schema)) {
 			p := cmp.Or(r.byAttr[name], r.star)
-			if c.l.schema[name].Type == attr.L && p != nil && p.native(r) && c.l.ttl == nil {
+			if r.schema[name].Type == attr.L && p != nil && p.native(r) && r.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
 					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
@@ -76,6 +133,9 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 		case rowkey.JoinFixed:
 			return true
 		case rowkey.JoinPlain, rowkey.JoinEscaped:
+			if c.l.joiner.All {
+				return false
+			}
 			n--
 		}
 	}
@@ -143,13 +203,13 @@ func (c *compiler) claims() {
 					x.r.shared, y.r.shared = true, true
 				}
 				continue
-			case x.r == y.r && x.r.exclusive && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
+			case x.r == y.r && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
 				continue // an attribute of that very name is refused when it comes
 			}
 			c.fail(x.p.path+".cell", lens.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
-			return
+			break // of each put one
 		}
 	}
 }

@@ -32,8 +32,8 @@ type googleUtility struct {
 }
 
 func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
-	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key, schema: spec.Source.Schema}}
-	c.words()
+	c := &compiler{spec: spec, l: &rules{key: spec.Source.Key}}
+	c.faults = append(c.faults, spec.CheckWords()...)
 	c.key()
 	t := spec.Target
 	switch {
@@ -46,8 +46,8 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	case len(spec.Rules) > 0:
 		c.fail("rules", lens.CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
 	}
-	if c.err != nil {
-		return nil, c.err
+	if len(c.faults) > 0 {
+		return nil, mapfile.Joined(c.faults)
 	}
 	l := &googleUtility{table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema, families: t.Families}
 	return &Mapping{spec: spec, source: l.table, target: t.Table, key: l.key, layout: l}, nil

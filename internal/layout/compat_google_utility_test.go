@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 const googleMapping = `apiVersion: migration/v1
@@ -123,7 +124,7 @@ func TestGoogleUtility(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			got = strings.TrimPrefix(string(FormatRow(nil, Row{Key: placed.Row, Cells: placed.Cells})), "u [75]\n")
+			got = strings.TrimPrefix(string(rowtext.FormatRow(nil, Row{Key: placed.Row, Cells: placed.Cells})), "u [75]\n")
 		}
 		if got != c.want {
 			t.Errorf("%s becomes\n%s\nwant\n%s", c.item, got, c.want)

@@ -3,13 +3,16 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
 // rules is the layout that a mapping file describes.
@@ -20,7 +23,6 @@ type rules struct {
 	families []Family
 	declared map[string]GC
 	rank     map[string]int // of a family among them
-	schema   map[string]codec.Schema
 	// setFamily and mapFamily name the family of an attribute's sets and
 	// maps, where one is declared; familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
@@ -39,32 +41,45 @@ var (
 	ruleName   = regexp.MustCompile(`^[-_.a-zA-Z0-9]+$`)
 )
 
-// compiler turns a Spec into rules. Its first error stays.
+// compiler turns a Spec into rules. It goes on behind a fault, wherever what follows
+// does not depend on it: all are told at once.
 type compiler struct {
 	spec *mapfile.Spec
 	l    *rules
-	err  *mapfile.SpecError
+	// schemas are what each rule knows of attributes; the last one is that of the
+	// table.
+	schemas []map[string]codec.Schema
+	faults  []*mapfile.SpecError
 }
 
 func (c *compiler) fail(path string, code lens.Code, what, expected string) {
-	if c.err == nil {
-		c.err = c.spec.Fault(path, code, what, expected)
+	f := c.spec.Fault(path, code, what, expected)
+	if !slices.ContainsFunc(c.faults, func(o *mapfile.SpecError) bool { return *o == *f }) {
+		c.faults = append(c.faults, f)
 	}
 }
 
-// compileRules checks the whole of spec. proven is what its joiner auto has come to,
-// "" while that is open.
-func compileRules(spec *mapfile.Spec, proven string) (*rules, error) {
-	c := &compiler{spec: spec, l: &rules{
-		table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema,
+// sound reports whether f found no fault.
+func (c *compiler) sound(f func()) bool {
+	before := len(c.faults)
+	f()
+	return len(c.faults) == before
+}
+
+// rules compiles the rules one by one. proven is what the joiner auto has come to, ""
+// while that is open.
+func (c *compiler) rules(proven string) {
+	spec := c.spec
+	c.l = &rules{
+		table: spec.Source.Table, key: spec.Source.Key,
 		declared: map[string]GC{}, rank: map[string]int{}, setFamily: map[string]string{}, mapFamily: map[string]string{}, familyAttr: map[string]string{},
 		keepUnknown: spec.UnknownAttribute == mapfile.UnknownSidecar,
-	}}
-	c.key()
-	c.l.families = spec.Target.Families
-	if c.l.ttl = c.timeToLive(); c.l.ttl != nil {
-		c.l.schema = c.l.ttl.without(c.l.schema)
 	}
+	c.faults = append(c.faults, spec.CheckWords()...)
+	keyed := c.sound(c.key)
+	c.l.families = spec.Target.Families
+	c.l.ttl = c.timeToLive()
+	c.ruleSchemas()
 	c.families()
 	var err error
 	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
@@ -73,40 +88,31 @@ func compileRules(spec *mapfile.Spec, proven string) (*rules, error) {
 	if len(spec.Rules) == 0 {
 		c.fail("rules", lens.CodeSyntax, "no rules", "at least one")
 	}
-	c.words()
 	names := map[string]bool{}
 	for i := range spec.Rules {
-		c.l.tags = c.l.tags || spec.Rules[i].Tag
-		if c.err != nil {
-			return nil, c.err
+		r, path := &spec.Rules[i], fmt.Sprintf("rules[%d]", i)
+		if names[r.Name] {
+			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
 		}
-		path := fmt.Sprintf("rules[%d]", i)
-		if names[spec.Rules[i].Name] {
-			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("a second rule %q", spec.Rules[i].Name), "a name of its own")
+		names[r.Name] = true
+		c.l.tags = c.l.tags || r.Tag
+		if keyed {
+			c.l.rules = append(c.l.rules, c.rule(i, r, path))
 		}
-		names[spec.Rules[i].Name] = true
-		c.l.rules = append(c.l.rules, c.rule(i, &spec.Rules[i], path))
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
 			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), lens.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
 		}
 	}
-	if c.err == nil {
-		c.exclusive()
-		c.claims()
-		c.absences()
-	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.l, nil
 }
 
-func (c *compiler) words() {
-	if err := c.spec.CheckWords(); c.err == nil {
-		c.err = err
-	}
+// together checks the rules against each other, all of which are sound.
+func (c *compiler) together() {
+	c.closeLast()
+	c.exclusive()
+	c.claims()
+	c.absences()
 }
 
 func (c *compiler) key() {
@@ -122,7 +128,7 @@ func (c *compiler) key() {
 		case a.attr.Type != attr.S && a.attr.Type != attr.N && a.attr.Type != attr.B:
 			c.fail(a.path, lens.CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
 		}
-		if s, ok := c.l.schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
+		if s, ok := c.spec.Source.Schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
 			c.fail("source.schema", lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
 		}
 	}
@@ -131,24 +137,68 @@ func (c *compiler) key() {
 	}
 }
 
+// ruleSchemas finds out what each rule knows of the types of attributes.
+func (c *compiler) ruleSchemas() {
+	for i := range c.spec.Rules {
+		r := &c.spec.Rules[i]
+		schema := c.spec.RuleSchema(r)
+		for _, name := range slices.Sorted(maps.Keys(r.Schema)) {
+			path := strictyaml.Join(fmt.Sprintf("rules[%d].schema", i), name)
+			k := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == name })
+			switch {
+			case k >= 0:
+				if t := r.Schema[name].Type; t != attr.Absent && t != c.l.key.Attrs()[k].Type {
+					c.fail(path, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
+				}
+				delete(schema, name)
+			case schema[name].Type == attr.Absent:
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule does not say the type of %q, and source.schema has none", name), "its type, in one of them")
+			}
+		}
+		if c.l.ttl != nil && c.l.ttl.rules[i] {
+			schema = c.l.ttl.without(schema)
+		}
+		c.schemas = append(c.schemas, schema)
+	}
+	c.schemas = append(c.schemas, c.spec.Source.Schema)
+}
+
+// attributes are those that are of some kind under a rule, or in the schema of the
+// table, in order of name.
+func (c *compiler) attributes(is func(codec.Schema) bool) []string {
+	names := map[string]bool{}
+	for _, schema := range c.schemas {
+		for name, s := range schema {
+			if is(s) {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // Compile checks that every rule of spec can be inverted and builds the
-// mapping. Errors are *SpecError; where spec came from Parse they have its
-// positions. The Spec must not be changed afterwards.
+// mapping. Errors are *SpecError, or of several faults SpecErrors; where spec came
+// from Parse they have its positions. The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
 func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {
 	if spec.Compat != "" {
 		return compileCompat(spec)
 	}
-	l, err := compileRules(spec, proven)
-	if err != nil {
-		return nil, err
+	c := &compiler{spec: spec}
+	sound := c.sound(func() { c.rules(proven) })
+	if sound {
+		c.together()
 	}
-	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: l, proven: proven}
-	for i := range spec.Source.GSIs {
-		if err := m.index(i); err != nil {
-			return nil, err
+	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: c.l, proven: proven}
+	for i, g := range spec.Source.GSIs {
+		if sound || g.As != mapfile.IndexAsView { // a view depends on the rules
+			c.index(m, i)
 		}
+	}
+	if len(c.faults) > 0 {
+		return nil, mapfile.Joined(c.faults)
 	}
 	return m, nil
 }

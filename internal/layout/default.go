@@ -1,37 +1,16 @@
 package layout
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/cells"
-	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
 )
 
-// The default layout: family FamilyItem, one self-describing cell (type tag
-// and value) for each attribute that is no key; a cell with an empty qualifier
-// stands for an item of key attributes alone, or holds the whole item where an
-// attribute's name is longer than a qualifier may be.
-//
-// A row key is the partition key, self-delimiting, then the sort key as it is:
-// S as UTF-8, B as its bytes, N in its ordered form. A partition key has its
-// 00 bytes escaped as in the oc joiner, up to a length; a longer one (many 00)
-// is 00 02, its length and its bytes. Partitions need no order among
-// themselves, so the form may depend on the key; and so every legal key fits:
-// at most 4+2048+1024 bytes.
-type defaultLayout struct {
-	table    string
-	key      lens.KeySchema
-	keyNames []string      // sorted
-	own      []lens.Extent // of every item
-}
+// defaultLayout is the layout of a table that has no mapping file.
+type defaultLayout struct{ *unmapped.Layout }
 
 // Default returns the lossless layout of a table that has no mapping file. It
 // needs the family FamilyItem.
@@ -41,232 +20,18 @@ func Default(sourceTable, targetTable string, key lens.KeySchema) (*Mapping, err
 			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
-	l := &defaultLayout{table: sourceTable, key: key, own: []lens.Extent{{Family: lens.FamilyItem, Prefix: true}}}
-	for _, a := range key.Attrs() {
-		l.keyNames = append(l.keyNames, a.Name)
-	}
-	slices.Sort(l.keyNames)
-	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: l}, nil
+	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: defaultLayout{unmapped.New(sourceTable, key)}}, nil
 }
 
-func (l *defaultLayout) columnFamilies() []Family {
-	return []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}}
+func (l defaultLayout) columnFamilies() []Family { return l.Families() }
+
+func (l defaultLayout) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
+	return l.Place(item, defaultTimeMicros)
 }
 
-const maxShortPartitionBytes = lens.MaxRowKeyBytes - lens.MaxSortBytes
+func (l defaultLayout) locate(key attr.Item) (lens.Location, error) { return l.Locate(key) }
+func (l defaultLayout) items(row Row) ([]attr.Item, error)          { return l.Items(row) }
 
-// defaultRow is the row key of the default layout.
-func defaultRow(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
-	const more = 8 // the delimiter, and what the form of a number adds
-	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
-	return appendDefaultRow(make([]byte, 0, size), table, schema, key)
-}
-
-func appendDefaultRow(dst []byte, table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
-	if err := schema.Check(table, key); err != nil {
-		return nil, err
-	}
-	start := len(dst)
-	hash := key[schema.Hash.Name]
-	if schema.Range.Name == "" {
-		dst = rowkey.AppendKeyBytes(dst, hash)
-	} else {
-		var short [rowkey.ShortKeyBytes]byte
-		dst, _ = rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortPartitionBytes)
-		dst = rowkey.AppendKeyBytes(dst, key[schema.Range.Name])
-	}
-	if n := len(dst) - start; n > lens.MaxRowKeyBytes {
-		return nil, &lens.Error{Code: lens.CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
-	}
-	return dst, nil
-}
-
-// parseRow returns the key attributes that a row key stands for; sortKey is
-// absent where the table has none.
-func (l *defaultLayout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
-	partition := row
-	if l.key.Range.Name != "" {
-		var rest []byte
-		if partition, rest, ok = rowkey.CutPartition(row); !ok {
-			return hash, sortKey, false
-		}
-		if sortKey, ok = rowkey.ParseKeyBytes(l.key.Range.Type, rest); !ok {
-			return hash, sortKey, false
-		}
-	}
-	hash, ok = rowkey.ParseKeyBytes(l.key.Hash.Type, partition)
-	return hash, sortKey, ok
-}
-
-// defaultRule is the name that locations of the default layout have.
-const defaultRule = "default"
-
-func (l *defaultLayout) locate(key attr.Item) (lens.Location, error) {
-	row, err := defaultRow(l.table, l.key, key)
-	if err != nil {
-		return lens.Location{}, err
-	}
-	return lens.Location{Rule: defaultRule, Row: row, Own: l.own}, nil
-}
-
-func (l *defaultLayout) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
-	loc, err := l.locate(item)
-	if err != nil {
-		return lens.Placed{}, err
-	}
-	p := lens.Placed{Location: loc, Cells: make([]Cell, 0, len(item))}
-	names, blob := make([]string, 0, len(item)), false
-	for name := range item {
-		if !l.key.IsKey(name) {
-			names = append(names, name)
-			blob = blob || name == "" || len(name) > lens.MaxQualifierBytes
-		}
-	}
-	slices.Sort(names)
-	// One buffer for all: what it held before it grew stays where it is.
-	buf := make([]byte, 0, item.Size()+len(item))
-	for _, name := range names {
-		start := len(buf)
-		buf = append(buf, name...)
-		value := len(buf)
-		buf = codec.AppendTagged(buf, item[name])
-		p.Cells = append(p.Cells, Cell{Family: lens.FamilyItem, Qualifier: buf[start:value:value], Timestamp: defaultTimeMicros, Value: buf[value:len(buf):len(buf)]})
-	}
-	switch {
-	case blob:
-		rest := make(attr.Item, len(names))
-		for _, name := range names {
-			rest[name] = item[name]
-		}
-		p.Cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: codec.AppendWhole(nil, rest)}}
-	case len(p.Cells) == 0:
-		p.Cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
-	}
-	return p, nil
-}
-
-func (l *defaultLayout) items(row Row) ([]attr.Item, error) {
-	item, err := l.item(row)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	return []attr.Item{item}, nil
-}
-
-// item returns the item of a row, or nil.
-func (l *defaultLayout) item(row Row) (attr.Item, error) {
-	hash, sortKey, ok := l.parseRow(row.Key)
-	if !ok {
-		return nil, nil
-	}
-	item := make(attr.Item, 2+len(row.Cells))
-	item[l.key.Hash.Name] = hash
-	if l.key.Range.Name != "" {
-		item[l.key.Range.Name] = sortKey
-	}
-	// Names and values are parts of one text.
-	size := 0
-	for _, c := range row.Cells {
-		if c.Family == lens.FamilyItem {
-			size += len(c.Qualifier) + len(c.Value)
-		}
-	}
-	var all strings.Builder
-	all.Grow(size)
-	for _, c := range row.Cells {
-		if c.Family == lens.FamilyItem {
-			all.Write(c.Qualifier)
-			all.Write(c.Value)
-		}
-	}
-	text, found := all.String(), false
-	for i, c := range row.Cells {
-		if c.Family != lens.FamilyItem {
-			continue
-		}
-		name, value := text[:len(c.Qualifier)], text[len(c.Qualifier):len(c.Qualifier)+len(c.Value)]
-		text = text[len(c.Qualifier)+len(c.Value):]
-		found = true
-		if !l.isAttribute(row.Cells, i) {
-			continue
-		}
-		if name != "" {
-			v, err := codec.ParseTaggedText(value)
-			if err != nil {
-				return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
-			}
-			item[name] = v
-			continue
-		}
-		whole, err := codec.ParseWhole(c.Value)
-		if err != nil {
-			return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
-		}
-		for k, v := range whole {
-			if !l.key.IsKey(k) {
-				item[k] = v
-			}
-		}
-	}
-	if !found {
-		return nil, nil
-	}
-	return item, nil
-}
-
-// isAttribute reports whether a cell of FamilyItem is an attribute, or an item as a
-// whole: it is no older version, and neither a mark of an item of key attributes
-// alone nor one of these.
-func (l *defaultLayout) isAttribute(cells []Cell, i int) bool {
-	name := cells[i].Qualifier
-	switch {
-	case i > 0 && cells[i-1].Family == lens.FamilyItem && bytes.Equal(cells[i-1].Qualifier, name):
-		return false
-	case len(name) == 0:
-		return len(cells[i].Value) > 0
-	}
-	return utf8.Valid(name) && !l.key.IsKey(string(name))
-}
-
-func (l *defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) {
-	var short [2 * rowkey.ShortKeyBytes]byte
-	want, bad := appendDefaultRow(short[:0], l.table, l.key, key)
-	if bad != nil {
-		return nil, bad
-	}
-	if !bytes.Equal(want, row.Key) {
-		return nil, nil
-	}
-	return l.item(row)
-}
-
-func (l *defaultLayout) planQuery(c lens.KeyCondition) (lens.Plan, error) {
-	if err := c.Check(l.table, l.key); err != nil {
-		return lens.Plan{}, err
-	}
-	prefix := rowkey.KeyBytes(c.Hash)
-	if l.key.Range.Name == "" {
-		return lens.Plan{Spans: []Span{lens.Clamp(Span{Start: prefix, End: append(bytes.Clone(prefix), 0)})}}, nil
-	}
-	prefix, _ = rowkey.AppendPartition(nil, prefix, maxShortPartitionBytes)
-	return planWithin(prefix, c, func(b []byte) []byte { return b }), nil
-}
-
-// planWithin is the plan for the rows that begin with prefix and go on with
-// the sort key, as form writes it.
-func planWithin(prefix []byte, c lens.KeyCondition, form func([]byte) []byte) lens.Plan {
-	v := c.Bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
-	if v.Empty() {
-		return lens.Plan{}
-	}
-	s := Span{Start: prefix, End: cells.PrefixEnd(prefix)}
-	if len(v.Lo) > 0 {
-		s.Start = append(bytes.Clone(prefix), form(v.Lo)...)
-	}
-	if v.Hi != nil {
-		s.End = append(bytes.Clone(prefix), form(v.Hi)...)
-	}
-	return lens.Plan{Spans: []Span{lens.Clamp(s)}}
-}
-
-func (l *defaultLayout) planScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }
+func (l defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) { return l.ItemOf(row, key) }
+func (l defaultLayout) planQuery(c lens.KeyCondition) (lens.Plan, error) { return l.PlanQuery(c) }
+func (l defaultLayout) planScan() lens.Plan                              { return l.PlanScan() }

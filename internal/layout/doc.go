@@ -6,7 +6,8 @@
 //
 // What it promises: an item that Place takes comes back from Items exactly,
 // with the types of its values; the same item gives the same cells; items have
-// no cell in common, except those of rules that share a column by a tag; a plan
+// no cell in common, except those of rules that share a column by a tag, or whose key
+// a cell alone tells; a plan
 // misses no item that matches. An item for which this cannot hold is refused with
 // an Error that names the rule, the item and what was expected; a mapping file whose
 // rules cannot be inverted is refused with a SpecError that names the line.

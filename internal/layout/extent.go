@@ -22,7 +22,7 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, 
 			return nil, err
 		}
 		own = append(own, e)
-		if l.sidecar && !p.byTime {
+		if r.sidecar && !p.byTime {
 			for _, form := range [2]string{"c/", "r/"} {
 				if form == "c/" || l.tags {
 					own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
@@ -31,7 +31,7 @@ func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, 
 		}
 	}
 	switch {
-	case !l.sidecar:
+	case !r.sidecar:
 	case r.isCopy(vars):
 		own = append(own, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + r.name + "/"), Prefix: true})
 	default:

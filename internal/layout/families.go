@@ -39,8 +39,8 @@ func (c *compiler) families() {
 	}
 	_, hasTypes := c.l.declared[lens.FamilyTypes]
 	c.l.sidecar = hasTypes && c.spec.Fidelity != mapfile.FidelityIdiomatic
-	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, func(s codec.Schema) bool { return s.Type.IsSet() })
-	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, func(s codec.Schema) bool { return s.Type == attr.M })
+	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, isSet)
+	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, isMap)
 	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, mapfile.DefaultMaxFamilies); n > most {
 		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
 	}
@@ -58,17 +58,15 @@ func (c *compiler) sharedFamily() {
 		c.fail("target.shared", lens.CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
 	}
 	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
-	for name, s := range c.l.schema {
-		if c.l.key.IsKey(name) || strings.Contains(name, "\x00") {
-			continue
-		}
-		switch {
-		case s.Type.IsSet() && c.l.setFamily[name] == "":
-			c.l.setFamily[name], c.l.sharedAttrs[name] = f, true
-		case s.Type == attr.M && c.l.mapFamily[name] == "":
-			c.l.mapFamily[name], c.l.sharedAttrs[name] = f, true
+	share := func(families map[string]string, is func(codec.Schema) bool) {
+		for _, name := range c.attributes(is) {
+			if !c.l.key.IsKey(name) && !strings.Contains(name, "\x00") && families[name] == "" {
+				families[name], c.l.sharedAttrs[name] = f, true
+			}
 		}
 	}
+	share(c.l.setFamily, isSet)
+	share(c.l.mapFamily, isMap)
 }
 
 // attrFamilies finds the declared families that hold an attribute's sets (or
@@ -87,10 +85,8 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
-		if is(c.l.schema[name]) {
-			add(name)
-		}
+	for _, name := range c.attributes(is) {
+		add(name)
 	}
 	if prefix == "" {
 		return
@@ -106,6 +102,9 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 		}
 	}
 }
+
+func isSet(s codec.Schema) bool { return s.Type.IsSet() }
+func isMap(s codec.Schema) bool { return s.Type == attr.M }
 
 // familyOf is the name that an attribute's family has after the prefix.
 func (c *compiler) familyOf(name string) string {

@@ -70,16 +70,16 @@ func (m *Mapping) Fidelity() []Fidelity {
 		for _, name := range l.attributesOf(r) {
 			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
 		}
-		if l.ttl != nil {
-			f := Fidelity{Rule: r.name, Attribute: l.ttl.name}
-			if !l.sidecar {
+		if r.ttl != nil {
+			f := Fidelity{Rule: r.name, Attribute: r.ttl.name}
+			if !r.sidecar {
 				f.Class, f.Why = LosslessInDomain, "seconds since 1970 that let the item expire"
 			}
 			all = append(all, f)
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.timeAttrs)) {
 			f := Fidelity{Rule: r.name, Attribute: name}
-			if !l.sidecar {
+			if !r.sidecar {
 				f.Class, f.Why = LosslessInDomain, "canonical times, with the cell that has them as its timestamp"
 			}
 			all = append(all, f)
@@ -94,7 +94,7 @@ func (l *rules) attributesOf(r *rule) []string {
 	for name := range r.byAttr {
 		names[name] = !l.key.IsKey(name)
 	}
-	for name := range l.schema {
+	for name := range r.schema {
 		names[name] = names[name] || r.star != nil && !l.key.IsKey(name) && !r.timeAttrs[name]
 	}
 	return slices.Sorted(func(yield func(string) bool) {
@@ -135,7 +135,7 @@ func (l *rules) keyFidelity(r *rule, slot int, a lens.KeyAttr) Fidelity {
 
 func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: name}
-	s := l.schema[name]
+	s := r.schema[name]
 	var why []string
 	note := func(class Class, text string) {
 		f.Class = max(f.Class, class)
@@ -158,7 +158,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	if p.codec.Round != nil && r.accepted[mapfile.LossPrecision] {
 		note(Lossy, "accepted: rounded to 64 bits of floating point")
 	}
-	if slices.Contains(r.versioned, name) && !l.sidecar {
+	if slices.Contains(r.versioned, name) && !r.sidecar {
 		if r.accepted[mapfile.LossAbsent] {
 			note(Lossy, "accepted: the newest cell may be an older version's")
 		} else {
@@ -166,7 +166,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 		}
 	}
 	switch {
-	case l.sidecar || p.codec.Domain == nil:
+	case r.sidecar || p.codec.Domain == nil:
 	case r.accepted[mapfile.LossTypes]:
 		note(Lossy, "accepted: another type comes back as "+cmp.Or(typeText(s), "the codec's"))
 	case r.accepted[mapfile.LossEmpty] && (s.Type == attr.M || s.Type == attr.L):
@@ -205,7 +205,7 @@ func (l *rules) retention(r *rule, p *put, name string) string {
 	if gc.Versions > 0 && p.byTime {
 		rules = append(rules, fmt.Sprintf("%d versions", gc.Versions))
 	}
-	if gc.MaxAge > 0 && l.ttl == nil {
+	if gc.MaxAge > 0 && r.ttl == nil {
 		rules = append(rules, fmt.Sprintf("an age of %s", gc.MaxAge))
 	}
 	if len(rules) == 0 {
@@ -242,6 +242,17 @@ func (m *Mapping) Notes() []string {
 		notes = append(notes, fmt.Sprintf("rules %s put several items into a row: deleting the row deletes them all, which DynamoDB does not do", strings.Join(shared, ", ")))
 	}
 	if l.ttl != nil {
+		var expiring, others []string
+		for _, r := range l.rules {
+			if r.ttl != nil {
+				expiring = append(expiring, r.name)
+			} else {
+				others = append(others, r.name)
+			}
+		}
+		if len(others) > 0 {
+			notes = append(notes, fmt.Sprintf("garbage collection deletes what expires of rules %s alone; items of rules %s keep attribute %s, and nothing deletes them", strings.Join(expiring, ", "), strings.Join(others, ", "), l.ttl.name))
+		}
 		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
 	}
 	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {

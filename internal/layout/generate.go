@@ -85,22 +85,22 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	r := l.rules[g.IntN(len(l.rules))]
 	r.drawKey(g, l, item)
 	g.Mild = g.Mild || g.IntN(2) == 0 // a hostile key is often in the domain, a stray type seldom
-	names := slices.Concat(slices.Sorted(maps.Keys(r.byAttr)), slices.Sorted(maps.Keys(r.timeAttrs)), slices.Sorted(maps.Keys(l.schema)))
+	names := slices.Concat(slices.Sorted(maps.Keys(r.byAttr)), slices.Sorted(maps.Keys(r.timeAttrs)), slices.Sorted(maps.Keys(r.schema)))
 	if !g.Mild || len(names) == 0 {
 		names = append(names, "unknown", "q:r")
 	}
 	if g.Mild && r.star == nil { // attributes that the rule has no place for
 		names = slices.DeleteFunc(names, func(name string) bool { return r.byAttr[name] == nil && !r.timeAttrs[name] })
 	}
-	if l.ttl != nil {
-		names = append(names, l.ttl.name)
+	if r.ttl != nil {
+		names = append(names, r.ttl.name)
 	}
 	if len(names) == 0 {
 		return item
 	}
 	for range g.IntN(7) {
 		if name := edge.Pick(g, names...); !l.key.IsKey(name) {
-			item[name] = r.drawAttribute(g, l, name)
+			item[name] = r.drawAttribute(g, name)
 		}
 	}
 	return item
@@ -148,7 +148,7 @@ func (r *rule) encoderOf(slot int) *rowkey.Encoder {
 }
 
 // drawAttribute draws the value of an attribute of an item of rule r.
-func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
+func (r *rule) drawAttribute(g *edge.Values, name string) attr.Value {
 	switch {
 	case !g.Mild && g.IntN(5) == 0:
 		return g.Value(2)
@@ -156,10 +156,10 @@ func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
 		i := slices.IndexFunc(r.puts, func(p *put) bool { return p.timeAttr == name })
 		v, _ := r.puts[i].timeValue(edge.Pick(g, int64(0), 1, 1694359308000, 1694359308001, 9999999999999) * 1000)
 		return v
-	case l.ttl != nil && name == l.ttl.name:
+	case r.ttl != nil && name == r.ttl.name:
 		return attr.Int(edge.Pick(g, int64(0), 1, 4102444800, 253402300798, 253402300799, 1e12))
 	}
-	schema := l.schema[name]
+	schema := r.schema[name]
 	if p := r.byAttr[name]; p != nil {
 		switch {
 		case p.codec.Message != nil:

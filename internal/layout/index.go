@@ -13,6 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // IndexDef declares a secondary index. Local indexes have the base table's
@@ -55,11 +57,10 @@ func DefaultIndex(targetTable string, base lens.KeySchema, def IndexDef) (*Index
 	return &Index{def: def, base: base, table: targetTable}, nil
 }
 
-// index compiles an index of a mapping file: a table of its own, or a view.
-func (m *Mapping) index(i int) error {
-	spec := m.spec
+// index compiles an index of a mapping file into m: a table of its own, or a view.
+func (c *compiler) index(m *Mapping, i int) {
+	spec := c.spec
 	g := spec.Source.GSIs[i]
-	c := &compiler{spec: spec}
 	path := fmt.Sprintf("source.gsis[%d]", i)
 	if g.Name == "" {
 		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
@@ -69,50 +70,42 @@ func (m *Mapping) index(i int) error {
 			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
 		}
 	}
-	key := g.Key
-	for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
-		if a.Name == "" {
-			continue
-		}
-		t := a.Type
-		for _, k := range spec.Source.Key.Attrs() {
-			if k.Name == a.Name {
-				t = cmp.Or(t, k.Type)
+	key, types := g.Key, spec.Types()
+	typed := c.sound(func() {
+		for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
+			if a.Name == "" {
+				continue
+			}
+			t := a.Type
+			for _, k := range spec.Source.Key.Attrs() {
+				if k.Name == a.Name {
+					t = cmp.Or(t, k.Type)
+				}
+			}
+			a.Type = cmp.Or(t, types[a.Name].Type)
+			if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
 			}
 		}
-		a.Type = cmp.Or(t, spec.Source.Schema[a.Name].Type)
-		if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
-		}
-	}
-	if c.err != nil {
-		return c.err
-	}
+	})
 	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
 		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
 	}
-	switch l := m.layout.(*rules); g.As { //nolint:forcetypeassert // a mapping file's layout
-	case mapfile.IndexAsView:
-		m.views = append(m.views, c.view(l, &g, key, path))
-		fallthrough
-	case mapfile.IndexAsNone:
-		if c.err != nil {
-			return c.err
-		}
-		return nil
+	switch {
+	case !typed || g.As == mapfile.IndexAsNone:
+		return
+	case g.As == mapfile.IndexAsView:
+		m.views = append(m.views, c.view(m.layout.(*rules), &g, key, path)) //nolint:forcetypeassert // a mapping file's layout
+		return
 	}
 	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
-	x.mapped = &mappedLayout{schema: spec.Source.Schema, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
+	x.mapped = &mappedLayout{schema: types, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
 	c.indexRow(x, &g, path)
-	if c.err != nil {
-		return c.err
-	}
 	if slices.ContainsFunc(m.indexes, func(o *Index) bool { return o.table == x.table }) {
-		return spec.Fault(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.table), "another name")
+		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.table), "another name")
 	}
 	m.indexes = append(m.indexes, x)
-	return nil
 }
 
 // Name is the index's name.
@@ -226,7 +219,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 		row = append(rowkey.AppendOC(row, form), 0, 1)
 	}
 	start := len(row)
-	row, err := appendDefaultRow(row, x.source, x.base, keys)
+	row, err := unmapped.AppendRow(row, x.source, x.base, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +263,7 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 		}
 		v := projected[name]
 		if len("a/")+len(name) > lens.MaxQualifierBytes {
-			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: string(codec.Clip([]byte(name))), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
+			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: phrase.ClipTo(name, codec.ShownBytes), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
 			cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
@@ -326,7 +319,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		found = true
 		schema := x.schemaOf(name)
 		known := schema.Type != attr.Absent
-		t, form, marked := parseMark(side["a/"+name])
+		t, form, marked := codec.ParseMark(side["a/"+name])
 		if x.mapped.inRow(name) || name == keysOnlyQualifier && !known && !marked {
 			return nil
 		}
@@ -336,7 +329,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		switch {
 		case !marked:
 			v, err = codec.ByType.Decode(value, schema)
-		case form == markJSON:
+		case form == codec.MarkJSON:
 			v, err = attr.UnmarshalValue(value)
 		default:
 			v, err = codec.ParseScalar(t, value)
@@ -369,7 +362,7 @@ func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
 	}
 	if x.mapped == nil {
 		prefix, long := x.appendPartition(nil, c.Hash)
-		return planWithin(prefix, c, func(b []byte) []byte {
+		return unmapped.PlanWithin(prefix, c, func(b []byte) []byte {
 			if long {
 				return rowkey.AppendGroups(nil, b)
 			}

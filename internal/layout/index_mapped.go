@@ -78,7 +78,7 @@ func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
 		joinerText = "oc"
 	}
 	var err error
-	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.Kind == rowkey.JoinFixed {
+	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.All || m.joiner.Kind == rowkey.JoinFixed {
 		c.fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {

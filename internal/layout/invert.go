@@ -49,12 +49,20 @@ func (c *compiler) invert(r *rule, path string) {
 			c.fail(path+".put", lens.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
 		}
 	}
+	if !c.sound(func() { c.keptKeys(r) }) {
+		return
+	}
 	row := maps.Clone(r.rowSlots)
 	for slot := range r.stored {
 		row[slot] = true
 	}
-	for i, p := range r.puts {
-		c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+	timed := c.sound(func() {
+		for i, p := range r.puts {
+			c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+		}
+	})
+	if !timed {
+		return
 	}
 	known := r.closure(maps.Clone(row))
 	for slot := range r.keys {

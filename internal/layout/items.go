@@ -14,7 +14,7 @@ import (
 // parseRow sets the variables that the row of a rule tells; false where it is
 // no row of the rule.
 func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
-	segs, ok := l.joiner.Split(row.Key, len(r.row), r.widths)
+	segs, ok := l.split(r, row.Key)
 	if !ok {
 		return nil, false
 	}
@@ -31,7 +31,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 		if i < 0 {
 			return nil, false
 		}
-		v, err := p.codec.Decode(row.Cells[i].Value, codec.Schema{Type: r.keyTypes[slot]})
+		v, err := p.codec.Decode(row.Cells[i].Value, codec.Schema{Type: r.typeOf(slot)})
 		if err != nil {
 			return nil, false
 		}
@@ -42,6 +42,14 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 	}
 	again, err := l.rowKey(r, vars, nil)
 	return vars, err == nil && bytes.Equal(again, row.Key)
+}
+
+// split takes a row key of a rule apart into its segments.
+func (l *rules) split(r *rule, key []byte) ([][]byte, bool) {
+	if r.closed {
+		return l.joiner.SplitClosed(key, len(r.row), r.widths)
+	}
+	return l.joiner.Split(key, len(r.row), r.widths)
 }
 
 // keyItem is the item of the key attributes of vars; false where one is
@@ -79,8 +87,10 @@ func columns(cells []Cell, f func(column) error) error {
 	return nil
 }
 
-func (l *rules) corrupt(r *rule, row Row, c column, err error) *lens.Error {
-	return &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Rule: r.name, Row: row.Key, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
+// corrupt is the error of a column of an attribute, "" where it is of none, that no
+// item can have produced.
+func (d *decoder) corrupt(c column, attribute string, err error) *lens.Error {
+	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
 }
 
 func (l *rules) items(row Row) ([]attr.Item, error) {
@@ -192,7 +202,7 @@ func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b [
 	switch {
 	case !marked:
 		return c.Decode(b, schema)
-	case form == markJSON:
+	case form == codec.MarkJSON:
 		return attr.UnmarshalValue(b)
 	}
 	return codec.ParseScalar(t, b)
@@ -245,7 +255,7 @@ func (d *decoder) column(c column) error {
 	case lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
-	if d.r.exclusive {
+	if d.r.exclusive && d.l.expires(c.family) == (d.r.ttl != nil) {
 		if name, ok := d.l.familyAttr[c.family]; ok && !d.r.spells(name, c.family) {
 			return d.familyColumn(c, name, c.qual)
 		}

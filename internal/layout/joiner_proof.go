@@ -15,7 +15,8 @@ import (
 // proof finds safe (which have no '$' either) plain and escaped are the same
 // bytes, so that the outcome changes no row: it is a fact to report, to note where
 // the rows are (Mapping.Proven), and a joiner to write into a mapping file
-// (Mapping.WithJoiner).
+// (Mapping.WithJoiner). Where rows of rules with different numbers of segments could
+// meet, auto writes the last segments escaped too, and comes to that.
 type JoinerProof struct {
 	l        *rules
 	offender *lens.Error
@@ -44,7 +45,7 @@ func (p *JoinerProof) Add(key attr.Item) error {
 			return p.l.outside(r, outside, vars, key)
 		}
 		k := p.l.joiner.DelimOffence(seg)
-		if i == len(r.row)-1 || k < 0 || p.offender != nil {
+		if i == len(r.row)-1 && !r.closed || k < 0 || p.offender != nil {
 			continue
 		}
 		p.offender = p.l.fault(lens.CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
@@ -56,14 +57,28 @@ func (p *JoinerProof) Add(key attr.Item) error {
 const (
 	joinerPlain   = "plain('#')"
 	joinerEscaped = "escaped('#')"
+	joinerAll     = "escaped-all('#')"
 )
 
-// Joiner is what auto comes to: "plain('#')" or "escaped('#')".
+// Joiner is what auto comes to: "plain('#')", "escaped('#')" or "escaped-all('#')".
 func (p *JoinerProof) Joiner() string {
-	if p.offender != nil {
+	switch {
+	case p.Apart():
+		return joinerAll
+	case p.offender != nil:
 		return joinerEscaped
 	}
 	return joinerPlain
+}
+
+// Apart reports whether last segments are escaped too, since rules have different
+// numbers of segments.
+func (p *JoinerProof) Apart() bool { return p.l.joiner.All }
+
+// Apart reports whether the joiner escapes last segments too.
+func (m *Mapping) Apart() bool {
+	l, ok := m.layout.(*rules)
+	return ok && l.joiner.All
 }
 
 // Offender is the first key that plain could not take, or nil.
@@ -78,15 +93,15 @@ func (m *Mapping) Joiner() string {
 	return ""
 }
 
-// Proven returns the mapping with what its joiner auto has come to, plain('#') or
-// escaped('#'). Its file still says auto; SchemaRows has the file as it is and,
+// Proven returns the mapping with what its joiner auto has come to, plain('#'),
+// escaped('#') or escaped-all('#'). Its file still says auto; SchemaRows has the file as it is and,
 // beside it, the joiner of the rows. Errors are *SpecError.
 func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	switch {
 	case m.ProveJoiner() == nil:
 		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
-	case joiner != joinerPlain && joiner != joinerEscaped:
-		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + " or " + joinerEscaped}
+	case joiner != joinerPlain && joiner != joinerEscaped && joiner != joinerAll:
+		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + ", " + joinerEscaped + " or " + joinerAll}
 	}
 	return compile(m.spec, joiner)
 }

@@ -58,7 +58,7 @@ func (m *Mapping) Key() lens.KeySchema { return m.key }
 // AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
 // so on, for the items of a rule.
 func (m *Mapping) AcceptsLoss(rule, what string) bool {
-	if l, ok := m.layout.(*rules); ok && l.ttl != nil && what == mapfile.LossRetention {
+	if _, r := m.ruleNamed(rule); r != nil && r.ttl != nil && what == mapfile.LossRetention {
 		return true // garbage collection is asked to delete what has expired
 	}
 	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {

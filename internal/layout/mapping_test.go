@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
@@ -187,7 +188,7 @@ func TestMapping(t *testing.T) {
 				var b []byte
 				var back []attr.Item
 				for _, r := range rows {
-					b = FormatRow(b, r)
+					b = rowtext.FormatRow(b, r)
 					got, err := m.Items(r)
 					if err != nil {
 						return err.Error()
@@ -310,7 +311,7 @@ func TestMapping(t *testing.T) {
 					if !ok {
 						continue
 					}
-					b = FormatRow(b, Row{Key: p.Row, Cells: p.Cells})
+					b = rowtext.FormatRow(b, Row{Key: p.Row, Cells: p.Cells})
 					back, err := x.Items(Row{Key: p.Row, Cells: p.Cells})
 					if err != nil || len(back) != 1 || !attr.EqualItems(back[0], x.Project(item)) {
 						t.Fatalf("index item %v: %v %v", item, back, err)
@@ -341,7 +342,7 @@ func TestFormatRow(t *testing.T) {
 		"  b:json @2000 = {\"a\":1}\n" +
 		"  b:json @1000 = " + strconv.Quote("{\"a\":\n1}") + "\n" +
 		"  _t:a/x @1000 = \"S\"\n"
-	if got := string(FormatRow(nil, row)); got != want {
+	if got := string(rowtext.FormatRow(nil, row)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // bind finds the rule of an item, by its key, and the values of the rule's
@@ -111,7 +112,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *len
 		if i > 0 {
 			key = append(key, l.joiner.Delimiter()...)
 		}
-		key = l.joiner.AppendSegment(key, seg, last)
+		key = l.joiner.AppendSegment(key, seg, last && !r.closed)
 	}
 	if len(key) == 0 || len(key) > lens.MaxRowKeyBytes {
 		return nil, l.fault(lens.CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", lens.MaxRowKeyBytes))
@@ -145,6 +146,7 @@ type placer struct {
 	vars   []attr.Value
 	item   attr.Item
 	time   int64
+	types  int64 // the time of cells of FamilyTypes
 	cells  []Cell
 	extras attr.Item       // kept in the `i/` cell; an absent value says that the attribute is
 	rest   attr.Item       // of a wholePut
@@ -168,12 +170,16 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, err
 		return lens.Placed{Location: lens.Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
-	if t := l.ttl; t != nil {
+	if t := r.ttl; t != nil {
 		var told bool
 		p.time, told = t.timestamp(item, defaultTimeMicros)
 		if err := p.timedOut(told); err != nil {
 			return lens.Placed{}, err
 		}
+	}
+	p.types = p.time
+	if r.ttl == nil && l.expires(lens.FamilyTypes) {
+		p.types = neverMicros // what the rule has there does not expire
 	}
 	if err := p.attributes(); err != nil {
 		return lens.Placed{}, err
@@ -192,7 +198,7 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, err
 
 // unknown keeps an attribute that no put takes, if the mapping says so.
 func (p *placer) unknown(name string) *lens.Error {
-	if !p.l.keepUnknown || !p.l.sidecar {
+	if !p.l.keepUnknown || !p.r.sidecar {
 		return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
 	}
 	p.keep(name, p.item[name])
@@ -210,7 +216,7 @@ func expectedType(s codec.Schema) string {
 // the codec reads as the schema's type. Bytes that mean something else to the
 // codec, such as eight characters to i64be, are no such loss.
 func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]byte, bool) {
-	if p.l.sidecar || !p.r.accepted[mapfile.LossTypes] || c.Stray == nil {
+	if p.r.sidecar || !p.r.accepted[mapfile.LossTypes] || c.Stray == nil {
 		return nil, false
 	}
 	b, ok := c.Stray(v, schema)
@@ -239,7 +245,7 @@ func (p *placer) finish() *lens.Error {
 		if carried || v.IsAbsent() && !written {
 			continue
 		}
-		if !p.l.sidecar {
+		if !p.r.sidecar {
 			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
 		}
 		p.keep(name, v)
@@ -260,19 +266,19 @@ func (p *placer) finish() *lens.Error {
 	if p.r.tag {
 		for _, c := range slices.Clone(p.cells) {
 			if c.Family != lens.FamilyTypes {
-				p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.time, Value: []byte(p.r.name)})
+				p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte("r/" + c.Family + ":" + string(c.Qualifier)), Timestamp: p.types, Value: []byte(p.r.name)})
 			}
 		}
 	}
 	if len(p.extras) > 0 || len(p.cells) == 0 {
 		qual := []byte("i/" + p.r.name + "/" + p.r.identityText(p.vars))
 		switch {
-		case !p.l.sidecar:
+		case !p.r.sidecar:
 			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
 		case len(qual) > lens.MaxQualifierBytes:
 			return p.l.fault(lens.CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 		}
-		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: qual, Timestamp: p.time, Value: appendExtras(nil, p.extras)})
+		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: qual, Timestamp: p.types, Value: appendExtras(nil, p.extras)})
 	}
 	if err := p.absences(); err != nil {
 		return err
@@ -328,13 +334,15 @@ func (p *placer) attributes() *lens.Error {
 	for _, name := range names {
 		put := p.r.byAttr[name]
 		if put == nil {
-			if p.l.key.IsKey(name) || p.r.timeAttrs[name] || p.l.ttl != nil && name == p.l.ttl.name {
+			if p.l.key.IsKey(name) || p.r.timeAttrs[name] || p.r.ttl != nil && name == p.r.ttl.name {
 				continue
 			}
 			put = p.r.star
 		}
 		var err *lens.Error
-		if put == nil {
+		if p.r.barred[name] {
+			err = p.l.fault(lens.CodeDomain, p.r, p.item, name, "the item would be in an index, whose entry would outlive it (source.ttl)", "no such attribute")
+		} else if put == nil {
 			err = p.unknown(name)
 		} else {
 			err = put.place(p, name, p.item[name])
@@ -357,8 +365,8 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowke
 	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
-	if !p.l.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", codec.Clip([]byte(element)), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
+	if !p.r.sidecar {
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", phrase.ClipTo(element, codec.ShownBytes), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }

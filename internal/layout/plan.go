@@ -120,7 +120,8 @@ func (l *rules) span(x *candidate, c lens.KeyCondition, shard int) bool {
 		if i > 0 {
 			key = append(key, l.joiner.Delimiter()...)
 		}
-		key = l.joiner.AppendSegment(key, seg, last && whole)
+		open := last && !r.closed
+		key = l.joiner.AppendSegment(key, seg, open)
 		if whole {
 			continue
 		}
@@ -129,7 +130,7 @@ func (l *rules) span(x *candidate, c lens.KeyCondition, shard int) bool {
 		if p := t.Unknown(x.vars, shard); p == &t.Parts[len(t.Parts)-1] {
 			bounds, x.order = l.textBounds(x, c, p)
 		}
-		span := l.bounded(key, bounds, last, widthAt(r.widths, i)-len(seg))
+		span := l.bounded(key, bounds, open, widthAt(r.widths, i)-len(seg))
 		if span.End != nil && bytes.Compare(span.Start, span.End) >= 0 {
 			return false
 		}
@@ -197,18 +198,18 @@ func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 
 // bounded is the span of the keys that go on from base with a text of the
 // interval. width is that of the text where it is fixed by the joiner.
-func (l *rules) bounded(base []byte, v lens.Interval, last bool, width int) Span {
-	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, last), End: cells.PrefixEnd(base)}
+func (l *rules) bounded(base []byte, v lens.Interval, open bool, width int) Span {
+	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, open), End: cells.PrefixEnd(base)}
 	if v.Hi != nil {
 		hi := v.Hi
 		switch k := l.joiner.DelimOffence(hi); {
-		case l.joiner.Kind == rowkey.JoinPlain && !last && k >= 0:
+		case l.joiner.Kind == rowkey.JoinPlain && !open && k >= 0:
 			// What sorts below has no such byte: it is hi[:k] or below it.
 			s.End = cells.PrefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.Delim))
-		case l.joiner.Kind == rowkey.JoinFixed && !last && len(hi) > width:
+		case l.joiner.Kind == rowkey.JoinFixed && !open && len(hi) > width:
 			s.End = cells.PrefixEnd(append(bytes.Clone(base), hi[:width]...))
 		default:
-			s.End = l.joiner.AppendSegment(bytes.Clone(base), hi, last)
+			s.End = l.joiner.AppendSegment(bytes.Clone(base), hi, open)
 		}
 	}
 	return lens.Clamp(s)
@@ -274,13 +275,13 @@ func (l *rules) extentsOf(found []candidate, c lens.KeyCondition) []lens.Extent 
 				e.MinTime, e.MaxTime = l.timeBounds(&x, p.timeSlot)
 			}
 			add(e)
-			if l.sidecar && !p.byTime {
+			if x.r.sidecar && !p.byTime {
 				for _, form := range [2]string{"c/", "r/"} {
 					add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte(form + e.Family + ":" + string(e.Qualifier)), Prefix: e.Prefix})
 				}
 			}
 		}
-		if l.sidecar {
+		if x.r.sidecar {
 			add(lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + x.r.name + "/"), Prefix: true})
 		}
 	}

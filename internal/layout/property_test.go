@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
@@ -257,6 +258,11 @@ rules: [{name: doc, row: ["{PK}"], put: [{attr: l, cell: "v:=", codec: nord, ts:
 			return rapid.SampledFrom([]string{"p", "p#", "q"}).Draw(t, "pk"), fmt.Sprintf("2020-11-0%dT10:00:00.%03d", rapid.IntRange(0, 4).Draw(t, "day"), rapid.IntRange(0, 2).Draw(t, "ms"))
 		},
 	},
+	{name: "a schema for each rule", yaml: entitiesMapping, derived: true},
+	{name: "segments of two numbers", yaml: strings.Replace(orgsMapping, "JOINER", "auto", 1), derived: true},
+	{name: "kept keys", yaml: ordersMapping, derived: true},
+	{name: "one rule expires", yaml: strings.Replace(sessionsMapping, "TYPES", "", 1), derived: true},
+	{name: "one rule expires with its types", yaml: strings.Replace(strings.Replace(sessionsMapping, "TYPES", "gc: {maxAge: 30d}", 1), "- {name: doc", "#", 1), derived: true},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},
@@ -460,7 +466,7 @@ func checkGroups(t *rapid.T, m *Mapping, rows []Row) {
 // tagged reports whether the rule shares columns by a tag.
 func (m *Mapping) tagged(name string) bool {
 	l, ok := m.layout.(*rules)
-	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && r.tag })
+	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && (r.tag || r.byCell) })
 }
 
 // checkRefusal fails for an error that the mapping has no reason to give.
@@ -489,7 +495,7 @@ func readAll(t *rapid.T, m *Mapping, rows []Row) []attr.Item {
 func format(rows []Row) string {
 	var b []byte
 	for _, r := range rows {
-		b = FormatRow(b, r)
+		b = rowtext.FormatRow(b, r)
 	}
 	return string(b)
 }

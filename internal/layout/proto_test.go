@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // userDescriptors is the descriptor set of a message with fields of all kinds.
@@ -134,7 +135,7 @@ func TestProto(t *testing.T) {
 		if back, err := m.Item(row, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("%s comes back as %v, %v", c.user, back, err)
 		}
-		text := string(FormatRowFunc(nil, row, m.CellText(row)))
+		text := string(rowtext.FormatRowFunc(nil, row, m.CellText(row)))
 		if want := "1 [31]\n  u:user @1715685260608000 = " + c.want + "\n"; !strings.HasPrefix(text, want) {
 			t.Errorf("%s is shown as\n%swant\n%s", c.user, text, want)
 		}
@@ -196,7 +197,7 @@ func TestProto_Item(t *testing.T) {
 		if back, err := m.Item(row, item); err != nil || !attr.EqualItems(back, item) {
 			t.Errorf("%s comes back as %v, %v", c.item, back, err)
 		}
-		if diff := cmp.Diff("1 [31]\n"+c.want, string(FormatRowFunc(nil, row, m.CellText(row)))); diff != "" {
+		if diff := cmp.Diff("1 [31]\n"+c.want, string(rowtext.FormatRowFunc(nil, row, m.CellText(row)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.item, diff)
 		}
 		_, err = bare.Place(item, expTime)

@@ -28,7 +28,7 @@ type cellTemplate struct {
 	family   string
 	qual     *rowkey.Template
 	codec    *codec.Codec
-	timeSlot int // capture that is the timestamp, or slotNone
+	timeSlot int // capture that is the timestamp, or rowkey.SlotNone
 	timeAttr string
 	timeKey  bool // timeAttr is a key attribute: the row tells it
 	format   codec.TimeFormat
@@ -94,7 +94,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		case star || name != "member" && name != "key" || enc != "" && c.names(r, name):
 			return c.reference(r, name, enc)
 		case name == "member":
-			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(c.l.schema[spec.Attr].Type))
+			e, err := rowkey.ParseElementEncoder(enc, codec.MemberType(r.schema[spec.Attr].Type))
 			return rowkey.SlotMember, e, err
 		}
 		e, err := rowkey.ParseElementEncoder(enc, attr.S)
@@ -104,6 +104,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		c.fail(path+".cell", lens.CodeSyntax, err.Error(), "")
 		return
 	}
+	before := len(c.faults)
 	switch spec.Order {
 	case "", mapfile.OrderAppend, mapfile.OrderNewestFirst:
 	default:
@@ -121,19 +122,23 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	if specials > 1 {
 		c.fail(path+".cell", lens.CodeInverse, "more than one of {attr}, {member} and {key}", "one")
 	}
-	p.placement = c.placement(&p.cellTemplate, spec)
+	if len(c.faults) > before {
+		return
+	}
+	p.placement = c.placement(r, &p.cellTemplate, spec)
 	p.check(c, r, p, spec)
 	if c.spec.Fidelity == mapfile.FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
 		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
 	}
-	if c.err == nil {
+	if len(c.faults) == before {
 		c.putTime(r, p, spec)
 	}
 }
 
 // placement is the kind of a put.
-func (c *compiler) placement(t *cellTemplate, spec *mapfile.Put) placement {
+func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placement {
 	value := valuePut{plainPut{t}, spec.Attr, spec.Order == mapfile.OrderNewestFirst}
+	slot, isKey := c.keySlot(r, spec)
 	star, special, flatten := spec.Attr == "*", t.qual.Special(), t.codec.Paths
 	switch {
 	case spec.Attr == mapfile.Presence:
@@ -144,8 +149,8 @@ func (c *compiler) placement(t *cellTemplate, spec *mapfile.Put) placement {
 		return starLeavesPut{starPut{value}}
 	case star:
 		return starPut{value}
-	case c.l.key.IsKey(spec.Attr):
-		return keyPut{plainPut{t}}
+	case isKey:
+		return keyPut{plainPut{t}, slot}
 	case flatten:
 		return leavesPut{plainPut{t}, spec.Attr}
 	case special == rowkey.SlotMember:

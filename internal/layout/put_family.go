@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -41,8 +42,8 @@ func (d *decoder) familyColumn(c column, name string, member []byte) error {
 		return nil
 	}
 	d.expiry(p, c.versions[0].Timestamp)
-	t := d.l.schema[name].Type
-	if marked, form, ok := parseMark(d.side["a/"+name]); ok && form == 0 {
+	t := d.r.schema[name].Type
+	if marked, form, ok := codec.ParseMark(d.side["a/"+name]); ok && form == 0 {
 		t = marked
 	}
 	isSet, isMap := d.l.setFamily[name] == c.family, d.l.mapFamily[name] == c.family

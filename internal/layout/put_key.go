@@ -2,25 +2,87 @@ package layout
 
 import (
 	"fmt"
-	"slices"
+	"maps"
+	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// keyPut is the cell of a key attribute whose hash in the row stands for it: the
-// cell tells the value.
-type keyPut struct{ plainPut }
+// keyPut is the cell of a key attribute, or of a capture (`attr: "{c}"`). Where row,
+// qualifiers or timestamps tell it, the cell is for those who read natively; else the
+// cell alone tells it, so that the item can be in a row that is not named by it.
+type keyPut struct {
+	plainPut
+
+	slot int
+}
+
+// keySlot is the variable that a put keeps in its cell; false for an attribute that is
+// none of the key.
+func (c *compiler) keySlot(r *rule, spec *mapfile.Put) (int, bool) {
+	for slot, a := range c.l.key.Attrs() {
+		if a.Name == spec.Attr {
+			return slot, true
+		}
+	}
+	for i, k := range r.captures {
+		if spec.Attr == "{"+k.name+"}" {
+			return rowkey.FirstCapture + i, true
+		}
+	}
+	return 0, false
+}
 
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
-	slot := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == spec.Attr })
-	if !r.hashed[slot] || r.rowSlots[slot] || !p.qual.IsLiteral() || p.codec.NoKeys || spec.Time != (mapfile.PutTime{}) {
-		c.fail(put.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is a key attribute: it lives in the row key, the qualifier or the timestamp", spec.Attr), "another attribute")
-		return
+	switch {
+	case p.codec.NoKeys:
+		c.fail(put.path+".codec", lens.CodeInverse, fmt.Sprintf("codec %s is not for keys", spec.Codec), "another codec, or none")
+	case p.qual.Special() != rowkey.SlotNone:
+		c.fail(put.path+".cell", lens.CodeInverse, "the cell of a key attribute has neither {member} nor {key}", "captures and key attributes")
 	}
-	r.stored[slot], r.byAttr[spec.Attr] = put, put
+	if p.slot < rowkey.FirstCapture {
+		c.enter(r, put)
+	}
+}
+
+// keptKeys finds the variables that cells alone tell.
+func (c *compiler) keptKeys(r *rule) {
+	told := maps.Clone(r.rowSlots)
+	for _, p := range r.puts {
+		if _, isKey := p.placement.(keyPut); isKey {
+			continue
+		}
+		for _, s := range p.qual.Slots() {
+			if s >= 0 {
+				told[s] = true
+			}
+		}
+		if p.timeSlot != rowkey.SlotNone {
+			told[p.timeSlot] = true
+		}
+		for slot, a := range c.l.key.Attrs() {
+			if p.timeKey && a.Name == p.timeAttr {
+				told[slot] = true
+			}
+		}
+	}
+	told = r.closure(told)
+	for _, p := range r.puts {
+		k, isKey := p.placement.(keyPut)
+		if !isKey || told[k.slot] {
+			continue
+		}
+		if !p.qual.IsLiteral() || p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
+			c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("the cell alone tells %s, and has to be found by the row alone", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
+			continue
+		}
+		r.stored[k.slot] = p
+		r.byCell = r.byCell || !r.hashed[k.slot]
+	}
 }
 
 func (keyPut) shape() shape { return shapeCell }
@@ -29,10 +91,18 @@ func (p keyPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	schema := codec.Schema{Type: v.Type}
 	b, ok := p.codec.Encode(v, schema)
 	if !ok {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Clip(attr.AppendJSON(nil, v))), p.codec.Expected(schema))
+		return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Shown(v)), p.codec.Expected(schema))
 	}
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
 }
 
-// read has nothing to add: rules.parseRow has read the key.
+// finish lays out a capture, which is no attribute of the item.
+func (p keyPut) finish(w *placer) *lens.Error {
+	if p.slot < rowkey.FirstCapture {
+		return nil
+	}
+	return p.place(w, w.r.captures[p.slot-rowkey.FirstCapture].name, w.vars[p.slot])
+}
+
+// read has nothing to add: rules.parseRow has read what only the cell tells.
 func (keyPut) read(*decoder, *partial, string, column) error { return nil }

@@ -29,7 +29,7 @@ func (p leavesPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	case p.qual.Special() != rowkey.SlotKey:
 		c.fail(put.path+".codec", lens.CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
 	}
-	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)
+	c.checkElements(put, spec, r.schema[p.attr].Type == attr.M)
 }
 
 func (leavesPut) shape() shape { return shapeCells }
@@ -38,7 +38,7 @@ func (p leavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return w.extra(name, v)
 	}
-	return w.leaves(p.cellTemplate, nil, name, v, w.l.schema[name], nil)
+	return w.leaves(p.cellTemplate, nil, name, v, w.r.schema[name], nil)
 }
 
 func (leavesPut) names(_ *rules, special string) bool {
@@ -65,7 +65,7 @@ func (p starLeavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return p.lay(w, name, special, v)
 	}
-	schema := w.l.schema[name]
+	schema := w.r.schema[name]
 	if schema.Type != attr.M {
 		schema = codec.Schema{}
 	}
@@ -117,11 +117,11 @@ func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Valu
 // leaf is the inverse of leaves for one column: path begins with the attribute.
 func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c column) error {
 	t.tellTime(p, c.versions[0])
-	schema := d.l.schema[path[0]]
+	schema := d.r.schema[path[0]]
 	for _, k := range path[1:] {
 		schema = schema.At(k)
 	}
-	v, err := d.inside(c, schema)
+	v, err := d.inside(c, path[0], schema)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (p valuePut) list(w *placer, name, special string, v attr.Value, schema cod
 		return true, p.whole(w, name, special, v, fmt.Sprintf("the list has %d elements", len(v.List)), fmt.Sprintf("at most %d, the versions of family %s", room, p.family))
 	}
 	if schema.Type != attr.L {
-		if err := w.exception(p.family, name, nil, mark(attr.L), v, expectedType(schema)); err != nil {
+		if err := w.exception(p.family, name, nil, codec.Mark(attr.L), v, expectedType(schema)); err != nil {
 			return true, err
 		}
 	}
@@ -71,7 +71,7 @@ func (p valuePut) listOf(c column) (attr.Value, error) {
 // isElement reports whether the cells of a column are elements of a list.
 func (p valuePut) isElement(d *decoder, name string, c column) bool {
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
-	return p.listed(d, t, form, marked && form != markEmpty, d.l.schema[name])
+	return p.listed(d, t, form, marked && form != codec.MarkEmpty, d.r.schema[name])
 }
 
 // ListElement reports whether c, one of the cells of an item's row that a rule

@@ -22,7 +22,7 @@ type mapPut struct {
 
 func (p mapPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	c.checkElements(put, spec, c.l.schema[p.attr].Type == attr.M)
+	c.checkElements(put, spec, r.schema[p.attr].Type == attr.M)
 }
 
 func (mapPut) shape() shape { return shapeCells }
@@ -58,7 +58,7 @@ func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value,
 		}
 	}
 	if schema.Type != attr.M {
-		if err := w.exception(p.family, name, nil, mark(attr.M), v, expectedType(schema)); err != nil {
+		if err := w.exception(p.family, name, nil, codec.Mark(attr.M), v, expectedType(schema)); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func markFits(family string, qual []byte) bool {
 // mapCells adds the cells of the keys of a map.
 func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *lens.Error {
 	for i, k := range keys {
-		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.l.schema[name].At(k), micros); err != nil {
+		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.r.schema[name].At(k), micros); err != nil {
 			return err
 		}
 	}
@@ -104,9 +104,9 @@ func (p mapPut) read(d *decoder, item *partial, special string, c column) error 
 // mapValue adds the value of a key to a map.
 func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 	if !utf8.ValidString(key) {
-		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%q is no map key", key))
+		return d.corrupt(c, name, fmt.Errorf("%q is no map key", key))
 	}
-	v, err := d.inside(c, d.l.schema[name].At(key))
+	v, err := d.inside(c, name, d.r.schema[name].At(key))
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 }
 
 // inside is the inverse of mapCell.
-func (d *decoder) inside(c column, schema codec.Schema) (attr.Value, error) {
+func (d *decoder) inside(c column, name string, schema codec.Schema) (attr.Value, error) {
 	t, form, marked := d.markOfCell(c)
 	v, err := d.plain(codec.ByType, t, form, marked, c.versions[0].Value, schema)
 	if err != nil {
-		return v, d.l.corrupt(d.r, d.row, c, err)
+		return v, d.corrupt(c, name, err)
 	}
 	return v, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // setPut is a cell a member of a set, under the put's {member}.
@@ -20,13 +21,13 @@ type setPut struct {
 
 func (p setPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	c.checkElements(put, spec, c.l.schema[p.attr].Type.IsSet())
+	c.checkElements(put, spec, r.schema[p.attr].Type.IsSet())
 }
 
 func (setPut) shape() shape { return shapeCells }
 
 func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
-	if v.Type != w.l.schema[name].Type {
+	if v.Type != w.r.schema[name].Type {
 		return w.extra(name, v)
 	}
 	quals := make([][]byte, len(v.Set))
@@ -52,7 +53,7 @@ func (p valuePut) set(w *placer, family, name, special string, v attr.Value, sch
 		}
 	}
 	if v.Type != schema.Type {
-		if err := w.exception(p.family, name, nil, mark(v.Type), v, expectedType(schema)); err != nil {
+		if err := w.exception(p.family, name, nil, codec.Mark(v.Type), v, expectedType(schema)); err != nil {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ func (p *placer) members(family string, quals [][]byte, micros int64) {
 }
 
 func (p setPut) read(d *decoder, item *partial, special string, c column) error {
-	return d.member(item, p.attr, []byte(special), d.l.schema[p.attr].Type, c)
+	return d.member(item, p.attr, []byte(special), d.r.schema[p.attr].Type, c)
 }
 
 // member adds a member to a set of type t.
@@ -78,11 +79,11 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 	case t == attr.NS:
 		n, err := attr.ParseNumber(m)
 		if err != nil {
-			return d.l.corrupt(d.r, d.row, c, err)
+			return d.corrupt(c, name, err)
 		}
 		m = n
 	case t == attr.SS && !utf8.Valid(member):
-		return d.l.corrupt(d.r, d.row, c, fmt.Errorf("%x is no string", codec.Clip(member)))
+		return d.corrupt(c, name, fmt.Errorf("%s is no string", phrase.ClipHex(member, codec.ShownBytes)))
 	}
 	v := p.item[name]
 	if v.Type != t {

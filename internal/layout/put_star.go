@@ -26,6 +26,9 @@ func (p starPut) place(w *placer, name string, v attr.Value) *lens.Error {
 // refuse refuses an attribute that cannot be under "*", or whose place is
 // another put's.
 func (p starPut) refuse(w *placer, name, special string) *lens.Error {
+	if err := w.listed(name); err != nil {
+		return err
+	}
 	if err := w.known(p.cellTemplate, name); err != nil {
 		return err
 	}
@@ -33,6 +36,14 @@ func (p starPut) refuse(w *placer, name, special string) *lens.Error {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "the attribute has no name", "")
 	}
 	return p.reserved(w, name, special)
+}
+
+// listed refuses an attribute that is not among those that "*" stands for.
+func (p *placer) listed(name string) *lens.Error {
+	if _, ok := p.r.schema[name]; ok || !p.r.listed || p.l.keepUnknown {
+		return nil
+	}
+	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // reserved refuses an attribute whose place is another put's.

@@ -21,7 +21,7 @@ type valuePut struct {
 
 func (p valuePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
-	if p.codec.ByType && c.l.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
+	if p.codec.ByType && r.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
 		c.fail(put.path+".attr", lens.CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
@@ -38,7 +38,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 // known refuses an attribute whose type neither schema, nor codec, nor sidecar
 // keeps.
 func (p *placer) known(t *cellTemplate, name string) *lens.Error {
-	if _, ok := p.l.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.l.sidecar {
+	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.r.sidecar {
 		return nil
 	}
 	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
@@ -49,7 +49,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 	if p.codec.OmitsNull && v.Type == attr.NULL {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
-	schema, micros := w.l.schema[name], w.micros(p.cellTemplate)
+	schema, micros := w.r.schema[name], w.micros(p.cellTemplate)
 	native := p.native(w.r)
 	if native {
 		if done, err := p.elements(w, name, special, v, schema); done || err != nil {
@@ -78,8 +78,12 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 		return err
 	}
 	expected := p.codec.Expected(schema)
-	if p.codec.Round != nil && v.Type != attr.N { // accepting its loss would not help
+	switch { // accepting the loss would not help
+	case p.codec.Round == nil:
+	case v.Type != attr.N:
 		expected = "type N (codec f64be)"
+	case w.r.accepted[mapfile.LossPrecision]:
+		expected = "a number that, rounded to 64 bits of floating point, is still one of DynamoDB's (codec f64be)"
 	}
 	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {
 		return err
@@ -92,11 +96,11 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch {
 	case v.Type.IsSet():
-		if family := w.l.setFamily[name]; family != "" {
+		if family := w.l.setFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
 			return true, p.set(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.M:
-		if family := w.l.mapFamily[name]; family != "" {
+		if family := w.l.mapFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
 			return true, p.mapping(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.L:
@@ -107,16 +111,16 @@ func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema
 
 // empty marks an empty map or list, which has no cell.
 func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
-	return w.typeCell("a/"+name, name, v, mark(v.Type, markEmpty), mapfile.LossEmpty, "a map or list that is not empty")
+	return w.typeCell("a/"+name, name, v, codec.Mark(v.Type, codec.MarkEmpty), mapfile.LossEmpty, "a map or list that is not empty")
 }
 
 // whole keeps a set, map or list that cannot have a cell an element as one cell.
 // what and expected say why it cannot.
 func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *lens.Error {
-	if !w.l.sidecar {
+	if !w.r.sidecar {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
 	}
-	if err := w.exception(p.family, name, nil, mark(v.Type, markJSON), v, expected); err != nil {
+	if err := w.exception(p.family, name, nil, codec.Mark(v.Type, codec.MarkJSON), v, expected); err != nil {
 		return err
 	}
 	return w.cell(p.cellTemplate, special, w.time, attr.AppendJSON(nil, v))
@@ -131,10 +135,10 @@ func (p valuePut) value(d *decoder, item *partial, name string, c column) error 
 	newest := c.versions[0]
 	p.tellTime(item, newest)
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
-	if form == markEmpty {
+	if form == codec.MarkEmpty {
 		marked = false // stale: what is there wins
 	}
-	schema := d.l.schema[name]
+	schema := d.r.schema[name]
 	var v attr.Value
 	var err error
 	if p.listed(d, t, form, marked, schema) {
@@ -143,7 +147,7 @@ func (p valuePut) value(d *decoder, item *partial, name string, c column) error 
 		v, err = d.plain(p.codec, t, form, marked, newest.Value, schema)
 	}
 	if err != nil {
-		return d.l.corrupt(d.r, d.row, c, err)
+		return d.corrupt(c, name, err)
 	}
 	item.item[name] = v
 	return nil

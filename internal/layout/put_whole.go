@@ -32,6 +32,9 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 func (wholePut) shape() shape { return shapeItem }
 
 func (wholePut) place(w *placer, name string, v attr.Value) *lens.Error {
+	if err := w.listed(name); err != nil {
+		return err
+	}
 	if w.rest == nil {
 		w.rest = make(attr.Item, len(w.item))
 	}
@@ -56,14 +59,14 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	if p.codec.Message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
 	}
-	schema := w.l.itemSchema()
+	schema := w.r.itemSchema()
 	value, ok := p.codec.Encode(attr.MapOf(rest), schema)
 	if ok {
 		return value, nil
 	}
 	aside := func(name string) *lens.Error {
-		if !w.l.sidecar {
-			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Clip(attr.AppendJSON(nil, rest[name]))), p.codec.Expected(schema)+", or a family _t for exceptions")
+		if !w.r.sidecar {
+			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil
@@ -99,9 +102,9 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 
 func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
 	p.tellTime(item, c.versions[0])
-	rest, err := p.attributes(c.versions[0].Value, d.l.itemSchema())
+	rest, err := p.attributes(c.versions[0].Value, d.r.itemSchema())
 	if err != nil {
-		return d.l.corrupt(d.r, d.row, c, err)
+		return d.corrupt(c, "", err)
 	}
 	for k, v := range rest {
 		if !d.l.key.IsKey(k) {
@@ -121,4 +124,4 @@ func (p wholePut) attributes(value []byte, schema codec.Schema) (attr.Item, erro
 }
 
 // itemSchema is the schema of an item as a map of its attributes.
-func (l *rules) itemSchema() codec.Schema { return codec.Schema{Type: attr.M, Keys: l.schema} }
+func (r *rule) itemSchema() codec.Schema { return codec.Schema{Type: attr.M, Keys: r.schema} }

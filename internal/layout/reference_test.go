@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/mapping.md")
@@ -299,7 +300,7 @@ func codecTable(t *testing.T, b *strings.Builder) {
 			if i > 0 {
 				name, doc = "", ""
 			}
-			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.Expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(ValueText(out), `"`)+"`"))
+			fmt.Fprintf(b, "| %s | %s | %s | `%s` → %s |\n", name, doc, cmp.Or(c.Expected(s.schema), "any value"), attr.AppendJSON(nil, s.v), cellText("`"+strings.Trim(rowtext.ValueText(out), `"`)+"`"))
 		}
 	}
 	b.WriteString("\n`flatten` writes a map as one cell per leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
@@ -359,7 +360,7 @@ func typeCells(t *testing.T, b *strings.Builder) {
 			if c.Timestamp != micros {
 				at = fmt.Sprint(c.Timestamp)
 			}
-			cells = append(cells, fmt.Sprintf("`%s:%s @%s = %s`", c.Family, strings.Trim(ValueText(c.Qualifier), `"`), at, ValueText(c.Value)))
+			cells = append(cells, fmt.Sprintf("`%s:%s @%s = %s`", c.Family, strings.Trim(rowtext.ValueText(c.Qualifier), `"`), at, rowtext.ValueText(c.Value)))
 		}
 		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -24,17 +25,28 @@ type rule struct {
 	when     [2]*rowkey.Template
 	same     bool
 	row      []*rowkey.Template
-	widths   []int // of the segments but the last, for joinFixed
+	widths   []int // of the segments but the last, for rowkey.JoinFixed
+	// closed says that the last segment is written as the others are.
+	closed bool
+	// strays are the rules with more segments whose rows can be its own.
+	strays   []*rule
 	rowSlots map[int]bool
-	// hashed are the key attributes whose hash in the row stands for them, and
-	// stored their puts: the row has only the hash, a cell the value.
-	hashed   map[int]bool
+	// hashed are the key attributes whose hash in the row stands for them.
+	hashed map[int]bool
+	// stored are the puts of what cells alone tell: of a hashed attribute, and of what
+	// is not in the row at all. byCell says that there is such: two items can then claim
+	// one row, of which one alone can be there.
 	stored   map[int]*put
+	byCell   bool
 	puts     []*put
 	columns  []*put // as columns are read: literal ones before "*"
 	byAttr   map[string]*put
 	star     *put
 	presence bool // it has a put without attribute
+	// schema is what it knows of the types of attributes. listed says that the file
+	// lists them for this rule, so that "*" stands for these.
+	schema map[string]codec.Schema
+	listed bool
 	// timeAttrs are the attributes that live in cell timestamps.
 	timeAttrs map[string]bool
 	// exclusive says that a row of this rule belongs to one item.
@@ -45,12 +57,20 @@ type rule struct {
 	// `i/` cells of the sidecar.
 	identity []int
 	// version is the variable that numbers the versions of an item, which are
-	// cells of the same columns; slotNone without one.
+	// cells of the same columns; rowkey.SlotNone without one.
 	version int
 	// latest says that version 0 is a copy of the highest, and not stored.
 	latest bool
 	// versioned are the attributes whose absence each version records.
 	versioned []string
+
+	// ttl is how garbage collection deletes its items; nil where it does not.
+	ttl *timeToLive
+	// sidecar says that the rule has exceptions in FamilyTypes.
+	sidecar bool
+	// barred are the attributes that items of the rule cannot have: they would be in an
+	// index that does not expire with them.
+	barred map[string]bool
 
 	accepted map[string]bool // the losses: LossTypes and so on
 }
@@ -65,8 +85,13 @@ type capture struct {
 
 func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
-		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()),
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
 		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
+	}
+	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
+		r.ttl = c.l.ttl
+		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
+		r.barred = r.ttl.barred(c, index)
 	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
@@ -79,28 +104,26 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 			r.accepted[l.What] = true
 		}
 	}
-	c.when(r, spec, path)
-	c.row(r, spec, path)
-	for i := range spec.Put {
-		if c.err != nil {
-			return r
+	if !c.sound(func() { c.when(r, spec, path) }) {
+		return r // what it captures is not known
+	}
+	sound := c.sound(func() {
+		c.row(r, spec, path)
+		for i := range spec.Put {
+			c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
 		}
-		c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
+		if len(spec.Put) == 0 {
+			c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
+		}
+	})
+	if !sound {
+		return r
 	}
 	r.columns = slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p == r.star })
 	if r.star != nil {
 		r.columns = append(r.columns, r.star)
 	}
-	if len(spec.Put) == 0 {
-		c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
-	}
-	if c.err == nil {
-		c.invert(r, path)
-	}
-	if c.err == nil && c.l.ttl != nil {
-		c.l.ttl.checkRule(c, r)
-	}
-	if c.err == nil {
+	if c.sound(func() { c.invert(r, path) }) && (r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) })) {
 		c.versions(r, spec, path)
 	}
 	return r

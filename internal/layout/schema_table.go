@@ -56,15 +56,15 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 		cells = append(cells, schemaDescriptors+name, string(m.spec.Descriptors[name]))
 	}
 	rows := []Row{row("", append(cells, "hash", lock.Hash, schemaJoiner, lock.Joiner, schemaMapping, string(text), "source", m.source)...)}
-	names := map[string]bool{}
-	for name := range m.spec.Source.Schema {
+	names, types := map[string]bool{}, m.spec.Types()
+	for name := range types {
 		names[name] = true
 	}
 	for _, a := range m.key.Attrs() {
 		names[a.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		schema := m.spec.Source.Schema[name]
+		schema := types[name]
 		part := ""
 		for i, a := range m.key.Attrs() {
 			if a.Name == name {

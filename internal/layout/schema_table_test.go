@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 // TestSchemaRows shows the rows of the schema table; the mapping in them is
@@ -37,7 +38,7 @@ func TestSchemaRows(t *testing.T) {
 				r.Cells[i].Value = []byte("…")
 			}
 		}
-		got = FormatRow(got, r)
+		got = rowtext.FormatRow(got, r)
 	}
 	const want = `t# [7423]
   m:hash @1715685260608000 = "…"

@@ -56,7 +56,7 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	if r == nil {
 		return nil, false
 	}
-	return l.joiner.Split(key, len(r.row), r.widths)
+	return l.split(r, key)
 }
 
 func (m *Mapping) ruleNamed(name string) (*rules, *rule) {

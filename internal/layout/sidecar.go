@@ -17,75 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// SidecarKind is what a cell of FamilyTypes says, one name a kind.
-type SidecarKind string
-
-// The kinds of sidecar cells.
-const (
-	SidecarPresence   SidecarKind = "presence"   // i/: the item is there, and has no other cell
-	SidecarAttributes SidecarKind = "attributes" // i/: attributes of an item that have no cell of their own
-	SidecarType       SidecarKind = "type"       // a/ and c/: a value of another type than the schema's
-	SidecarEmpty      SidecarKind = "empty"      // a/ and c/: an empty map or list
-	SidecarJSON       SidecarKind = "json"       // a/ and c/: a set, map or list kept as JSON
-	SidecarAbsent     SidecarKind = "absent"     // a/: a version lacks an attribute
-	SidecarRule       SidecarKind = "rule"       // r/: which rule wrote a shared column
-	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
-)
-
-// SidecarKindOf tells what a cell of FamilyTypes says.
-func SidecarKindOf(c Cell) SidecarKind {
-	form, _, ok := bytes.Cut(c.Qualifier, []byte("/"))
-	if !ok {
-		return SidecarUnknown
-	}
-	switch string(form) {
-	case "i":
-		if len(c.Value) == 0 {
-			return SidecarPresence
-		}
-		return SidecarAttributes
-	case "r":
-		return SidecarRule
-	case "a", "c":
-		if len(c.Value) == 1 && c.Value[0] == absent {
-			return SidecarAbsent
-		}
-		_, mark, ok := parseMark(c.Value)
-		switch {
-		case !ok:
-			return SidecarUnknown
-		case mark == markEmpty:
-			return SidecarEmpty
-		case mark == markJSON:
-			return SidecarJSON
-		}
-		return SidecarType
-	}
-	return SidecarUnknown
-}
-
-// String says in words what cells of the kind are.
-func (k SidecarKind) String() string {
-	switch k {
-	case SidecarPresence:
-		return "presence of an item that has only key attributes"
-	case SidecarAttributes:
-		return "attributes that the mapping gives no cell of their own"
-	case SidecarType:
-		return "type of a value that is not the mapping's"
-	case SidecarEmpty:
-		return "an empty map or list"
-	case SidecarJSON:
-		return "a set, map or list kept as JSON"
-	case SidecarAbsent:
-		return "an attribute that a version lacks"
-	case SidecarRule:
-		return "the rule of a column that several rules write"
-	case SidecarUnknown:
-	}
-	return "nothing that a mapping writes"
-}
-
 // exception writes the type mark of an attribute: `a/<attr>` where the row is
 // the item's own, else `c/<family>:<qualifier>`.
 func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *lens.Error {
@@ -100,11 +31,11 @@ func (p *placer) cellException(family string, qual []byte, name string, mark []b
 }
 
 func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *lens.Error {
-	if !p.l.sidecar {
+	if !p.r.sidecar {
 		if loss == mapfile.LossEmpty && p.r.accepted[mapfile.LossEmpty] {
 			return nil
 		}
-		what := fmt.Sprintf("the value is %s", codec.Clip(attr.AppendJSON(nil, v)))
+		what := fmt.Sprintf("the value is %s", codec.Shown(v))
 		if loss == mapfile.LossEmpty {
 			what = "the value is an empty " + v.Type.String()
 		}
@@ -113,14 +44,14 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 	if len(qual) > lens.MaxQualifierBytes {
 		return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("c/")))
 	}
-	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.time, Value: mark})
+	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.types, Value: mark})
 	return nil
 }
 
 // extra keeps a value in the item's `i/` cell.
 func (p *placer) extra(name string, v attr.Value) *lens.Error {
-	if !p.l.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Clip(attr.AppendJSON(nil, v))), "a value of the put's kind, or a family _t for exceptions")
+	if !p.r.sidecar {
+		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil
@@ -134,12 +65,12 @@ func (p *placer) keep(name string, v attr.Value) {
 	p.extras[name] = v
 }
 
-// plainMark is the type mark of a value in the form of appendPlain.
+// plainMark is the type mark of a value in the form of codec.Plain.
 func plainMark(t attr.Type) []byte {
 	if t.IsScalar() {
-		return mark(t)
+		return codec.Mark(t)
 	}
-	return mark(t, markJSON)
+	return codec.Mark(t, codec.MarkJSON)
 }
 
 // identityText is the part of an `i/` qualifier that tells the items of a row
@@ -230,7 +161,7 @@ func (d *decoder) typeColumn(c column) error {
 		d.expiry(p, c.versions[0].Timestamp)
 		var err error
 		if p.extras, err = parseExtras(value); err != nil {
-			return d.l.corrupt(d.r, d.row, c, err)
+			return d.corrupt(c, "", err)
 		}
 		return nil
 	}
@@ -238,8 +169,8 @@ func (d *decoder) typeColumn(c column) error {
 	if !ok || !d.r.exclusive || d.l.key.IsKey(name) {
 		return nil
 	}
-	t, form, ok := parseMark(value)
-	if !ok || form != markEmpty || cmp.Or(d.r.byAttr[name], d.r.star) == nil {
+	t, form, ok := codec.ParseMark(value)
+	if !ok || form != codec.MarkEmpty || cmp.Or(d.r.byAttr[name], d.r.star) == nil {
 		return nil
 	}
 	p := d.claim(d.rowVars)
@@ -279,46 +210,12 @@ func (d *decoder) markOf(p *cellTemplate, name string, c column) (attr.Type, byt
 	case len(d.side) == 0 || !d.r.exclusive && p.byTime:
 		return attr.Absent, 0, false
 	case d.r.exclusive:
-		return parseMark(d.side["a/"+name])
+		return codec.ParseMark(d.side["a/"+name])
 	}
 	return d.markOfCell(c)
 }
 
 // markOfCell is the type mark of one cell.
 func (d *decoder) markOfCell(c column) (attr.Type, byte, bool) {
-	return parseMark(d.side["c/"+c.family+":"+string(c.qual)])
-}
-
-// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
-// byte alone for a value in its usual place; with 'j' for one that is a single
-// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
-const (
-	markJSON  = 'j'
-	markEmpty = 'e'
-)
-
-func mark(t attr.Type, form ...byte) []byte { return append([]byte{codec.TagOf(t)}, form...) }
-
-// parseMark takes a type mark apart; form is 0, markJSON or markEmpty.
-func parseMark(b []byte) (t attr.Type, form byte, ok bool) {
-	if len(b) == 0 || len(b) > 2 {
-		return attr.Absent, 0, false
-	}
-	t, ok = codec.TypeOfTag(b[0])
-	if !ok {
-		return attr.Absent, 0, false
-	}
-	if len(b) == 2 {
-		form = b[1]
-	}
-	switch form {
-	case 0:
-	case markJSON:
-		ok = !t.IsScalar()
-	case markEmpty:
-		ok = t == attr.M || t == attr.L
-	default:
-		ok = false
-	}
-	return t, form, ok
+	return codec.ParseMark(d.side["c/"+c.family+":"+string(c.qual)])
 }

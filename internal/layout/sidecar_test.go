@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
 func TestSidecarKindOf(t *testing.T) {
@@ -21,13 +22,13 @@ rules: [{name: item, row: ["{id}"], tag: true, put: [{attr: n, cell: "a:n"}, {at
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string][]SidecarKind{
-		`{"id":{"S":"a"}}`:                           {SidecarPresence},
-		`{"id":{"S":"a"},"x":{"S":"?"}}`:             {SidecarAttributes},
-		`{"id":{"S":"a"},"n":{"N":"1"}}`:             {SidecarRule},
-		`{"id":{"S":"a"},"n":{"S":"1"}}`:             {SidecarType, SidecarRule},
-		`{"id":{"S":"a"},"n":{"M":{"k":{"S":"v"}}}}`: {SidecarJSON, SidecarRule},
-		`{"id":{"S":"a"},"l":{"L":[]}}`:              {SidecarEmpty},
+	for text, want := range map[string][]rowtext.SidecarKind{
+		`{"id":{"S":"a"}}`:                           {rowtext.SidecarPresence},
+		`{"id":{"S":"a"},"x":{"S":"?"}}`:             {rowtext.SidecarAttributes},
+		`{"id":{"S":"a"},"n":{"N":"1"}}`:             {rowtext.SidecarRule},
+		`{"id":{"S":"a"},"n":{"S":"1"}}`:             {rowtext.SidecarType, rowtext.SidecarRule},
+		`{"id":{"S":"a"},"n":{"M":{"k":{"S":"v"}}}}`: {rowtext.SidecarJSON, rowtext.SidecarRule},
+		`{"id":{"S":"a"},"l":{"L":[]}}`:              {rowtext.SidecarEmpty},
 	} {
 		item, err := attr.UnmarshalItem([]byte(text))
 		if err != nil {
@@ -37,10 +38,10 @@ rules: [{name: item, row: ["{id}"], tag: true, put: [{attr: n, cell: "a:n"}, {at
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		var got []SidecarKind
+		var got []rowtext.SidecarKind
 		for _, c := range placed.Cells {
 			if c.Family == lens.FamilyTypes {
-				got = append(got, SidecarKindOf(c))
+				got = append(got, rowtext.SidecarKindOf(c))
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -48,7 +49,7 @@ rules: [{name: item, row: ["{id}"], tag: true, put: [{attr: n, cell: "a:n"}, {at
 		}
 	}
 	for _, c := range []Cell{{}, {Qualifier: []byte("a/x")}, {Qualifier: []byte("a/x"), Value: []byte("?")}, {Qualifier: []byte("z/x")}} {
-		if got := SidecarKindOf(c); got != SidecarUnknown {
+		if got := rowtext.SidecarKindOf(c); got != rowtext.SidecarUnknown {
 			t.Errorf("%q = %q is %s", c.Qualifier, c.Value, got)
 		}
 	}

@@ -53,8 +53,11 @@ func (m *Mapping) Slices(row []byte) []*Slice {
 	}
 	var all []*Slice
 	for _, r := range l.rules {
-		if r.exclusive {
+		switch {
+		case r.exclusive:
 			continue // no other item is in its rows
+		case len(r.stored) > 0:
+			return nil // a cell tells whose item it is
 		}
 		vars, ok := l.parseRow(r, Row{Key: row})
 		if !ok {
@@ -131,7 +134,7 @@ func (s *Slice) byQualifier() bool {
 		if !slices.EqualFunc(core, s.core, samePart) || !fixedTail && s.width == 0 || !s.add(p.family, begin) {
 			return false
 		}
-		if !s.l.sidecar {
+		if !s.r.sidecar {
 			continue
 		}
 		for _, form := range [2]string{"c/", "r/"} {
@@ -140,7 +143,7 @@ func (s *Slice) byQualifier() bool {
 			}
 		}
 	}
-	if s.l.sidecar {
+	if s.r.sidecar {
 		begin := []byte("i/" + s.r.name + "/")
 		if s.r.writesIdentity(&s.core[0]) && len(s.core) == 1 {
 			if !s.add(lens.FamilyTypes, begin) {
@@ -212,7 +215,7 @@ func (s *Slice) byTime() bool {
 		}
 		s.own = append(s.own, e.Cells())
 	}
-	if s.l.sidecar {
+	if s.r.sidecar {
 		s.rest = append(s.rest, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + s.r.name + "/"), Prefix: true}.Cells())
 		s.absences = len(s.r.versioned) > 0
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -31,8 +32,9 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // is the timestamp of their cells.
 type timeToLive struct {
 	name  string
-	shift int64 // the timestamp is so much before the expiry, in microseconds
-	age   int64 // of the cells that are collected
+	shift int64        // the timestamp is so much before the expiry, in microseconds
+	age   int64        // of the cells that are collected
+	rules map[int]bool // those whose items expire so, by index: their families are all collected
 }
 
 // timeToLive compiles source.ttl; nil where the attribute is kept as it is.
@@ -45,7 +47,7 @@ func (c *compiler) timeToLive() *timeToLive {
 	if ttl.Attribute == "" {
 		c.fail(path+".attribute", lens.CodeSyntax, "no attribute", "the attribute that holds the expiry")
 	}
-	if s, ok := c.l.schema[ttl.Attribute]; ok && s.Type != attr.N {
+	if s, ok := c.spec.Source.Schema[ttl.Attribute]; ok && s.Type != attr.N {
 		c.fail(path+".attribute", lens.CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
 	}
 	var age, shift time.Duration
@@ -57,27 +59,93 @@ func (c *compiler) timeToLive() *timeToLive {
 		age = time.Second
 	case shifts && strings.HasSuffix(arg, ")"):
 		var err error
-		if age, err = time.ParseDuration(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
+		if age, err = days.Parse(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
 			c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
+			return nil
 		}
 		shift = age
 	default:
 		c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
+		return nil
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
 		c.fail(path+".attribute", lens.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
 	}
-	for _, f := range c.l.families {
-		if f.GC.MaxAge != age || f.GC.Versions > 1 {
-			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", ttl.Mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too", age))
+	t := &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds(), rules: map[int]bool{}}
+	t.choose(c, ttl.Mode)
+	return t
+}
+
+// collects reports whether garbage collection empties a family of what has expired.
+func (t *timeToLive) collects(gc GC) bool {
+	return t != nil && gc.MaxAge.Microseconds() == t.age && gc.Versions <= 1
+}
+
+// expires reports whether what is in a family does.
+func (l *rules) expires(family string) bool {
+	return l.ttl != nil && l.ttl.collects(l.declared[family])
+}
+
+// Expires reports whether garbage collection deletes the items of a family by the
+// expiry of their time to live.
+func (m *Mapping) Expires(family string) bool {
+	l, ok := m.layout.(*rules)
+	return ok && l.expires(family)
+}
+
+// choose finds the rules whose items expire.
+func (t *timeToLive) choose(c *compiler, mode string) {
+	declared := map[string]GC{}
+	for _, f := range c.spec.Target.Families {
+		declared[f.Name] = f.GC
+	}
+	kept, half := false, false
+	for i := range c.spec.Rules {
+		puts := c.spec.Rules[i].Put
+		var out []int // the puts of other families
+		for j := range puts {
+			family, _, _ := strings.Cut(puts[j].Cell, ":")
+			if gc, known := declared[family]; known && !t.collects(gc) {
+				out = append(out, j)
+			}
+		}
+		t.rules[i] = len(out) == 0
+		kept = kept || len(out) == len(puts)
+		if len(out) > 0 && len(out) < len(puts) {
+			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, out[0]), lens.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
+			half = true
 		}
 	}
+	some := slices.Contains(slices.Collect(maps.Values(t.rules)), true)
+	for _, f := range c.spec.Target.Families {
+		if !t.collects(f.GC) && !half && (!some || !kept) {
+			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too, or on all families of a rule", t.maxAge()))
+		}
+	}
+}
+
+func (t *timeToLive) maxAge() time.Duration { return time.Duration(t.age) * time.Microsecond }
+
+// barred are the attributes that would put items of a rule into an index, whose entries
+// do not expire. The rule has to say that its items have none such.
+func (t *timeToLive) barred(c *compiler, index int) map[string]bool {
+	barred := map[string]bool{}
+	r := &c.spec.Rules[index]
 	for i, g := range c.spec.Source.GSIs {
-		if g.As == mapfile.IndexAsTable {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+ttl.Mode+" deletes", "as: view or none, or ttl mode attribute")
+		if g.As != mapfile.IndexAsTable {
+			continue
 		}
+		foreign := slices.IndexFunc(g.Key.Attrs(), func(a lens.KeyAttr) bool {
+			_, has := c.schemas[index][a.Name]
+			return r.Schema != nil && !has && !c.l.key.IsKey(a.Name) && a.Name != t.name
+		})
+		if foreign < 0 {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+c.spec.Source.TTL.Mode+" deletes", "as: view or none, ttl mode attribute, or a schema of rule "+r.Name+" without the index's key")
+			continue
+		}
+		barred[g.Key.Attrs()[foreign].Name] = true
 	}
-	return &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds()}
+	return barred
 }
 
 // checkRule refuses a rule whose cells have times of their own.
@@ -112,7 +180,7 @@ func (t *timeToLive) attribute(micros int64) (attr.Value, bool) {
 
 // expiry takes the expiry of an item from the timestamp of one of its cells.
 func (d *decoder) expiry(p *partial, micros int64) {
-	if t := d.l.ttl; t != nil {
+	if t := d.r.ttl; t != nil {
 		if v, ok := t.attribute(micros); ok {
 			p.item[t.name] = v
 		}
@@ -136,7 +204,7 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	if !ok || l.ttl == nil {
 		return row
 	}
-	expired := func(c Cell) bool { return c.Family != lens.FamilyState && c.Timestamp <= nowMicros-l.ttl.age }
+	expired := func(c Cell) bool { return l.expires(c.Family) && c.Timestamp <= nowMicros-l.ttl.age }
 	if slices.ContainsFunc(row.Cells, expired) {
 		row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), expired)
 	}
@@ -145,11 +213,11 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 
 // timedOut keeps the attribute that the timestamps do not tell.
 func (p *placer) timedOut(told bool) *lens.Error {
-	t := p.l.ttl
+	t := p.r.ttl
 	if told {
 		return nil
 	}
-	if !p.l.sidecar {
+	if !p.r.sidecar {
 		return p.l.fault(lens.CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
 	}
 	p.keep(t.name, p.item[t.name])

@@ -187,13 +187,17 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if r.version != rowkey.SlotNone {
-		for _, name := range slices.Sorted(maps.Keys(c.l.schema)) {
+		for _, name := range slices.Sorted(maps.Keys(r.schema)) {
 			if p := cmp.Or(r.byAttr[name], r.star); p != nil && p.timeSlot == r.version && p.shape() != shapeItem && !c.l.key.IsKey(name) && !r.timeAttrs[name] {
 				r.versioned = append(r.versioned, name)
 			}
 		}
 	}
-	if own, types := c.l.declared[lens.FamilyTypes], c.l.sidecar; types && own.Versions > 0 && len(r.versioned) > 0 {
+	own := c.l.declared[lens.FamilyTypes]
+	if r.sidecar && own.MaxAge > 0 && len(r.versioned) > 0 {
+		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("what is absent from a version of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
+	}
+	if r.sidecar && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
 				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
@@ -232,25 +236,30 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// absent is the value of a sidecar cell that says that a version lacks an
-// attribute.
-const absent = 'A'
+// Absences are the attributes whose absence from a version a rule records.
+func (m *Mapping) Absences(rule string) []string {
+	_, r := m.ruleNamed(rule)
+	if r == nil || !r.sidecar {
+		return nil
+	}
+	return r.versioned
+}
 
 // absences records which attributes a version lacks.
 func (p *placer) absences() *lens.Error {
 	for _, name := range p.r.versioned {
-		if _, has := p.item[name]; has || !p.l.sidecar && p.r.accepted[mapfile.LossAbsent] {
+		if _, has := p.item[name]; has || !p.r.sidecar && p.r.accepted[mapfile.LossAbsent] {
 			continue
 		}
 		qual := "a/" + name
 		switch {
-		case !p.l.sidecar:
+		case !p.r.sidecar:
 			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
 		case len(qual) > lens.MaxQualifierBytes:
 			return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := codec.Integer(p.vars[p.r.version])
-		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{absent}})
+		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{codec.MarkAbsent}})
 	}
 	return nil
 }

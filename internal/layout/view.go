@@ -40,7 +40,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 	}
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
-		if c.err == nil && !c.sortsByValue(l, a) {
+		if expr != "" && !c.sortsByValue(l, a) {
 			c.fail(path, lens.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
 		}
 		add(a.Name, expr)
@@ -53,7 +53,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 	order = append(order, quoteName(sourceKeyColumn))
 	names := g.Include
 	if g.Projection == mapfile.ProjectAll {
-		names = slices.Sorted(maps.Keys(l.schema))
+		names = l.names()
 	}
 	for _, name := range names {
 		if !taken[name] && !l.key.IsKey(name) { // the row key tells those
@@ -72,6 +72,10 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {
 		p := l.putOf(r, name)
+		if p == nil && l.key.IsKey(name) {
+			expr = "" // every item has it
+			break
+		}
 		if p == nil {
 			continue
 		}
@@ -80,7 +84,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 			special = name
 		}
 		single := !p.byTime && p.shape() == shapeCell && l.setFamily[name] == "" && l.mapFamily[name] == "" &&
-			(l.schema[name].Type != attr.L || !p.native(r))
+			(r.schema[name].Type != attr.L || !p.native(r))
 		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
@@ -98,7 +102,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 // markColumns are the columns of the sidecar that say that an attribute, which
 // has one column, is of another type than the schema's; nil without a sidecar.
 func (l *rules) markColumns(name string) []string {
-	if !l.sidecar {
+	if !l.sidecar || l.key.IsKey(name) {
 		return nil
 	}
 	var marks []string
@@ -129,13 +133,27 @@ func (c *compiler) sortsByValue(l *rules, a lens.KeyAttr) bool {
 
 // putOf is the put that takes an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
-	if l.key.IsKey(name) || r.timeAttrs[name] {
+	if r.timeAttrs[name] {
 		return nil
 	}
-	if p := r.byAttr[name]; p != nil {
+	if p := r.byAttr[name]; p != nil || l.key.IsKey(name) {
 		return p
 	}
+	if _, listed := r.schema[name]; r.listed && !listed {
+		return nil
+	}
 	return r.star
+}
+
+// names are the attributes that the rules know the types of.
+func (l *rules) names() []string {
+	all := map[string]bool{}
+	for _, r := range l.rules {
+		for name := range r.schema {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func quoteName(name string) string {

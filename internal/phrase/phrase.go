@@ -1,19 +1,15 @@
 package phrase
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Clip shortens a text to what a line of a report quotes.
-func Clip(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
-}
+func Clip(s string) string { return ClipTo(s, 200) }
 
 // Column is a qualifier as reports show it.
 func Column(qualifier string) string {
@@ -24,15 +20,24 @@ func Column(qualifier string) string {
 	return quoted
 }
 
-// ClipTo shortens a text to n bytes, and says so.
+// ClipTo shortens a text to n bytes, or to some less so as not to cut inside a
+// character, and says so.
 func ClipTo(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && s[n]&0xc0 == 0x80 { // not inside a character
-		n--
+	for back := range min(n, utf8.UTFMax) {
+		if utf8.RuneStart(s[n-back]) {
+			n -= back
+			break // bytes that are no text are cut where they are
+		}
 	}
 	return s[:n] + "…"
+}
+
+// ClipHex is a text in hexadecimal digits, shortened to n of them.
+func ClipHex(b []byte, n int) string {
+	return ClipTo(hex.EncodeToString(b[:min(len(b), n)]), n)
 }
 
 // Counted is a number of things: "1 item", "2 items".

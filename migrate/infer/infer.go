@@ -43,16 +43,16 @@ type Options struct {
 
 // Choice is something that inference decided, and why.
 type Choice struct {
-	What   string `json:"what"`
-	Chosen string `json:"chosen"`
-	Why    string `json:"why"`
+	What   string `json:"what"`   // was decided: "key"
+	Chosen string `json:"chosen"` // what it came to
+	Why    string `json:"why"`    // the reason
 }
 
 // Inferred is a mapping found from the data.
 type Inferred struct {
-	Mapping *mapping.Mapping
-	Choices []Choice
-	Items   int64 // that the table has
+	Mapping *mapping.Mapping // ready to use, or to be written as a file
+	Choices []Choice         // in the order in which they were made
+	Items   int64            // that the table has
 	// Warnings are what the data alone cannot tell, or tells of itself: a key that
 	// is a guess, values that may be errors. One sentence each, that names the table.
 	Warnings []string

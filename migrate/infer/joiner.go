@@ -32,7 +32,14 @@ func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
 	if n > 1 {
 		c.Why = fmt.Sprintf("none of the %d keys holds the delimiter, or a byte below it, before its last segment", n)
 	}
-	if bad := proof.Offender(); bad != nil {
+	bad := proof.Offender()
+	switch {
+	case proof.Apart():
+		c.Why = "rules have different numbers of segments, and a delimiter in the last segment of one would make rows of another"
+		if bad != nil {
+			c.Why += fmt.Sprintf("; there are such keys: %v", bad)
+		}
+	case bad != nil:
 		c.Why = fmt.Sprintf("plain('#') would mix up keys: %v", bad)
 	}
 	return c

@@ -11,8 +11,8 @@ import (
 // goes over to the rows has to do without it.
 type NotLaidOut struct {
 	Table string `json:"table"` // the DynamoDB table
-	What  string `json:"what"`  // "index GSI1", "time to live by expiresAt"
-	Why   string `json:"why"`
+	What  string `json:"what"`  // "index GSI1", "time to live by expires"
+	Why   string `json:"why"`   // what the mapping says, or does not
 }
 
 // String returns the part on one line, for a warning.

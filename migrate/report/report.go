@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
@@ -56,22 +56,22 @@ const (
 
 // Failure is one difference.
 type Failure struct {
-	Kind    Kind   `json:"kind"`
-	Fixture string `json:"fixture,omitempty"`
-	Check   string `json:"check,omitempty"` // the name of the check that found it; "pattern ID" of an access pattern
-	Table   string `json:"table,omitempty"` // the Bigtable table
-	Rule    string `json:"rule,omitempty"`
-	ItemKey string `json:"itemKey,omitempty"` // canonical JSON of the key attributes
-	RowKey  string `json:"rowKey,omitempty"`  // as text
-	RowHex  string `json:"rowKeyHex,omitempty"`
-	Column  string `json:"column,omitempty"` // family:qualifier, or the attribute
-	Pattern string `json:"pattern,omitempty"`
-	Want    string `json:"want,omitempty"`
-	Got     string `json:"got,omitempty"`
+	Kind    Kind   `json:"kind"`                // what differs
+	Fixture string `json:"fixture,omitempty"`   // its name
+	Check   string `json:"check,omitempty"`     // the name of the check that found it; "pattern ID" of an access pattern
+	Table   string `json:"table,omitempty"`     // the Bigtable table
+	Rule    string `json:"rule,omitempty"`      // of the mapping
+	ItemKey string `json:"itemKey,omitempty"`   // canonical JSON of the key attributes
+	RowKey  string `json:"rowKey,omitempty"`    // as text
+	RowHex  string `json:"rowKeyHex,omitempty"` // the row key in hex
+	Column  string `json:"column,omitempty"`    // family:qualifier, or the attribute
+	Pattern string `json:"pattern,omitempty"`   // the id of the access pattern
+	Want    string `json:"want,omitempty"`      // what is expected, as text
+	Got     string `json:"got,omitempty"`       // what is there
 	// Decoded is what the difference of a cell does to the items of its row, as
 	// the inverse of the mapping tells: `n: want {"N":"3"}, got {"N":"4"}`.
 	Decoded string        `json:"decoded,omitempty"`
-	Detail  string        `json:"detail,omitempty"`
+	Detail  string        `json:"detail,omitempty"` // what else there is to say
 	Damage  source.Damage `json:"damage,omitempty"` // of a NotLoaded
 	// File is FILE or FILE:LINE of the fixture's file that expects something else.
 	File string `json:"file,omitempty"`
@@ -143,13 +143,13 @@ func OrNothing(s string) string {
 
 // TableReport is what was done with one table.
 type TableReport struct {
-	Name       string `json:"name"`   // of the DynamoDB table
-	Target     string `json:"target"` // of the Bigtable table
-	Items      int64  `json:"items"`
-	Rows       int64  `json:"rows"`
-	Cells      int64  `json:"cells"`
-	Exceptions int64  `json:"exceptions"`
-	IndexRows  int64  `json:"indexRows"`
+	Name       string `json:"name"`       // of the DynamoDB table
+	Target     string `json:"target"`     // of the Bigtable table
+	Items      int64  `json:"items"`      // that were laid out
+	Rows       int64  `json:"rows"`       // of the table of the items
+	Cells      int64  `json:"cells"`      // of those rows
+	Exceptions int64  `json:"exceptions"` // sidecar cells
+	IndexRows  int64  `json:"indexRows"`  // of all indexes
 	// CellsWritten and CellsUnchanged are what a load sent, and what it found
 	// there already; the cells of indexes count too.
 	CellsWritten   int64 `json:"cellsWritten"`
@@ -172,7 +172,7 @@ type TableReport struct {
 	Refused []RefusedItems `json:"refused"`
 	// Phases are what took how long; none without Options.Stopwatch.
 	Phases  []Phase        `json:"phases"`
-	Choices []infer.Choice `json:"choices"`
+	Choices []infer.Choice `json:"choices"` // what was decided, and why
 	// Fidelity is what the mapping does to each attribute, Samples an item of
 	// each of its rules beside what it becomes.
 	Fidelity []Fidelity `json:"fidelity"`
@@ -190,9 +190,9 @@ type TableReport struct {
 
 // RefusedItems are the items that a mapping cannot lay out for one reason.
 type RefusedItems struct {
-	Error     string `json:"error"` // E-DOMAIN, or the kind of the failure where there is no such code
-	Rule      string `json:"rule,omitempty"`
-	Attribute string `json:"attribute,omitempty"`
+	Error     string `json:"error"`               // E-DOMAIN, or the kind of the failure where there is no such code
+	Rule      string `json:"rule,omitempty"`      // of the mapping, "" where none takes the item
+	Attribute string `json:"attribute,omitempty"` // "" where it is none
 	Items     int64  `json:"items"`
 	// Item is the key of the first of them, At where it stands in the source, What what
 	// it has there and what was expected.
@@ -215,9 +215,9 @@ func (x RefusedItems) String() string {
 
 // Phase is a part of the work on one table.
 type Phase struct {
-	Name    string  `json:"name"`
-	Items   int64   `json:"items"` // of all passes
-	Seconds float64 `json:"seconds"`
+	Name    string  `json:"name"`    // "comparing"
+	Items   int64   `json:"items"`   // of all passes
+	Seconds float64 `json:"seconds"` // of all passes
 }
 
 // String returns "comparing 1000 items in 0.52 s, 1923 a second".
@@ -249,10 +249,10 @@ type Sample struct {
 
 // Fidelity is what the mapping does to one attribute under one rule.
 type Fidelity struct {
-	Rule      string `json:"rule"`
-	Attribute string `json:"attribute"`
-	Class     string `json:"class"` // lossless, lossless in domain, lossy
-	Why       string `json:"why,omitempty"`
+	Rule      string `json:"rule"`          // of the mapping
+	Attribute string `json:"attribute"`     // top-level
+	Class     string `json:"class"`         // lossless, lossless in domain, lossy
+	Why       string `json:"why,omitempty"` // the domain, or the loss
 	// Items are how many items of the rule have the attribute; 0 where none has, or
 	// nobody counted.
 	Items int64 `json:"items,omitzero"`
@@ -260,9 +260,9 @@ type Fidelity struct {
 
 // SidecarCells are the sidecar cells of one kind.
 type SidecarCells struct {
-	Kind  layout.SidecarKind `json:"kind"`
-	What  string             `json:"what"` // the kind in words
-	Cells int64              `json:"cells"`
+	Kind  rowtext.SidecarKind `json:"kind"`  // what they say
+	What  string              `json:"what"`  // the kind in words
+	Cells int64               `json:"cells"` // how many
 	// Item is the key of the first item with such a cell, Column the cell's.
 	Item   string `json:"item"`
 	Column string `json:"column"`
@@ -271,9 +271,9 @@ type SidecarCells struct {
 // RuleRows is what a rule of the mapping, or one of its indexes, was found to
 // take, with the row key of the first item as an example.
 type RuleRows struct {
-	Rule  string `json:"rule,omitempty"`
-	Index string `json:"index,omitempty"`
-	Items int64  `json:"items"`
+	Rule  string `json:"rule,omitempty"`  // of the mapping, "" for an index
+	Index string `json:"index,omitempty"` // its name, "" for a rule
+	Items int64  `json:"items"`           // that it takes
 	// Item is the key of the first item, Row that of its row, as text and in hex;
 	// "" where Items is 0.
 	Item   string `json:"item,omitempty"`
@@ -290,7 +290,7 @@ func (r *RuleRows) Count(key func() string, row []byte) {
 
 // AcceptedLoss is what a table loses and its mapping accepts.
 type AcceptedLoss struct {
-	Rule string `json:"rule"`
+	Rule string `json:"rule"` // of the mapping
 	What string `json:"what"` // as in accept_loss
 	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
 	// collection.
@@ -300,16 +300,16 @@ type AcceptedLoss struct {
 	// Attribute and Values are of a loss by the layout.
 	Attribute string `json:"attribute,omitempty"`
 	Values    int64  `json:"values,omitempty"`
-	Example   string `json:"example"` // the key of an item
-	Why       string `json:"why,omitempty"`
+	Example   string `json:"example"`       // the key of an item
+	Why       string `json:"why,omitempty"` // as in accept_loss
 }
 
 // Check is one thing that was verified.
 type Check struct {
-	Name        string     `json:"name"`
-	Table       string     `json:"table,omitempty"`
-	State       CheckState `json:"state"`
-	Differences int64      `json:"differences"`
+	Name        string     `json:"name"`            // "round trip"
+	Table       string     `json:"table,omitempty"` // the Bigtable table, or "" for all; of "not laid out" the DynamoDB table
+	State       CheckState `json:"state"`           // how it ended
+	Differences int64      `json:"differences"`     // failures, also of those not listed
 	// Detail says what was checked; of a skipped check, why it was skipped.
 	Detail string `json:"detail,omitempty"`
 }
@@ -327,8 +327,8 @@ const (
 
 // PatternReport is one access pattern that was run.
 type PatternReport struct {
-	ID    string `json:"id"`
-	Title string `json:"title,omitempty"`
+	ID    string `json:"id"`              // as in its file
+	Title string `json:"title,omitempty"` // in words
 	// Doors are the ways it was run: "dynamodb", "bigtable".
 	Doors []string `json:"doors"`
 	// Ranges is how many keys and ranges the native read asks for; RowsScanned
@@ -337,16 +337,16 @@ type PatternReport struct {
 	RowsScanned  int64 `json:"rowsScanned"`
 	RowsReturned int64 `json:"rowsReturned"`
 
-	Items       int   `json:"items"`
-	Differences int64 `json:"differences"`
+	Items       int   `json:"items"`       // of the answer
+	Differences int64 `json:"differences"` // failures, also of those not listed
 }
 
 // Report is the result of a load or a verification.
 type Report struct {
-	Fixture string `json:"fixture,omitempty"`
-	Title   string `json:"title,omitempty"`
-	Source  string `json:"source"`
-	Format  string `json:"format"`
+	Fixture string `json:"fixture,omitempty"` // its name; "" of a source
+	Title   string `json:"title,omitempty"`   // of the fixture
+	Source  string `json:"source"`            // the path that was opened
+	Format  string `json:"format"`            // as source.Source has it
 	// Items is the number of items read, summed over the tables.
 	Items int64 `json:"items"`
 	// Rows is the number of base rows: those of indexes are not counted.
@@ -360,9 +360,9 @@ type Report struct {
 	Compared bool `json:"compared"`
 	// Warnings are what a reader should know although nothing differs.
 	Warnings []string        `json:"warnings"`
-	Tables   []TableReport   `json:"tables"`
-	Checks   []Check         `json:"checks"`
-	Patterns []PatternReport `json:"patterns"`
+	Tables   []TableReport   `json:"tables"`   // one a table of the source
+	Checks   []Check         `json:"checks"`   // in the order in which they ran
+	Patterns []PatternReport `json:"patterns"` // in the order in which they ran
 	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
 	NotLaidOut []NotLaidOut `json:"notLaidOut"`
 	// Failures are the first differences, at most Options.MaxDifferences, unless

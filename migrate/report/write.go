@@ -237,10 +237,10 @@ func verdict(differences int64) string {
 
 // JunitSuites is the root of a JUnit file.
 type JunitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Suites   []junitSuite `xml:"testsuite"`
+	XMLName  xml.Name     `xml:"testsuites"`    // testsuites
+	Tests    int          `xml:"tests,attr"`    // cases of all suites
+	Failures int          `xml:"failures,attr"` // cases that failed
+	Suites   []junitSuite `xml:"testsuite"`     // one a report
 }
 
 type junitSuite struct {

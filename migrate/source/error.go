@@ -50,15 +50,16 @@ const (
 )
 
 // Error says what is wrong with an input and where. Nothing has been
-// written when a function returns it, but for WriteRefused, and for a fixture of
-// which Verify has compared nothing.
+// written when a function returns it, but for WriteRefused, for a row that a load of
+// incremental exports cannot read, and for a fixture of which Verify has compared
+// nothing.
 type Error struct {
-	Damage Damage
+	Damage Damage // what kind of fault
 	File   string // as the caller named it, or its path inside the source
 	Line   int    // 1-based; 0 where there is no line
 	Column int    // 1-based; 0 where it is not known
-	Detail string
-	Err    error // the cause, or nil
+	Detail string // what is wrong
+	Err    error  // the cause, or nil
 
 	all bool // although it is at a line, the items at others cannot be read without it
 }

@@ -52,7 +52,7 @@ const heldChangeBytes = 400
 
 // Change is what the incremental exports behind a full one made of an item.
 type Change struct {
-	Key      attr.Item
+	Key      attr.Item   // of the item
 	Was      []attr.Item // the states before the last that these exports tell, oldest first
 	Now      attr.Item   // nil: the item is gone
 	Position Position    // of the last change

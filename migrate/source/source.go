@@ -39,29 +39,29 @@ func (p Position) String() string {
 
 // Entry is one item of a source and where it stands.
 type Entry struct {
-	Item     attr.Item
-	Position Position
+	Item     attr.Item // as it was read
+	Position Position  // where it stands
 
 	Text []byte // the JSON of Item, good until the next entry
 }
 
 // Index is a secondary index that a table description declares.
 type Index struct {
-	Name       string
-	Key        mapping.KeySchema
-	Local      bool
-	Projection string   // ALL, KEYS_ONLY or INCLUDE
-	Include    []string // attributes of an INCLUDE projection
+	Name       string            // in DynamoDB
+	Key        mapping.KeySchema // of the index
+	Local      bool              // it has the hash key of the table
+	Projection string            // ALL, KEYS_ONLY or INCLUDE
+	Include    []string          // attributes of an INCLUDE projection
 }
 
 // Table is one table of a source. Its items can be read any number of times;
 // each time they stream from the input.
 type Table struct {
-	Name string
+	Name string // of the DynamoDB table
 	// Key is the declared key schema. Its Hash.Name is "" where the input
 	// declares none; a Type is attr.Absent where only the name is known.
 	Key     mapping.KeySchema
-	Indexes []Index
+	Indexes []Index // that are declared
 	// TTL is the attribute that items expire by, "" where none is declared.
 	TTL string
 	// ExportTime is the moment that the data stands for; zero if unknown.
@@ -178,7 +178,7 @@ type Source struct {
 	Format string
 	// Path is the path that was opened.
 	Path   string
-	Tables []*Table
+	Tables []*Table // in the order of the input
 	// Integrity says what the input lets a reader check of itself, besides
 	// its form; reading all entries checks it.
 	Integrity string

@@ -15,9 +15,9 @@ import (
 
 // TableSchema is what a table description says that a mapping needs.
 type TableSchema struct {
-	Name    string
-	Key     mapping.KeySchema
-	Indexes []Index
+	Name    string            // "" where the description has none
+	Key     mapping.KeySchema // of the table
+	Indexes []Index           // global, then local
 	// TTL is the attribute that items expire by, "" where the description says
 	// nothing of it or that none do.
 	TTL string

@@ -7,7 +7,10 @@ import (
 	"iter"
 	"slices"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -212,7 +215,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	if p.part.Single() {
 		return nil, nil
 	}
-	ranges, ok := ofRanges(p.part.Counted(from, before))
+	ranges, ok := extent.RangeFilters(p.part.Counted(from, before))
 	if !ok {
 		return nil, nil
 	}
@@ -240,7 +243,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 // readPiece yields the items of a piece. It returns how many bytes of cells were
 // read.
 func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
-	filters, ok := ofRanges(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
+	filters, ok := extent.RangeFilters(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := btclient.AnyOf(append(filters, anyIntent())...)
 	if !ok {
 		filter = nil
@@ -270,4 +273,10 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 		}
 	}
 	return size, true
+}
+
+// cellAt passes one cell of each row, without its value: the one behind the first
+// n of them.
+func cellAt(n int) *btpb.RowFilter {
+	return btclient.Chain(btclient.BehindCells(n), btclient.KeysOnly())
 }

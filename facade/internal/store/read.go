@@ -12,6 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -73,7 +74,7 @@ func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]a
 		extents = append(extents, p.own...)
 	}
 	slices.SortFunc(read.Keys, bytes.Compare)
-	read.Filter = extentsFilter(distinctExtents(extents))
+	read.Filter = extentsFilter(extent.Distinct(extents))
 	items := make([]attr.Item, len(keys))
 	for row, err := range rd.bt.Read(ctx, read) {
 		if err != nil {
@@ -99,10 +100,10 @@ func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]a
 // others: nil, everything, where they are whole families
 // or too many to name.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
-	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
+	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !extent.WholeFamily(e) }) {
 		return nil
 	}
-	filters, ok := ofExtents(extents)
+	filters, ok := extent.Filters(extents)
 	if !ok {
 		return nil
 	}
@@ -182,7 +183,7 @@ func (q *baseQuery) plan() (lens.Plan, error) {
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
 	plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
-	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
+	plan.Extents = extent.Intersect(plan.Extents, behind.Extents)
 	return plan, err
 }
 

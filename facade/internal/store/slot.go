@@ -11,6 +11,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -159,7 +160,7 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 		return nil, outsideMapping(err)
 	}
 	p := l.slotIn(at.Row, key)
-	p.own, p.shared, p.derived = distinctExtents(at.Own), at.Shared, at.Derived
+	p.own, p.shared, p.derived = extent.Distinct(at.Own), at.Shared, at.Derived
 	return p, nil
 }
 
@@ -178,7 +179,7 @@ func outsideMapping(err error) error {
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
 func (p *slot) alone() bool {
-	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
+	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !extent.WholeFamily(e) })
 }
 
 // filter passes the item's cells and its bookkeeping, and all claims to columns
@@ -191,7 +192,7 @@ func (p *slot) filter() *btpb.RowFilter {
 	if p.alone() {
 		return nil
 	}
-	own, ok := ofExtents(p.own)
+	own, ok := extent.Filters(p.own)
 	if !ok {
 		return nil
 	}
@@ -206,7 +207,7 @@ func (p *slot) filter() *btpb.RowFilter {
 // occupied passes something if a cell of the item is there. Where they are
 // too many to name it is any cell at all.
 func (p *slot) occupied() *btpb.RowFilter {
-	own, ok := ofExtents(p.own)
+	own, ok := extent.Filters(p.own)
 	if !ok {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 	}
@@ -219,7 +220,7 @@ func (p *slot) occupied() *btpb.RowFilter {
 func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
-		case wholeFamily(e):
+		case extent.WholeFamily(e):
 			muts = append(muts, btclient.DeleteFamily(e.Family))
 		case !e.Prefix:
 			muts = append(muts, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))

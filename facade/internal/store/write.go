@@ -12,6 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -393,7 +394,7 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 			return e.Covers(layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
 		}
 		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) }) {
-			vacant = append(vacant, ofExtent(e))
+			vacant = append(vacant, extent.Filter(e))
 		}
 	}
 	return vacant, nil
@@ -514,7 +515,7 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
 	there := append([]*btpb.RowFilter{state, btclient.OfColumn(lens.FamilyState, p.outbox)}, g.vacant...)
-	if own, ok := ofExtents(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
+	if own, ok := extent.Filters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
 		there = append(there, own...)
 	}
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)

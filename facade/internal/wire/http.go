@@ -35,6 +35,9 @@ const (
 	headersTextFormat   = "the line and the headers of the request have %d bytes, the limit is %d\n" // ours
 )
 
+// serverHeader is what AWS says of itself in every answer.
+var serverHeader = []string{"Server"}
+
 // Response is an answer before compression.
 type Response struct {
 	Status      int
@@ -152,6 +155,7 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	h["Server"] = serverHeader
 	h["x-amzn-RequestId"] = []string{a.RequestID} // AWS's own spelling
 	// The checksum covers the bytes as sent, after compression; the SDK for Go
 	// fails the call when it does not match.

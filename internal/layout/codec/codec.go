@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // Codec turns the value of one attribute into the value of one cell, and back. It
@@ -115,7 +116,7 @@ var All = []*Codec{
 		},
 		Decode: func(b []byte, _ Schema) (attr.Value, error) {
 			if len(b) != 8 {
-				return attr.Value{}, fmt.Errorf("%x is no 8-byte integer", Clip(b))
+				return attr.Value{}, fmt.Errorf("%s is no 8-byte integer", phrase.ClipHex(b, ShownBytes))
 			}
 			return attr.Int(int64(binary.BigEndian.Uint64(b))), nil
 		},
@@ -127,7 +128,8 @@ var All = []*Codec{
 		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseFloat(b) },
 		Round: func(v attr.Value) ([]byte, bool) {
 			b, _ := appendFloat(nil, v)
-			return b, v.Type == attr.N
+			_, err := parseFloat(b) // the nearest can be beyond what a number may be
+			return b, v.Type == attr.N && err == nil
 		},
 	},
 	{
@@ -200,7 +202,7 @@ func flatten() *Codec {
 	return c
 }
 
-// omit is the codec byType that gives a NULL no cell.
+// omit is the codec ByType that gives a NULL no cell.
 func omit() *Codec {
 	c := goByType("omit", "by type, but no cell for a NULL")
 	c.OmitsNull = true
@@ -252,7 +254,7 @@ func parseText(t attr.Type, b []byte) (attr.Value, error) {
 	case t == attr.B:
 		return parseBase64(b)
 	case t == attr.BOOL || !t.IsScalar():
-		return attr.Value{}, fmt.Errorf("%q is no text of type %s", Clip(b), t)
+		return attr.Value{}, fmt.Errorf("%q is no text of type %s", phrase.ClipTo(string(b), ShownBytes), t)
 	}
 	return ParseScalar(t, b)
 }
@@ -277,7 +279,7 @@ func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
 // parseFloat reads the shortest number that appendFloat writes the same.
 func parseFloat(b []byte) (attr.Value, error) {
 	if len(b) != 8 {
-		return attr.Value{}, fmt.Errorf("%x is no 8-byte number", Clip(b))
+		return attr.Value{}, fmt.Errorf("%s is no 8-byte number", phrase.ClipHex(b, ShownBytes))
 	}
 	return attr.Number(strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(b)), 'g', -1, 64))
 }

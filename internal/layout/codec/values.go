@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // typeTags are the tag bytes of the types, by attr.Type.
@@ -39,10 +40,11 @@ func AppendTagged(dst []byte, v attr.Value) []byte {
 	return dst[:start+copy(dst[start:], payload)]
 }
 
-// ParseTagged is the inverse of appendTagged.
+// ParseTagged is the inverse of AppendTagged.
 func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// ParseTaggedText is parseTagged as parseScalarText is parseScalar.
+// ParseTaggedText is ParseTagged of bytes that are text already, as parseScalarText is
+// ParseScalar.
 func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
@@ -64,11 +66,11 @@ func AppendWhole(dst []byte, item attr.Item) []byte {
 	return attr.AppendItemJSON(append(dst, TagOf(attr.M)), item)
 }
 
-// ParseWhole is the inverse of appendWhole. It is not parseTagged, since the
+// ParseWhole is the inverse of AppendWhole. It is not ParseTagged, since the
 // attributes are not one level down: they may be as deep as attributes may be.
 func ParseWhole(b []byte) (attr.Item, error) {
 	if len(b) == 0 || b[0] != TagOf(attr.M) {
-		return nil, fmt.Errorf("%x is no item", Clip(b))
+		return nil, fmt.Errorf("%s is no item", phrase.ClipHex(b, ShownBytes))
 	}
 	return attr.UnmarshalItem(b[1:])
 }
@@ -91,7 +93,7 @@ func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
 
-// parseScalarText is parseScalar of bytes that are text already: a part of what is
+// parseScalarText is ParseScalar of bytes that are text already: a part of what is
 // held as a whole.
 func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	switch {
@@ -106,16 +108,14 @@ func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	case t == attr.NULL && text == "":
 		return attr.Null(), nil
 	}
-	return attr.Value{}, fmt.Errorf("%x is no %s", Clip([]byte(text)), t)
+	return attr.Value{}, fmt.Errorf("%s is no %s", phrase.ClipHex([]byte(text), ShownBytes), t)
 }
 
-// Clip shortens what an error message shows.
-func Clip(b []byte) []byte {
-	if len(b) > 64 {
-		return b[:64]
-	}
-	return b
-}
+// ShownBytes is how much of a value an error message shows.
+const ShownBytes = 64
+
+// Shown is a value as error messages show it.
+func Shown(v attr.Value) string { return phrase.ClipTo(string(attr.AppendJSON(nil, v)), ShownBytes) }
 
 // Plain returns the form that needs the type to be known when it is a
 // scalar, and says the type itself otherwise.
@@ -126,7 +126,7 @@ func Plain(v attr.Value) []byte {
 	return attr.AppendJSON(nil, v)
 }
 
-// parsePlain is the inverse of plain for a value whose type is t, or, if
+// parsePlain is the inverse of Plain for a value whose type is t, or, if
 // t is no scalar, any type that is none.
 func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	switch {

@@ -38,12 +38,22 @@ func Changes(rows []layout.Row, m *layout.Mapping) []string {
 }
 
 // as is a mapping whose joiner, where its file leaves that open, is the one of the
-// rows that are there.
+// rows that are there, unless that would lay out other rows: only between plain and
+// escaped does auto leave a choice.
 func as(m, was *layout.Mapping) (*layout.Mapping, error) {
-	if m.ProveJoiner() == nil {
+	proof := m.ProveJoiner()
+	switch {
+	case proof == nil:
 		return m, nil
+	case was.ProveJoiner() != nil:
+		return m, nil // it is open there too
+	case proof.Apart():
+		return m.Proven(proof.Joiner())
 	}
-	return m.Proven(was.Joiner())
+	if same, err := m.Proven(was.Joiner()); err == nil && !same.Apart() {
+		return same, nil
+	}
+	return m, nil
 }
 
 // At is the time that the last load of a table gave to cells without one of

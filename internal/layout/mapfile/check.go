@@ -10,10 +10,10 @@ import (
 
 // CheckWords checks the words that Parse has checked already, of a Spec made by
 // hand.
-func (s *Spec) CheckWords() (err *SpecError) {
+func (s *Spec) CheckWords() (faults []*SpecError) {
 	word := func(path, text string, words ...string) {
-		if err == nil && text != "" && !slices.Contains(words, text) {
-			err = s.Fault(path, lens.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", "))
+		if text != "" && !slices.Contains(words, text) {
+			faults = append(faults, s.Fault(path, lens.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", ")))
 		}
 	}
 	word("fidelity", s.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)
@@ -27,5 +27,5 @@ func (s *Spec) CheckWords() (err *SpecError) {
 		word(fmt.Sprintf("source.gsis[%d].as", i), g.As, IndexAsTable, IndexAsView, IndexAsNone)
 		word(fmt.Sprintf("source.gsis[%d].projection", i), g.Projection, ProjectAll, ProjectKeysOnly)
 	}
-	return err
+	return faults
 }

@@ -1,7 +1,9 @@
 package mapfile
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -38,4 +40,41 @@ func (e *SpecError) Error() string {
 		b.WriteString(e.Expected)
 	}
 	return b.String()
+}
+
+// SpecErrors are several faults of one mapping file, in the order of their places.
+// Each is what errors.As finds.
+type SpecErrors []*SpecError
+
+// Joined is the error of faults: nil of none, the one fault, or SpecErrors.
+func Joined(faults []*SpecError) error {
+	switch len(faults) {
+	case 0:
+		return nil
+	case 1:
+		return faults[0]
+	}
+	faults = slices.Clone(faults)
+	slices.SortStableFunc(faults, func(a, b *SpecError) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return SpecErrors(faults)
+}
+
+// Error returns the texts of all, one a line.
+func (e SpecErrors) Error() string {
+	lines := make([]string, len(e))
+	for i, fault := range e {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the faults.
+func (e SpecErrors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, fault := range e {
+		all[i] = fault
+	}
+	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -58,6 +59,7 @@ var hooks = []strictyaml.Hook{
 	strictyaml.ReadKey("prefixes.set", func(v strictyaml.Value, t *Target) error { return readPrefix(v, &t.SetPrefix) }),
 	strictyaml.ReadKey("prefixes.map", func(v strictyaml.Value, t *Target) error { return readPrefix(v, &t.MapPrefix) }),
 	strictyaml.ReadKey("when", readWhen),
+	strictyaml.ReadKey("schema", readRuleSchema),
 	strictyaml.ReadKey("attr", readAttr),
 	strictyaml.Read(readPutTime),
 	strictyaml.ReadKey("as", readTimeFormat),
@@ -178,7 +180,7 @@ func readLag(v strictyaml.Value, g *GSI) (err error) {
 }
 
 func readMaxAge(v strictyaml.Value, g *gcFile) (err error) {
-	g.MaxAge, err = readDuration(v, time.Millisecond, "a duration of at least 1ms, such as 720h")
+	g.MaxAge, err = readDuration(v, time.Millisecond, "a duration of at least 1ms, such as 720h or 30d")
 	return err
 }
 
@@ -187,7 +189,7 @@ func readDuration(v strictyaml.Value, least time.Duration, expected string) (tim
 	if err != nil {
 		return 0, err
 	}
-	d, err := time.ParseDuration(text)
+	d, err := days.Parse(text)
 	if err != nil || d < least {
 		return 0, v.Unfit(expected)
 	}

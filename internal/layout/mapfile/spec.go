@@ -146,8 +146,8 @@ const (
 type Target struct {
 	Table    string            `yaml:"table,required" expect:"a table id"`
 	Families []cells.Family    `yaml:"families,required"`
-	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), oc, fixed or auto"` // plain('#'), escaped('#'), oc, fixed, auto (default)
-	Names    map[string]string `yaml:"names" expect:"a family name"`                                // attribute to the name its family has after the prefix
+	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto"` // the default is auto
+	Names    map[string]string `yaml:"names" expect:"a family name"`                                                  // attribute to the name its family has after the prefix
 	// SetPrefix and MapPrefix begin the names of the families of sets and
 	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
 	SetPrefix string `yaml:"prefixes.set"`
@@ -201,8 +201,11 @@ type Rule struct {
 	// When is the templates that the key attributes must match.
 	When map[string]string `yaml:"when"`
 	Same []string          // `same` in `when`: key attributes that must be equal
-	Row  []string          `yaml:"row,required" expect:"a segment template"` // row key segments
-	Put  []Put             `yaml:"put,required"`
+	// Schema is the attributes that the rule's items have: "*" stands for these. A
+	// zero type is that of Source.Schema. nil: they are those of Source.Schema.
+	Schema map[string]Schema
+	Row    []string `yaml:"row,required" expect:"a segment template"` // row key segments
+	Put    []Put    `yaml:"put,required"`
 	// Latest is the start of the sort key of copies of the highest version, as
 	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
 	// they come back as copies of it.

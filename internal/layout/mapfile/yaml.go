@@ -52,7 +52,7 @@ func (s *Spec) YAML() ([]byte, error) {
 		given("accept_loss", elements(s.AcceptLoss, func(l AcceptedLoss) yaml.MapSlice {
 			return object(given("rule", l.Rule), item("what", l.What), item("why", l.Why))
 		})),
-		given("rules", elements(s.Rules, Rule.yaml)),
+		given("rules", elements(s.Rules, s.ruleYAML)),
 		given("patterns", s.Patterns),
 	))
 }
@@ -127,12 +127,12 @@ func (g GSI) yaml() yaml.MapSlice {
 		projection, item("as", g.As), given("shard", shard), given("row", g.Row), given("joiner", g.Joiner), given("lag", durationText(g.Lag))))
 }
 
-func (rule Rule) yaml() yaml.MapSlice {
+func (s *Spec) ruleYAML(rule Rule) yaml.MapSlice {
 	when := entries(rule.When, func(template string) any { return template })
 	if len(rule.Same) > 0 {
 		when = append(when, item("same", rule.Same))
 	}
-	return object(item("name", rule.Name), given("when", when), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
+	return object(item("name", rule.Name), given("when", when), s.ruleSchemaYAML(&rule), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
 }
 
 func (p Put) yaml() yaml.MapSlice {

@@ -144,7 +144,7 @@ var Encoders = []EncoderKind{
 	{Name: "hash", Args: "(name)", Doc: "a hash of the value, in hexadecimal digits", with: hashEncoder},
 }
 
-// encoderNames says in errors what parseEncoder takes.
+// encoderNames says in errors what ParseEncoder takes.
 var encoderNames = func() string {
 	names := make([]string, len(Encoders))
 	for i, k := range Encoders {

@@ -14,7 +14,7 @@ type JoinKind uint8
 // The kinds of joiners.
 const (
 	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
-	JoinEscaped                 // delimiter; bytes up to '$' of earlier segments as $hh
+	JoinEscaped                 // delimiter; bytes up to '$' of segments that are not open as $hh
 	JoinOC                      // 00 as 00 FF, joined by 00 01
 	JoinFixed                   // nothing between
 )
@@ -24,9 +24,12 @@ type Joiner struct {
 	Kind  JoinKind
 	Delim byte
 	Auto  bool // escaped, until a proof says plain: which makes the same bytes
+	// All says that the last segments too are escaped, but for those of the rules that
+	// have the most: the rows of rules with different numbers of segments never meet.
+	All bool
 }
 
-// escapeMax is the highest byte that joinEscaped escapes: the escape itself.
+// escapeMax is the highest byte that JoinEscaped escapes: the escape itself.
 const escapeMax = '$'
 
 // ParseJoiner finds a joiner by its text in a mapping file.
@@ -41,7 +44,7 @@ func ParseJoiner(text string) (Joiner, error) {
 	case "escaped":
 		return Joiner{Kind: JoinEscaped, Delim: '#'}, nil
 	}
-	for name, kind := range map[string]JoinKind{"plain": JoinPlain, "escaped": JoinEscaped} {
+	for name, kind := range map[string]JoinKind{"plain": JoinPlain, "escaped": JoinEscaped, "escaped-all": JoinEscaped} {
 		arg, ok := strings.CutPrefix(text, name+"('")
 		if !ok {
 			continue
@@ -53,9 +56,9 @@ func ParseJoiner(text string) (Joiner, error) {
 		case kind == JoinEscaped && arg[0] >= escapeMax:
 			return Joiner{}, fmt.Errorf("joiner %s: expected a delimiter below '$'", text)
 		}
-		return Joiner{Kind: kind, Delim: arg[0]}, nil
+		return Joiner{Kind: kind, Delim: arg[0], All: name == "escaped-all"}, nil
 	}
-	return Joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), oc, fixed or auto", text)
+	return Joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto", text)
 }
 
 // String is the text that ParseJoiner takes.
@@ -65,6 +68,8 @@ func (j Joiner) String() string {
 		return "auto"
 	case j.Kind == JoinPlain:
 		return fmt.Sprintf("plain('%c')", j.Delim)
+	case j.Kind == JoinEscaped && j.All:
+		return fmt.Sprintf("escaped-all('%c')", j.Delim)
 	case j.Kind == JoinEscaped:
 		return fmt.Sprintf("escaped('%c')", j.Delim)
 	case j.Kind == JoinOC:
@@ -97,12 +102,12 @@ func (j Joiner) DelimOffence(seg []byte) int {
 }
 
 // AppendSegment appends one segment in the form it has in the key, without a
-// delimiter; last says that no other follows.
-func (j Joiner) AppendSegment(dst, seg []byte, last bool) []byte {
+// delimiter; open says that no other follows, so that it may hold anything.
+func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	switch {
 	case j.Kind == JoinOC:
 		return AppendOC(dst, seg)
-	case j.Kind == JoinEscaped && !last:
+	case j.Kind == JoinEscaped && !open:
 		for _, c := range seg {
 			if c <= escapeMax {
 				dst = fmt.Appendf(dst, "$%02x", c)
@@ -115,8 +120,8 @@ func (j Joiner) AppendSegment(dst, seg []byte, last bool) []byte {
 	return append(dst, seg...)
 }
 
-// Split takes a key apart into n segments; widths are those of the first n-1
-// for joinFixed.
+// Split takes a key apart into n segments, of which the last is open; widths are
+// those of the first n-1 for JoinFixed.
 func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs := make([][]byte, 0, n)
 	switch j.Kind {
@@ -157,6 +162,20 @@ func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 		}
 	}
 	return append(segs, key), true
+}
+
+// SplitClosed is Split where the last segment is written as the others are.
+func (j Joiner) SplitClosed(key []byte, n int, widths []int) ([][]byte, bool) {
+	segs, ok := j.Split(key, n, widths)
+	if !ok || j.Kind != JoinEscaped {
+		return segs, ok
+	}
+	last := &segs[len(segs)-1]
+	if bytes.IndexByte(*last, j.Delim) >= 0 {
+		return nil, false
+	}
+	*last, ok = unescape(*last)
+	return segs, ok
 }
 
 func unescape(seg []byte) ([]byte, bool) {

@@ -67,7 +67,7 @@ func CutPartition(row []byte) (key, rest []byte, ok bool) {
 // without taking memory from the heap.
 const ShortKeyBytes = 64
 
-// groupBytes is how many bytes of a key one group of appendGroups holds.
+// groupBytes is how many bytes of a key one group of AppendGroups holds.
 const groupBytes = 8
 
 // AppendGroups appends an order-preserving, self-delimiting form of key that

@@ -105,7 +105,7 @@ func (t *Template) Width() int {
 	return w
 }
 
-// Special is the slot of {attr}, {member} or {key}, slotNone without them.
+// Special is the slot of {attr}, {member} or {key}, SlotNone without them.
 func (t *Template) Special() int {
 	for _, p := range t.Parts {
 		if p.Slot < SlotNone {

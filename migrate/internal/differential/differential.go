@@ -433,7 +433,7 @@ var maxIndexKeyBytes = [2]int{2048, 1024}
 func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
 	for _, g := range d.mapping.Spec().Source.GSIs {
 		for i, k := range g.Key.Attrs() {
-			kind := cmp.Or(k.Type, d.mapping.Spec().Source.Schema[k.Name].Type)
+			kind := cmp.Or(k.Type, d.mapping.Spec().Types()[k.Name].Type)
 			if v, ok := item[k.Name]; ok && (v.Type != kind || v.Str == "" || len(v.Str) > maxIndexKeyBytes[i]) {
 				return true
 			}

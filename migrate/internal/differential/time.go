@@ -25,9 +25,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TickOp is the Op of an exchange in which time passes: items expire, garbage is
+// tickOp is the Op of an exchange in which time passes: items expire, garbage is
 // collected, and what is left is read.
-const TickOp = "Tick"
+const tickOp = "Tick"
 
 // tickRequest is the request of such an exchange.
 type tickRequest struct {
@@ -35,7 +35,7 @@ type tickRequest struct {
 	Seconds int64
 }
 
-func isTick(x fixtures.Exchange) bool { return x.Op == TickOp }
+func isTick(x fixtures.Exchange) bool { return x.Op == tickOp }
 
 // scanAfter is the reading of what a tick leaves.
 func scanAfter(x fixtures.Exchange) fixtures.Exchange {
@@ -142,7 +142,7 @@ func (d *trial) awaitDueTimes(ctx context.Context, door *doors.Doors) error {
 
 // pass lets time pass in the naive DynamoDB, and says what is left then.
 func (d *trial) pass(db *naive, passed time.Duration) fixtures.Exchange {
-	x := fixtures.Exchange{Op: TickOp, Request: jsontext.Value(ddbmodel.Text(tickRequest{db.Now(), int64(passed / time.Second)}))}
+	x := fixtures.Exchange{Op: tickOp, Request: jsontext.Value(ddbmodel.Text(tickRequest{db.Now(), int64(passed / time.Second)}))}
 	db.passed += passed
 	db.Expire()
 	if d.time.collects {
@@ -210,7 +210,7 @@ func clockOf(exchanges []fixtures.Exchange) (*trialClock, error) {
 
 func tickOf(x fixtures.Exchange) (t tickRequest, err error) {
 	if err := json.Unmarshal(x.Request, &t); err != nil {
-		return t, source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "a %s has no request {\"From\": TIME, \"Seconds\": N}", TickOp)
+		return t, source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "a %s has no request {\"From\": TIME, \"Seconds\": N}", tickOp)
 	}
 	return t, nil
 }

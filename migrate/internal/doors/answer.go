@@ -23,17 +23,20 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Mismatch is how an answer differs from what is expected.
-type Mismatch struct {
+// mismatch is how an answer differs from what is expected.
+type mismatch struct {
 	item      attr.Item // that differs; nil where it is none
 	column    string    // the attribute, where it is one
 	want, got string
-	Detail    string
+	detail    string
 }
 
 // judge says what is wrong with the answer of a door; a refusal is an answer.
-func (r *patternRun) judge(items []attr.Item, err error) (*Mismatch, error) {
+func (r *patternRun) judge(items []attr.Item, err error) (*mismatch, error) {
 	if m := refusedAnswer(err); m != nil {
+		if r.known {
+			m.want = phrase.Counted(int64(len(r.want)), "item")
+		}
 		return m, nil
 	}
 	if err != nil {
@@ -44,7 +47,7 @@ func (r *patternRun) judge(items []attr.Item, err error) (*Mismatch, error) {
 
 // compare compares an answer with the items that are listed, or else with the
 // first answer; nil says that they are the same.
-func (r *patternRun) compare(got []attr.Item) *Mismatch {
+func (r *patternRun) compare(got []attr.Item) *mismatch {
 	got = slices.DeleteFunc(got, r.J.Failed)
 	if r.known {
 		return r.differs(r.p, r.want, got)
@@ -60,14 +63,14 @@ func (r *patternRun) compare(got []attr.Item) *Mismatch {
 
 // refusedAnswer is the mismatch of a door that answers, for good, with an error:
 // it is there, and gives something else than items. It is nil for other errors.
-func refusedAnswer(err error) *Mismatch {
+func refusedAnswer(err error) *mismatch {
 	var refused *Refusal
 	if errors.As(err, &refused) {
-		return &Mismatch{want: "an answer", got: refused.Error(), Detail: "the request is refused"}
+		return &mismatch{want: "an answer", got: refused.Error(), detail: "the request is refused"}
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others say nothing of the request
 	case codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
-		return &Mismatch{want: "an answer", got: phrase.Clip(status.Convert(err).Message()), Detail: "the request is refused"}
+		return &mismatch{want: "an answer", got: phrase.Clip(status.Convert(err).Message()), detail: "the request is refused"}
 	}
 	return nil
 }
@@ -129,9 +132,9 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 // The steps in which an eventual answer is waited for.
 const eventualStep = 20 * time.Millisecond
 
-// Eventually asks until the answer is right, or the pattern's lag is over; wrong
+// eventually asks until the answer is right, or the pattern's lag is over; wrong
 // is what is wrong with the last answer, nil for nothing.
-func (d *Doors) Eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *Mismatch, err error)) (wrong *Mismatch, err error) {
+func (d *Doors) eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *mismatch, err error)) (wrong *mismatch, err error) {
 	for waited := time.Duration(0); ; waited += eventualStep {
 		if wrong, err = ask(); wrong == nil || err != nil || waited >= p.Lag || d.J.Options.Sleep == nil {
 			return wrong, err
@@ -143,12 +146,12 @@ func (d *Doors) Eventually(ctx context.Context, p fixtures.Pattern, ask func() (
 }
 
 // otherCount is the mismatch of an answer of another length.
-func otherCount(want, got int) *Mismatch {
-	return &Mismatch{want: phrase.Counted(int64(want), "item"), got: phrase.Counted(int64(got), "item"), Detail: "another number of items"}
+func otherCount(want, got int) *mismatch {
+	return &mismatch{want: phrase.Counted(int64(want), "item"), got: phrase.Counted(int64(got), "item"), detail: "another number of items"}
 }
 
 // differs says in what an answer differs from the expectation; nil for nothing.
-func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *Mismatch {
+func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 	if p.Equal.As == "count" {
 		if len(want) != len(got) {
 			return otherCount(len(want), len(got))
@@ -173,11 +176,15 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *Mismatch {
 	for i := range max(len(w), len(g)) {
 		switch {
 		case i >= len(w):
-			return &Mismatch{item: g[i], got: phrase.Clip(itemText(g[i])), Detail: fmt.Sprintf("%s, want %d; item %d should not be there", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
+			return &mismatch{item: g[i], got: phrase.Clip(itemText(g[i])), detail: fmt.Sprintf("%s, want %d; item %d should not be there", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
 		case i >= len(g):
-			return &Mismatch{item: w[i], want: phrase.Clip(itemText(w[i])), Detail: fmt.Sprintf("%s, want %d; item %d is missing", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
+			return &mismatch{item: w[i], want: phrase.Clip(itemText(w[i])), detail: fmt.Sprintf("%s, want %d; item %d is missing", phrase.Counted(int64(len(g)), "item"), len(w), i+1)}
 		case itemText(w[i]) != itemText(g[i]):
-			return d.otherItem(w[i], g[i], fmt.Sprintf("item %d of %d", i+1, len(g)))
+			place := fmt.Sprintf("item %d of %d", i+1, len(g))
+			if len(w) != len(g) {
+				place = fmt.Sprintf("%s, want %d; item %d", phrase.Counted(int64(len(g)), "item"), len(w), i+1)
+			}
+			return d.otherItem(w[i], g[i], place)
 		}
 	}
 	return nil
@@ -185,17 +192,17 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *Mismatch {
 
 // otherItem is the mismatch of an item that stands where another is expected: of
 // an attribute, where only one differs.
-func (d *Doors) otherItem(want, got attr.Item, place string) *Mismatch {
+func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
-		var found []*Mismatch
+		var found []*mismatch
 		run.DiffItems(want, got, func(f report.Failure) {
-			found = append(found, &Mismatch{item: want, column: f.Column, want: f.Want, got: f.Got, Detail: place + " has another " + f.Column})
+			found = append(found, &mismatch{item: want, column: f.Column, want: f.Want, got: f.Got, detail: place + " has another " + f.Column})
 		})
 		if len(found) == 1 {
 			return found[0]
 		}
 	}
-	return &Mismatch{item: want, want: phrase.Clip(itemText(want)), got: phrase.Clip(itemText(got)), Detail: place + " is another"}
+	return &mismatch{item: want, want: phrase.Clip(itemText(want)), got: phrase.Clip(itemText(got)), detail: place + " is another"}
 }
 
 // isKey reports whether an attribute is of the table's key.

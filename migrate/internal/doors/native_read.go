@@ -120,6 +120,11 @@ func (d *Doors) unreadable(table string, row layout.Row, err error) report.Failu
 // filterOf is the Bigtable filter, nil for none.
 func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	var chain []*btpb.RowFilter
+	if w := f.Where; w != nil {
+		values, _ := w.Values() // they were checked when the pattern was read
+		cond := append([]*btpb.RowFilter{btclient.OfColumn(w.Family, []byte(w.Column)), btclient.Newest(1)}, ofValues(values)...)
+		chain = append(chain, btclient.When(btclient.Chain(cond...), btclient.All()))
+	}
 	if f.ColumnPrefix != "" {
 		chain = append(chain, btclient.OfColumnPrefix(f.Family, []byte(f.ColumnPrefix)))
 	} else if f.Family != "" {
@@ -134,6 +139,8 @@ func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	if f.CellsPerColumn > 0 {
 		chain = append(chain, btclient.Newest(int(f.CellsPerColumn)))
 	}
+	values, _ := f.Values()
+	chain = append(chain, ofValues(values)...)
 	if f.CellsPerRowSkip > 0 {
 		chain = append(chain, btclient.BehindCells(int(f.CellsPerRowSkip)))
 	}
@@ -144,6 +151,21 @@ func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 		return nil
 	}
 	return btclient.Chain(chain...)
+}
+
+// ofValues are the filters of values that fit.
+func ofValues(v fixtures.NativeValues) []*btpb.RowFilter {
+	var chain []*btpb.RowFilter
+	if v.Is != nil {
+		chain = append(chain, btclient.OfValue(v.Is))
+	}
+	if v.Pattern != "" {
+		chain = append(chain, btclient.OfValuePattern(v.Pattern))
+	}
+	if len(v.Start) > 0 || v.Before != nil {
+		chain = append(chain, btclient.OfValues(v.Start, v.Before))
+	}
+	return chain
 }
 
 // askOf is the read that a pattern asks for, but for its table.

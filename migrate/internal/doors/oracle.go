@@ -32,10 +32,10 @@ type oracle struct {
 }
 
 const (
-	// OracleInstance ends the name of the oracle's instance.
-	OracleInstance = "-oracle"
-	// MaxOracleItems is how many items are put into it, one by one.
-	MaxOracleItems = 10_000
+	// oracleInstance ends the name of the oracle's instance.
+	oracleInstance = "-oracle"
+	// maxOracleItems is how many items are put into it, one by one.
+	maxOracleItems = 10_000
 )
 
 // openOracle fills an oracle with the items of a job; why says why there can be
@@ -44,10 +44,10 @@ func openOracle(ctx context.Context, r *run.Run, j *run.Job) (o *oracle, why str
 	switch {
 	case !source.TableName().MatchString(j.Report.Name):
 		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name), nil
-	case j.Report.Items > MaxOracleItems:
-		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), MaxOracleItems), nil
+	case j.Report.Items > maxOracleItems:
+		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), maxOracleItems), nil
 	}
-	instance := j.Options.Instance + OracleInstance
+	instance := j.Options.Instance + oracleInstance
 	own := j.Options
 	own.Instance = instance
 	o = &oracle{b: run.NewBigtable(r.Conn, own)}
@@ -149,7 +149,7 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 				global = append(global, index)
 			}
 			for _, k := range g.Key.Attrs() {
-				types[k.Name] = cmp.Or(types[k.Name], spec.Source.Schema[k.Name].Type)
+				types[k.Name] = cmp.Or(types[k.Name], spec.Types()[k.Name].Type)
 			}
 		}
 		if global != nil {

@@ -65,7 +65,7 @@ func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
 }
 
 // fail records what is wrong with the answer of a door about a table.
-func (r *patternRun) fail(door, table string, m *Mismatch) {
+func (r *patternRun) fail(door, table string, m *mismatch) {
 	f := report.Failure{Table: table}
 	layout := run.LayoutOf(table, r.J)
 	if m.item != nil {
@@ -75,7 +75,7 @@ func (r *patternRun) fail(door, table string, m *Mismatch) {
 		f = layout.Owned(f, layout.OwnerOf(m.item))
 	}
 	f.Kind, f.Pattern, f.File = report.PatternDiffers, r.p.ID, r.p.File
-	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, door+": "+m.Detail
+	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, door+": "+m.detail
 	r.report.Fail(f)
 }
 
@@ -83,7 +83,7 @@ func (r *patternRun) fail(door, table string, m *Mismatch) {
 // was done before.
 func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after string) error {
 	if read != nil && r.client != nil {
-		wrong, err := r.Eventually(ctx, r.p, func() (*Mismatch, error) {
+		wrong, err := r.eventually(ctx, r.p, func() (*mismatch, error) {
 			return r.judge(r.DynamoDB(ctx, read, r.p.Expect.Order == "merged"))
 		})
 		if err != nil {
@@ -98,7 +98,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	}
 	table, _ := r.nativeTable(r.p.Bigtable.Read)
 	var unreadable []report.Failure // of the last answer
-	wrong, err := r.Eventually(ctx, r.p, func() (m *Mismatch, err error) {
+	wrong, err := r.eventually(ctx, r.p, func() (m *mismatch, err error) {
 		var items []attr.Item
 		items, unreadable, err = r.native(ctx, r.p, &r.done)
 		return r.judge(items, err)

@@ -47,7 +47,7 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = o.Waiting
 	}
-	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, DefaultName), cmp.Or(o.Instance, DefaultName), btclient.Options{
+	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName), btclient.Options{
 		Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
 	})}
 }
@@ -111,7 +111,7 @@ func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Se
 // door's bookkeeping and without rows that hold nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
-		for part, err := range b.TableParts(ctx, table, start, math.MaxInt) {
+		for part, err := range b.tableParts(ctx, table, start, math.MaxInt) {
 			if (err != nil || len(part.Cells) > 0) && !yield(part.Row, err) {
 				return
 			}
@@ -119,8 +119,8 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) it
 	}
 }
 
-// TableParts is TableRows in the parts of Parts.
-func (b *Bigtable) TableParts(ctx context.Context, table string, start []byte, most int) iter.Seq2[btclient.Part, error] {
+// tableParts is TableRows in the parts of Parts.
+func (b *Bigtable) tableParts(ctx context.Context, table string, start []byte, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
 		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: []layout.Span{{Start: start}}}, most) {
 			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {

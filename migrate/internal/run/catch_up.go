@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -33,29 +34,29 @@ import (
 // what the exports say.
 
 // DoorWrites refuses, where the source has incremental exports, tables that a DynamoDB
-// door wrote: a [source.Error] that says how much.
-func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) error {
+// door wrote: a [source.Error] that says how much. It has no warning.
+func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err error) {
 	if j.Source.FullTime.IsZero() {
-		return nil
+		return "", nil
 	}
 	// A door keeps the state of each item that it wrote in the item's row, and, where
 	// it took an entry out of an index, a tombstone.
 	items, example, err := b.countColumns(ctx, j.Report.Target, lens.FamilyState)
 	if err != nil {
-		return err
+		return "", err
 	}
 	gone := int64(0)
 	for _, x := range j.Indexes {
 		n, row, err := b.countColumns(ctx, x.TargetTable(), lens.FamilyTombstone)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if gone += n; example == "" && n > 0 {
 			example = row + " of table " + x.TargetTable()
 		}
 	}
 	if items+gone == 0 {
-		return nil
+		return "", nil
 	}
 	var wrote []string
 	if items > 0 {
@@ -64,9 +65,33 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) error {
 	if gone > 0 { // of items that it deleted, which leave no state, or that moved
 		wrote = append(wrote, "taken away "+phrase.Counted(gone, "index row"))
 	}
-	return source.Damaged(source.TargetWritten, source.Position{}, nil,
+	return "", source.Damaged(source.TargetWritten, source.Position{}, nil,
 		"Bigtable table %s: a DynamoDB door has %s since the load, e.g. in row %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
 		j.Report.Target, strings.Join(wrote, " and "), example)
+}
+
+// OtherTime warns of rows that a load of another export wrote, as its time in
+// layout.SchemaTable tells: nothing says what is gone since.
+func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err error) {
+	noted, err := b.SchemaOf(ctx, j.Report.Target)
+	if err != nil {
+		return "", err
+	}
+	at := loadnote.At(noted, j.Report.Target)
+	if at.IsZero() || micros(at) == j.Micros {
+		return "", nil
+	}
+	for _, err := range b.Rows(ctx, btclient.Read{Table: j.Report.Target, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
+		if status.Code(err) == codes.NotFound {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
+			j.Report.Target, at.Format(time.RFC3339Nano), time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)), nil
+	}
+	return "", nil
 }
 
 // countColumns counts the bookkeeping of items in one family of a table, and names a
@@ -193,7 +218,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 	}
 	c.changes, c.bytes = c.changes[:0], 0
 	target := c.j.Report.Target
-	var gone []WriteEntry
+	var gone []writeEntry
 	err := c.each(ctx, target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
 		var own []lens.Extent
 		var wanted []layout.Cell
@@ -221,7 +246,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 	tables := c.entries(all)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		x, entries := c.indexOf(table), tables[table]
-		var gone []WriteEntry
+		var gone []writeEntry
 		err := c.each(ctx, table, slices.Sorted(maps.Keys(entries)), func(row layout.Row) error {
 			e := entries[string(row.Key)]
 			if e.wanted != nil {
@@ -325,7 +350,7 @@ func (c *catchUp) each(ctx context.Context, table string, keys []string, yield f
 }
 
 // surplus deletes the cells of a row that are in own and not wanted.
-func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []WriteEntry) {
+func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []writeEntry) {
 	stay := map[column]bool{}
 	for _, w := range wanted {
 		stay[column{w.Family, string(w.Qualifier), w.Timestamp}] = true
@@ -343,12 +368,12 @@ func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cel
 	return entries
 }
 
-func deletes(row layout.Row, muts ...*btpb.Mutation) WriteEntry {
-	return WriteEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts}}
+func deletes(row layout.Row, muts ...*btpb.Mutation) writeEntry {
+	return writeEntry{MutateRowsRequest_Entry: &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts}}
 }
 
 // send writes to a table.
-func (c *catchUp) send(ctx context.Context, table string, entries []WriteEntry) error {
+func (c *catchUp) send(ctx context.Context, table string, entries []writeEntry) error {
 	for batch := range batches(entries) {
 		rows := make([]*btpb.MutateRowsRequest_Entry, len(batch))
 		for i, e := range batch {

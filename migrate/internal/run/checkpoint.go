@@ -85,12 +85,12 @@ func identity(jobs []*Job) string {
 // begin returns how far the load of a table is: from the start, if the table has not
 // the rows that the file says are written, as after a restart of a Bigtable in
 // memory.
-func (c *checkpoint) begin(ctx context.Context, w *Writer, table int) (checkpointTable, error) {
+func (c *checkpoint) begin(ctx context.Context, w *writer, table int) (checkpointTable, error) {
 	done := &c.state.Tables[table]
 	if done.Items == 0 {
 		return *done, nil
 	}
-	held := !slices.ContainsFunc(w.tables, func(t WriteTable) bool { return !t.found })
+	held := !slices.ContainsFunc(w.tables, func(t writeTable) bool { return !t.found })
 	if held && len(done.Row) > 0 {
 		held = false
 		for _, err := range w.B.Rows(ctx, btclient.Read{Table: w.tables[0].ID, Keys: [][]byte{done.Row}, Filter: btclient.FirstCells(1)}) {

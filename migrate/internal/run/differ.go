@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -193,7 +194,8 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		return
 	}
 	before := d.report.Differences
-	got.Cells = d.j.alignTimes(want.cells, got.Cells)
+	aligned, stored := d.j.alignTimes(want.cells, got.Cells)
+	got.Cells = aligned
 	element := func(i int) bool {
 		return d.items && d.j.Mapping.ListElement(want.partOf(i).rule, want.cells, want.cells[i])
 	}
@@ -201,14 +203,14 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	if d.items {
 		text = d.j.cellText(layout.Row{Key: key, Cells: want.cells})
 	}
-	diffCellsAs(want.cells, got.Cells, text, element, func(c CellDiff) {
+	diffCellsAs(want.cells, got.Cells, text, stored, element, func(c CellDiff) {
 		if c.want < 0 {
 			d.report.Fail(d.layout.Owned(c.In(at), d.ownerOfExtra(c.got, want, got)))
 			return
 		}
 		f := d.ofPart(c.In(at), want.partOf(c.want))
 		lenient := d.j.Options.LenientSets && len(c.got.Value) == 0 && bytes.Equal(want.cells[c.want].Value, []byte{0})
-		if c.changed() && (lenient || !d.report.Full()) {
+		if c.changed() && (lenient || d.report.Lists(c.failure.Kind)) {
 			f.Decoded = d.layout.decoded(layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: c.exchange(want.cells, got.Cells)})
 			if lenient && f.Decoded == "" && f.Kind == report.ValueDiffers {
 				return // a member of a set, which is its qualifier
@@ -340,12 +342,13 @@ func (c CellDiff) exchange(want, got []layout.Cell) []layout.Cell {
 
 // DiffCells tells the cells in which a row differs.
 func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
-	diffCellsAs(want, got, cellText, func(int) bool { return false }, fail)
+	diffCellsAs(want, got, cellText, asStored, func(int) bool { return false }, fail)
 }
 
 // diffCellsAs is DiffCells with another text for cells. element says that an
 // expected cell is an element of a list, whose value begins with its type.
-func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, element func(i int) bool, fail func(CellDiff)) {
+func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, stored func(layout.Cell) layout.Cell, element func(i int) bool, fail func(CellDiff)) {
+	gotText := func(c layout.Cell) string { return cellText(stored(c)) }
 	type column struct{ family, qualifier string }
 	type version struct {
 		layout.Cell
@@ -397,7 +400,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 		sameTime := func(a, b version) bool { return a.Timestamp == b.Timestamp }
 		sameValue := func(a, b version) bool { return bytes.Equal(a.Value, b.Value) }
 		// inOrder is the text of versions, oldest first: the order of a list.
-		inOrder := func(versions []version) string {
+		inOrder := func(versions []version, cellText func(layout.Cell) string) string {
 			var b strings.Builder
 			for i, v := range slices.Backward(versions) {
 				if b.Len() > maxOrderBytes {
@@ -429,7 +432,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 		s.want, s.got = slices.DeleteFunc(s.want, known), slices.DeleteFunc(s.got, known)
 		if slices.EqualFunc(s.want, s.got, sameValue) { // in the same order, whatever the others' times are
 			for i, a := range s.want {
-				tell(report.TimestampDiffers, cellText(a.Cell), cellText(s.got[i].Cell), a.i, s.got[i].Cell)
+				tell(report.TimestampDiffers, cellText(a.Cell), gotText(s.got[i].Cell), a.i, s.got[i].Cell)
 			}
 			continue
 		}
@@ -446,7 +449,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 				}
 			}
 			if times == n && values == n {
-				tell(report.OrderDiffers, inOrder(s.want), inOrder(s.got), s.want[0].i, s.got[0].Cell)
+				tell(report.OrderDiffers, inOrder(s.want, cellText), inOrder(s.got, gotText), s.want[0].i, s.got[0].Cell)
 				continue
 			}
 		}
@@ -455,14 +458,14 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, ele
 			if onlyTypesDiffer(a.Value, b.Value, element(a.i)) {
 				kind = report.TypeDiffers
 			}
-			tell(kind, cellText(a.Cell), cellText(b.Cell), a.i, b.Cell)
+			tell(kind, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell)
 		})
-		pair(sameValue, func(a, b version) { tell(report.TimestampDiffers, cellText(a.Cell), cellText(b.Cell), a.i, b.Cell) })
+		pair(sameValue, func(a, b version) { tell(report.TimestampDiffers, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell) })
 		for _, a := range s.want {
 			tell(report.MissingCell, cellText(a.Cell), "", a.i, layout.Cell{})
 		}
 		for _, b := range s.got {
-			tell(report.ExtraCell, "", cellText(b.Cell), -1, b.Cell)
+			tell(report.ExtraCell, "", gotText(b.Cell), -1, b.Cell)
 		}
 	}
 }
@@ -530,14 +533,14 @@ func scalarTexts(v attr.Value) []string {
 const maxOrderBytes = 1 << 10
 
 // cellText is the part of a cell's canonical text behind its column.
-func cellText(c layout.Cell) string { return versionText(c, layout.ValueText(c.Value)) }
+func cellText(c layout.Cell) string { return versionText(c, rowtext.ValueText(c.Value)) }
 
 // cellText is cellText for the cells of a row of the table: of a protobuf its
 // fields, and its bytes.
 func (j *Job) cellText(row layout.Row) func(layout.Cell) string {
 	decoded := j.Mapping.CellText(row)
 	return func(c layout.Cell) string {
-		text := layout.ValueText(c.Value)
+		text := rowtext.ValueText(c.Value)
 		if fields := decoded(c); fields != text {
 			text = fmt.Sprintf("%s [%x]", fields, c.Value)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -163,6 +164,7 @@ type tally struct {
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
 	accepted   []report.AcceptedLoss
+	strays     []stray
 	attributes map[ruleAttribute]int64 // items that have it
 }
 
@@ -192,6 +194,7 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 	if text := j.expiryWarning(); text != "" {
 		warnings = append(warnings, text)
 	}
+	warnings = append(append(warnings, j.strayWarnings()...), j.markerWarnings()...)
 	if j.Options.Warn {
 		lost, err := j.surplusWarnings(ctx)
 		if err != nil {
@@ -234,6 +237,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 			}
 		}
 		t.add(j, p)
+		t.stray(j, p)
 		return rows.Add(extsort.HashOf(p.Base.Row))
 	})
 	if err != nil {
@@ -262,6 +266,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
 	j.Report.Accepted, j.attributes = t.accepted, t.attributes
 	j.Report.Expired = t.expired + j.left
+	j.strays = t.strays
 	return false, nil
 }
 
@@ -326,7 +331,7 @@ func (t *tally) addSidecar(j *Job, p Placed) {
 		if c.Family != lens.FamilyTypes {
 			continue
 		}
-		kind := layout.SidecarKindOf(c)
+		kind := rowtext.SidecarKindOf(c)
 		i := slices.IndexFunc(t.sidecar, func(s report.SidecarCells) bool { return s.Kind == kind })
 		if i < 0 {
 			i = len(t.sidecar)

@@ -97,7 +97,7 @@ func (r *Run) compareGoldenRow(tl RowLayout, t fixtures.GoldenTable, row layout.
 	}
 	var wanted *goldenOwners
 	text := func(c layout.Cell) string { return fmt.Sprintf("@%d = %s", c.Timestamp, c.Value) }
-	diffCellsAs(want.Cells, got.Cells, text, func(int) bool { return false }, func(c CellDiff) {
+	diffCellsAs(want.Cells, got.Cells, text, asStored, func(int) bool { return false }, func(c CellDiff) {
 		if wanted == nil {
 			wanted = newGoldenOwners(tl, want, row)
 		}
@@ -174,7 +174,7 @@ func SchemaGolden(jobs []*Job) []byte {
 func FidelityGolden(jobs []*Job) ([]byte, error) {
 	all := []report.Fidelity{}
 	for _, j := range jobs {
-		all = append(all, FidelityOf(j.Mapping)...)
+		all = append(all, fidelityOf(j.Mapping)...)
 	}
 	text, err := json.Marshal(all, jsontext.WithIndent("  "))
 	if err != nil {

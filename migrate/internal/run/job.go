@@ -36,10 +36,11 @@ type Job struct {
 
 	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
 
-	now  time.Time // by which the time to live is judged; zero: it is not
-	left int64     // items that leavesOut left out of the last pass
+	now    time.Time // by which the time to live is judged; zero: it is not
+	left   int64     // items that leavesOut left out of the last pass
+	strays []stray
 
-	wrote func(table string, e WriteEntry) // is told of what Bigtable took; nil but where that is a failure
+	wrote func(table string, e writeEntry) // is told of what Bigtable took; nil but where that is a failure
 
 	losses losses // what garbage collection would take, known after the comparison
 	same   bool   // the comparison found no difference
@@ -106,7 +107,7 @@ func (j *Job) adopt(src *source.Source) error {
 		j.Warnings = append(j.Warnings, otherTable(src, t, m))
 	}
 	if spec := m.Spec(); spec != nil {
-		for name, schema := range spec.Source.Schema {
+		for name, schema := range spec.Types() {
 			keyed.SetColumnType(name, schema.Type)
 		}
 	}

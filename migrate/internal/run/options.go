@@ -73,8 +73,8 @@ type Knobs struct {
 	Inverse func(*layout.Mapping, layout.Row) ([]attr.Item, error)
 }
 
-// DefaultName is the project and the instance where none are given.
-const DefaultName = "tabletop"
+// defaultName is the project and the instance where none are given.
+const defaultName = "tabletop"
 
 // Exact reports whether a comparison tolerates nothing.
 func (o Options) Exact() bool { return o.Tolerance() == "" }
@@ -99,7 +99,7 @@ func (o Options) Inference() infer.Options {
 
 // Normalized are the options with their defaults.
 func (o Options) Normalized() Options {
-	o.Project, o.Instance = cmp.Or(o.Project, DefaultName), cmp.Or(o.Instance, DefaultName)
+	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
 	o.Held, o.Window, o.Part = cmp.Or(o.Held, source.MaxHeldBytes), cmp.Or(o.Window, maxWindowBytes), cmp.Or(o.Part, maxPartBytes)
 	o.Batch, o.CheckpointBytes = cmp.Or(o.Batch, maxBatchBytes), cmp.Or(o.CheckpointBytes, checkpointEvery)
 	o.MaxDifferences = cmp.Or(o.MaxDifferences, 100)

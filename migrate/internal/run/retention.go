@@ -123,8 +123,36 @@ type losses struct {
 	cells    int64
 	gone     extsort.Bag      // of the cells
 	count    int64            // of failures
-	failures []report.Failure // the first of them
+	failures []report.Failure // the first of them, and of each group
+	groups   []lossGroup      // in the order in which they were met
 	accepted []report.AcceptedLoss
+}
+
+// lossGroup is what one rule of garbage collection takes from the items of one rule of
+// the mapping, in one family.
+type lossGroup struct {
+	rule, family, gc string
+	cells, columns   int64
+}
+
+func (g lossGroup) String() string {
+	rule := ""
+	if g.rule != "" {
+		rule = "rule " + g.rule + ", "
+	}
+	return fmt.Sprintf("%sfamily %s by %s: %s of %s", rule, g.family, g.gc, phrase.Counted(g.cells, "cell"), phrase.Counted(g.columns, "column"))
+}
+
+// lossGroup counts cells of a column, and returns the index of their group.
+func (l *losses) lossGroup(rule, family, gc string, cells int64) int {
+	i := slices.IndexFunc(l.groups, func(g lossGroup) bool { return g.rule == rule && g.family == family && g.gc == gc })
+	if i < 0 {
+		i = len(l.groups)
+		l.groups = append(l.groups, lossGroup{rule: rule, family: family, gc: gc})
+	}
+	l.groups[i].cells += cells
+	l.groups[i].columns++
+	return i
 }
 
 // add judges one row, or a group of its cells.
@@ -154,11 +182,12 @@ func (l *losses) add(j *Job, k Retention, row rowGroup, most int) {
 			l.accept(report.AcceptedLoss{Rule: g.Rule, What: mapfile.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.Item, Why: j.why(g.Rule, mapfile.LossRetention)})
 			continue
 		}
-		if l.count++; len(l.failures) < most {
+		l.count++
+		if i := l.lossGroup(g.Rule, g.family, g.gc, cells[g]); len(l.failures) < most || l.groups[i].columns == 1 {
 			f := report.InRow(j.Report.Target, row.Key)
 			f.Kind, f.Column, f.Want = report.LossNotAccepted, g.column, phrase.Counted(cells[g], "cell")
 			f.Detail = fmt.Sprintf("garbage collection by %s of family %s would remove %s; accept_loss does not name it (what: retention)", g.gc, g.family, f.Want)
-			l.failures = append(l.failures, tl.Owned(f, g.Owner))
+			l.failures = append(l.failures, tl.Owned(f, g.Owner).Grouped(fmt.Sprint(g.Rule, " ", g.family, " ", g.gc)))
 		}
 	}
 }
@@ -182,6 +211,9 @@ func (j *Job) why(rule, what string) string {
 	}
 	return ""
 }
+
+// maxGroupsText bounds what the check says of groups of losses.
+const maxGroupsText = 2 << 10
 
 // unmet warns of acceptances of some kinds of losses that no item of the source
 // needs, as far as is known, nor the mapping to compile: they would hide a loss that
@@ -215,6 +247,11 @@ func (j *Job) unmet(kinds ...string) (warnings []string) {
 func (r *Run) retained(j *Job, k Retention, l *losses) error {
 	j.Report.Accepted = append(j.Report.Accepted, l.accepted...)
 	err := r.Report.Check("retention", j.Report.Target, func() (string, error) {
+		place := func(f report.Failure) int {
+			family, _, _ := strings.Cut(f.Column, ":")
+			return slices.IndexFunc(l.groups, func(g lossGroup) bool { return g.rule == f.Rule && g.family == family })
+		}
+		slices.SortStableFunc(l.failures, func(a, b report.Failure) int { return place(a) - place(b) })
 		for _, f := range l.failures {
 			r.Report.Fail(f)
 		}
@@ -225,6 +262,13 @@ func (r *Run) retained(j *Job, k Retention, l *losses) error {
 		detail := fmt.Sprintf("garbage collection would remove %s", phrase.Counted(l.cells, "cell"))
 		if l.cells > 0 && l.count == 0 {
 			detail += ", as the mapping accepts"
+		}
+		var groups []string
+		for _, g := range l.groups {
+			groups = append(groups, g.String())
+		}
+		if len(groups) > 0 {
+			detail += phrase.ClipTo("; "+strings.Join(groups, "; "), maxGroupsText)
 		}
 		return detail, nil
 	})

@@ -47,7 +47,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 				return "", err
 			}
 			// Before the rows, so that the next load knows of one that was cut off.
-			if _, err := j.WriteSchema(ctx, r.B); err != nil {
+			if _, err := j.writeSchema(ctx, r.B); err != nil {
 				return "", err
 			}
 			err := j.load(ctx, r.B, c, i)
@@ -152,7 +152,7 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 // LoadAgain loads a second time and checks that there was nothing to write.
 func (r *Run) LoadAgain(ctx context.Context, j *Job) (string, error) {
 	first := j.Report
-	j.wrote = func(table string, e WriteEntry) {
+	j.wrote = func(table string, e writeEntry) {
 		tl := LayoutOf(table, j)
 		for _, m := range e.GetMutations() {
 			s := m.GetSetCell()
@@ -170,7 +170,7 @@ func (r *Run) LoadAgain(ctx context.Context, j *Job) (string, error) {
 	}
 	written, unchanged := j.Report.CellsWritten, j.Report.CellsUnchanged
 	j.Report.CellsWritten, j.Report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
-	if changed, err := j.WriteSchema(ctx, r.B); err != nil {
+	if changed, err := j.writeSchema(ctx, r.B); err != nil {
 		return "", err
 	} else if changed > 0 {
 		r.Report.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})

@@ -49,7 +49,7 @@ func (j *Job) Describe() {
 // fidelity is the fidelity table of the mapping with how many items have what, and
 // with the attributes that occur and the mapping's schema does not name.
 func (j *Job) fidelity() []report.Fidelity {
-	all := FidelityOf(j.Mapping)
+	all := fidelityOf(j.Mapping)
 	told := map[ruleAttribute]bool{}
 	for i, f := range all {
 		at := ruleAttribute{f.Rule, f.Attribute}
@@ -69,8 +69,8 @@ func (j *Job) fidelity() []report.Fidelity {
 	return all
 }
 
-// FidelityOf is the fidelity table of a mapping.
-func FidelityOf(m *layout.Mapping) []report.Fidelity {
+// fidelityOf is the fidelity table of a mapping.
+func fidelityOf(m *layout.Mapping) []report.Fidelity {
 	all := []report.Fidelity{}
 	for _, f := range m.Fidelity() {
 		all = append(all, report.Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: f.Class.String(), Why: f.Why})

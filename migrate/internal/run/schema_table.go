@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -47,10 +48,10 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 	return rows, nil
 }
 
-// WriteSchema makes the rows of layout.SchemaTable that are of the job's table
+// writeSchema makes the rows of layout.SchemaTable that are of the job's table
 // those of its mapping, each row at once. Rows that are so already are not
 // written; changed is how many were.
-func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err error) {
+func (j *Job) writeSchema(ctx context.Context, b *Bigtable) (changed int, err error) {
 	want, err := j.schemaRows()
 	if err != nil || want == nil {
 		return 0, err
@@ -64,16 +65,16 @@ func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err er
 	}
 	there := map[string]string{}
 	for _, row := range got {
-		there[string(row.Key)] = string(layout.FormatRow(nil, row))
+		there[string(row.Key)] = string(rowtext.FormatRow(nil, row))
 	}
-	var entries []WriteEntry
+	var entries []writeEntry
 	replace := func(key []byte, content []layout.Cell) {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
 		e.Mutations = btclient.AppendSets(e.GetMutations(), content)
-		entries = append(entries, WriteEntry{MutateRowsRequest_Entry: e})
+		entries = append(entries, writeEntry{MutateRowsRequest_Entry: e})
 	}
 	for _, row := range want {
-		if there[string(row.Key)] != string(layout.FormatRow(nil, row)) {
+		if there[string(row.Key)] != string(rowtext.FormatRow(nil, row)) {
 			replace(row.Key, row.Cells)
 		}
 		delete(there, string(row.Key))
@@ -84,7 +85,7 @@ func (j *Job) WriteSchema(ctx context.Context, b *Bigtable) (changed int, err er
 	// None of this is of an item: it is not counted, and no dead letter.
 	uncounted := *j
 	uncounted.Letters, uncounted.wrote = nil, nil
-	w := &Writer{B: b, J: &uncounted}
+	w := &writer{B: b, J: &uncounted}
 	for batch := range batches(entries) {
 		if _, err := w.send(ctx, layout.SchemaTable, batch); err != nil {
 			return 0, err
@@ -122,7 +123,8 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 				r.Report.Fail(at)
 				continue
 			}
-			DiffCells(row.Cells, j.alignTimes(row.Cells, is.Cells), func(d CellDiff) { r.Report.Fail(d.In(at)) })
+			got, stored := j.alignTimes(row.Cells, is.Cells)
+			diffCellsAs(row.Cells, got, cellText, stored, func(int) bool { return false }, func(d CellDiff) { r.Report.Fail(d.In(at)) })
 		}
 		for _, key := range slices.Sorted(maps.Keys(there)) {
 			at := report.InRow(layout.SchemaTable, []byte(key))

@@ -9,14 +9,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
+// asStored is a cell whose time is that of what is there.
+func asStored(c layout.Cell) layout.Cell { return c }
+
 // alignTimes gives the cells that are there the times that the policy does
-// not compare, so that what is left differs.
-func (j *Job) alignTimes(want, got []layout.Cell) []layout.Cell {
+// not compare, so that what is left differs. stored is such a cell with its own time
+// again, for who shows it.
+func (j *Job) alignTimes(want, got []layout.Cell) (aligned []layout.Cell, stored func(layout.Cell) layout.Cell) {
 	policy := j.Options.Timestamps
 	if policy == "" || policy == fixtures.TimestampsExact {
-		return got
+		return got, asStored
 	}
 	got = slices.Clone(got)
+	before := slices.Clone(got)
 	wanted, there := versionsOf(want), versionsOf(got)
 	for name, versions := range wanted {
 		left := slices.Clone(there[name])
@@ -49,7 +54,20 @@ func (j *Job) alignTimes(want, got []layout.Cell) []layout.Cell {
 			left[i].Timestamp = versions[i].Timestamp
 		}
 	}
-	return fixtures.Canonical(layout.Row{Cells: got}).Cells
+	type cell struct {
+		family, qualifier, value string
+		micros                   int64
+	}
+	times := map[cell]int64{}
+	for i, c := range got {
+		times[cell{c.Family, string(c.Qualifier), string(c.Value), c.Timestamp}] = before[i].Timestamp
+	}
+	return fixtures.Canonical(layout.Row{Cells: got}).Cells, func(c layout.Cell) layout.Cell {
+		if micros, ok := times[cell{c.Family, string(c.Qualifier), string(c.Value), c.Timestamp}]; ok {
+			c.Timestamp = micros
+		}
+		return c
+	}
 }
 
 // ordered reports whether the cells of a column, as many as wanted, are compared

@@ -66,7 +66,7 @@ func (b *Bigtable) Groups(ctx context.Context, table string, o Options, by group
 	return func(yield func(rowGroup, error) bool) {
 		w := wideRow{o: o}
 		defer w.close()
-		for part, err := range b.TableParts(ctx, table, nil, o.Part) {
+		for part, err := range b.tableParts(ctx, table, nil, o.Part) {
 			switch {
 			case err == nil && !part.Continues && !part.More:
 				if len(part.Cells) > 0 && !yield(rowGroup{Row: part.Row}, nil) {

@@ -26,7 +26,7 @@ const (
 // written. It creates the tables.
 func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) error {
 	j.Report.IndexRows, j.Report.CellsUnchanged, j.Report.CellsWritten = 0, 0, 0
-	w := &Writer{B: b, J: j}
+	w := &writer{B: b, J: j}
 	if err := w.addTable(ctx, j.Mapping.TargetTable(), j.Mapping.Families()); err != nil {
 		return err
 	}
@@ -85,45 +85,45 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 	return flush(last + 1)
 }
 
-// Writer gathers cells into MutateRows calls, for the table of the items and
+// writer gathers cells into MutateRows calls, for the table of the items and
 // those of the indexes.
-type Writer struct {
+type writer struct {
 	B         *Bigtable
 	J         *Job
-	tables    []WriteTable
+	tables    []writeTable
 	mutations int
 	bytes     int
 }
 
-// WriteTable is a table that a Writer writes, and what is queued for it.
-type WriteTable struct {
+// writeTable is a table that a writer writes, and what is queued for it.
+type writeTable struct {
 	ID      string
 	found   bool // the table was there before: what it holds is not written again
-	Entries []WriteEntry
+	Entries []writeEntry
 	// wide are the hashes of the cells that wide rows hold, by row: hashes in all.
 	wide   map[string]map[extsort.Hash]bool
 	hashes int
 }
 
-// WriteEntry is one entry of a request, and the item that it is of.
-type WriteEntry struct {
+// writeEntry is one entry of a request, and the item that it is of.
+type writeEntry struct {
 	*btpb.MutateRowsRequest_Entry
 	n     int64
 	entry source.Entry
 }
 
-func (w *Writer) addTable(ctx context.Context, id string, families []layout.Family) error {
+func (w *writer) addTable(ctx context.Context, id string, families []layout.Family) error {
 	created, err := w.B.MakeTable(ctx, id, families)
-	w.tables = append(w.tables, WriteTable{ID: id, found: !created})
+	w.tables = append(w.tables, writeTable{ID: id, found: !created})
 	return err
 }
 
-func (w *Writer) full() bool {
+func (w *writer) full() bool {
 	return w.mutations >= maxBatchMutations || w.bytes >= w.J.Options.Batch
 }
 
 // add queues the cells of one item for a table.
-func (w *Writer) add(table int, p Placed, at lens.Placed) {
+func (w *writer) add(table int, p Placed, at lens.Placed) {
 	t := &w.tables[table]
 	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
 		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}
@@ -131,17 +131,17 @@ func (w *Writer) add(table int, p Placed, at lens.Placed) {
 			w.bytes += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
 		}
 		w.mutations += len(cells)
-		t.Entries = append(t.Entries, WriteEntry{e, p.n, p.Entry})
+		t.Entries = append(t.Entries, writeEntry{e, p.n, p.Entry})
 	}
 }
 
 // flush sends what is queued, and returns its size and the items that Bigtable
 // refused, which became dead letters.
-func (w *Writer) flush(ctx context.Context) (size int, refused []int64, err error) {
+func (w *writer) flush(ctx context.Context) (size int, refused []int64, err error) {
 	for i := range w.tables {
 		t := &w.tables[i]
 		if t.found {
-			if err := w.DropUnchanged(ctx, t); err != nil {
+			if err := w.dropUnchanged(ctx, t); err != nil {
 				return 0, nil, err
 			}
 		}
@@ -161,8 +161,8 @@ func (w *Writer) flush(ctx context.Context) (size int, refused []int64, err erro
 }
 
 // batches cuts entries into requests of at most maxBatchMutations.
-func batches(entries []WriteEntry) func(yield func([]WriteEntry) bool) {
-	return func(yield func([]WriteEntry) bool) {
+func batches(entries []writeEntry) func(yield func([]writeEntry) bool) {
+	return func(yield func([]writeEntry) bool) {
 		for len(entries) > 0 {
 			n, mutations := 0, 0
 			for n < len(entries) && (n == 0 || mutations+len(entries[n].GetMutations()) <= maxBatchMutations) {
@@ -177,8 +177,8 @@ func batches(entries []WriteEntry) func(yield func([]WriteEntry) bool) {
 	}
 }
 
-// DropUnchanged takes out the mutations whose cells the table holds already.
-func (w *Writer) DropUnchanged(ctx context.Context, t *WriteTable) error {
+// dropUnchanged takes out the mutations whose cells the table holds already.
+func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	held := map[extsort.Hash]bool{}
 	var rows [][]byte // to read
 	for _, e := range t.Entries {
@@ -201,7 +201,7 @@ func (w *Writer) DropUnchanged(ctx context.Context, t *WriteTable) error {
 		e.Mutations = slices.DeleteFunc(e.Mutations, func(m *btpb.Mutation) bool { return held[hashMutation(e.GetRowKey(), m)] })
 		w.J.Report.CellsUnchanged += int64(before - len(e.GetMutations()))
 	}
-	t.Entries = slices.DeleteFunc(t.Entries, func(e WriteEntry) bool { return len(e.GetMutations()) == 0 })
+	t.Entries = slices.DeleteFunc(t.Entries, func(e writeEntry) bool { return len(e.GetMutations()) == 0 })
 	return nil
 }
 
@@ -219,7 +219,7 @@ const maxWideHashes = 1 << 20
 // row, which many batches meet, it remembers all, so that it is not read for each of
 // them: what is written to it meanwhile are cells of other items. A row of more than
 // maxWideHashes cells is read for each.
-func (w *Writer) lookUp(ctx context.Context, t *WriteTable, rows [][]byte, held map[extsort.Hash]bool) error {
+func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held map[extsort.Hash]bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (w *Writer) lookUp(ctx context.Context, t *WriteTable, rows [][]byte, held 
 
 // remember keeps the hashes of a wide row, in place of others where they would be too
 // many.
-func (t *WriteTable) remember(row []byte, cells map[extsort.Hash]bool) {
+func (t *writeTable) remember(row []byte, cells map[extsort.Hash]bool) {
 	if t.hashes += len(cells); t.hashes > maxWideHashes || t.wide == nil {
 		t.wide, t.hashes = map[string]map[extsort.Hash]bool{}, len(cells)
 	}
@@ -271,7 +271,7 @@ func (t *WriteTable) remember(row []byte, cells map[extsort.Hash]bool) {
 
 // send writes entries, again where that may help. An entry that Bigtable refuses
 // for good is an error, or a dead letter if there are any.
-func (w *Writer) send(ctx context.Context, table string, entries []WriteEntry) (refused []int64, err error) {
+func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (refused []int64, err error) {
 	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
 	for i, e := range entries {
 		rows[i] = e.MutateRowsRequest_Entry

@@ -1,4 +1,4 @@
-package store
+package extent
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-func TestStore_Spans(t *testing.T) {
+func TestSpans(t *testing.T) {
 	t.Parallel()
 	genKeyBytes := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0xff}), 0, 3)
 	genSpans := rapid.Custom(func(t *rapid.T) []layout.Span {
@@ -44,7 +44,7 @@ func TestStore_Spans(t *testing.T) {
 	})
 }
 
-func TestStore_Extents(t *testing.T) {
+func TestExtents(t *testing.T) {
 	t.Parallel()
 	genExtent := rapid.Custom(func(t *rapid.T) lens.Extent {
 		e := lens.Extent{
@@ -76,13 +76,13 @@ func TestStore_Extents(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := rapid.SliceOfN(genExtent, 0, 4).Draw(r, "a"), rapid.SliceOfN(genExtent, 1, 4).Draw(r, "b")
 		c := genCell.Draw(r, "cell")
-		if got, want := count(distinctExtents(a), c) > 0, count(a, c) > 0; got != want {
+		if got, want := count(Distinct(a), c) > 0, count(a, c) > 0; got != want {
 			r.Fatalf("distinct: %v, want %v", got, want)
 		}
 		if a == nil {
 			a = []lens.Extent{}
 		}
-		if got, want := count(intersectExtents(a, b), c) > 0, count(a, c) > 0 && count(b, c) > 0; got != want {
+		if got, want := count(Intersect(a, b), c) > 0, count(a, c) > 0 && count(b, c) > 0; got != want {
 			r.Fatalf("intersection: %v, want %v", got, want)
 		}
 	})

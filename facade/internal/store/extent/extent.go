@@ -1,4 +1,4 @@
-package store
+package extent
 
 import (
 	"bytes"
@@ -9,14 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// cellAt passes one cell of each row, without its value: the one behind the first
-// n of them.
-func cellAt(n int) *btpb.RowFilter {
-	return btclient.Chain(btclient.BehindCells(n), btclient.KeysOnly())
-}
-
-// ofExtent passes the cells of an extent.
-func ofExtent(e lens.Extent) *btpb.RowFilter {
+// Filter passes the cells of an extent.
+func Filter(e lens.Extent) *btpb.RowFilter {
 	f := btclient.OfColumn(e.Family, e.Qualifier)
 	if e.Prefix {
 		f = btclient.OfColumnPrefix(e.Family, e.Qualifier)
@@ -27,8 +21,8 @@ func ofExtent(e lens.Extent) *btpb.RowFilter {
 	return f
 }
 
-// ofRange passes the cells of a range.
-func ofRange(r lens.CellRange) *btpb.RowFilter {
+// RangeFilter passes the cells of a range.
+func RangeFilter(r lens.CellRange) *btpb.RowFilter {
 	f := btclient.OfColumns(r.Family, r.From, r.Before)
 	if r.MinTime != 0 || r.MaxTime != 0 {
 		f = btclient.Chain(f, btclient.OfTime(r.MinTime, r.MaxTime))
@@ -36,13 +30,13 @@ func ofRange(r lens.CellRange) *btpb.RowFilter {
 	return f
 }
 
-// ofRanges returns filters that pass the cells of the ranges, one each; ok is
+// RangeFilters returns filters that pass the cells of the ranges, one each; ok is
 // false where they are too many to name in one request.
-func ofRanges(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) {
+func RangeFilters(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, r := range ranges {
 		size += len(r.From) + len(r.Before) + len(r.Family) + rangeBytes
-		filters = append(filters, ofRange(r))
+		filters = append(filters, RangeFilter(r))
 	}
 	return filters, size <= maxFilterBytes
 }
@@ -54,20 +48,20 @@ const rangeBytes = 64
 // https://cloud.google.com/bigtable/quotas
 const maxFilterBytes = 16 << 10
 
-// ofExtents returns filters that pass the cells of the extents, one each; ok
+// Filters returns filters that pass the cells of the extents, one each; ok
 // is false where they are too many to name in one request.
-func ofExtents(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
+func Filters(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, e := range extents {
 		// A column range names the qualifier, or its bounds, twice.
 		size += 2*len(e.Qualifier) + len(e.Family) + 32
-		filters = append(filters, ofExtent(e))
+		filters = append(filters, Filter(e))
 	}
 	return filters, size <= maxFilterBytes
 }
 
-// wholeFamily reports whether e holds all cells of its family in the row.
-func wholeFamily(e lens.Extent) bool {
+// WholeFamily reports whether e holds all cells of its family in the row.
+func WholeFamily(e lens.Extent) bool {
 	return e.Prefix && len(e.Qualifier) == 0 && e.MinTime == 0 && e.MaxTime == 0
 }
 
@@ -85,9 +79,9 @@ func contains(a, b lens.Extent) bool {
 	return !b.Prefix && bytes.Equal(a.Qualifier, b.Qualifier)
 }
 
-// distinctExtents drops the extents that another one contains, so that no
+// Distinct drops the extents that another one contains, so that no
 // cell passes an interleave of them twice.
-func distinctExtents(extents []lens.Extent) []lens.Extent {
+func Distinct(extents []lens.Extent) []lens.Extent {
 	if len(extents) < 2 {
 		return extents
 	}
@@ -105,9 +99,9 @@ next:
 	return out
 }
 
-// intersectExtents returns the cells that are in both lists; nil stands for
+// Intersect returns the cells that are in both lists; nil stands for
 // whole rows.
-func intersectExtents(a, b []lens.Extent) []lens.Extent {
+func Intersect(a, b []lens.Extent) []lens.Extent {
 	if a == nil {
 		return b
 	}
@@ -117,15 +111,15 @@ func intersectExtents(a, b []lens.Extent) []lens.Extent {
 	both := []lens.Extent{}
 	for _, x := range a {
 		for _, y := range b {
-			if e, ok := intersectExtent(x, y); ok {
+			if e, ok := intersect(x, y); ok {
 				both = append(both, e)
 			}
 		}
 	}
-	return distinctExtents(both)
+	return Distinct(both)
 }
 
-func intersectExtent(x, y lens.Extent) (lens.Extent, bool) {
+func intersect(x, y lens.Extent) (lens.Extent, bool) {
 	if x.Family != y.Family {
 		return x, false
 	}

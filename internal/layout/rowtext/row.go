@@ -1,4 +1,4 @@
-package layout
+package rowtext
 
 import (
 	"bytes"
@@ -12,10 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // FormatRow appends the canonical text of a row, as goldens and dumps have it:
@@ -27,54 +25,17 @@ import (
 // qualifiers ascending, newest first. A value that is one line of JSON (an
 // object or array) stands as it is, other printable text is quoted, the rest
 // is hex.
-func FormatRow(dst []byte, row Row) []byte {
-	return FormatRowFunc(dst, row, func(c Cell) string { return ValueText(c.Value) })
-}
-
-// CellText returns how reports show the values of the row's cells: by ValueText,
-// but of a protobuf the name of its message and its fields as JSON. The row may be
-// a part of one.
-func (m *Mapping) CellText(row Row) func(c Cell) string {
-	text := func(c Cell) string { return ValueText(c.Value) }
-	l, ok := m.layout.(*rules)
-	if !ok {
-		return text
-	}
-	var puts []*put
-	slots := 0
-	for _, r := range l.rules {
-		if _, ok := l.parseRow(r, row); ok {
-			puts = append(puts, slices.DeleteFunc(slices.Clone(r.puts), func(p *put) bool { return p.codec.Message == nil })...)
-			slots = max(slots, rowkey.FirstCapture+len(r.captures))
-		}
-	}
-	if len(puts) == 0 {
-		return text
-	}
-	return func(c Cell) string {
-		for _, p := range puts {
-			if p.family != c.Family || !p.qual.Match(c.Qualifier, make([]attr.Value, slots), nil) {
-				continue
-			}
-			schema := l.schema[p.attr]
-			if p.shape() == shapeItem {
-				schema = l.itemSchema()
-			}
-			if v, err := p.codec.Decode(c.Value, schema); err == nil {
-				return string(p.codec.Message.FullName()) + " " + string(codec.AppendPlainJSON(nil, v))
-			}
-		}
-		return text(c)
-	}
+func FormatRow(dst []byte, row cells.Row) []byte {
+	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
 
 // FormatRowFunc is FormatRow with the values written by text, on one line each.
-func FormatRowFunc(dst []byte, row Row, text func(c Cell) string) []byte {
+func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
-	cells := slices.DeleteFunc(slices.Clone(row.Cells), func(c Cell) bool { return c.Family == lens.FamilyState })
-	slices.SortStableFunc(cells, func(a, b Cell) int {
-		rank := func(c Cell) int {
+	shown := slices.DeleteFunc(slices.Clone(row.Cells), func(c cells.Cell) bool { return c.Family == lens.FamilyState })
+	slices.SortStableFunc(shown, func(a, b cells.Cell) int {
+		rank := func(c cells.Cell) int {
 			if c.Family == lens.FamilyTypes {
 				return 1
 			}
@@ -82,7 +43,7 @@ func FormatRowFunc(dst []byte, row Row, text func(c Cell) string) []byte {
 		}
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
 	})
-	for _, c := range cells {
+	for _, c := range shown {
 		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, text(c))
 	}
 	return dst

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// infer --mapping completes a mapping file: each rule with "*" gets the attributes of
+// its items, and what it writes is a mapping for the same rows.
+func TestFaultM8_InferCompletesAMapping(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	items := writeFile(t, dir, "items.jsonl", `{"PK":{"S":"p"},"SK":{"S":"A"},"x":{"S":"1"}}
+{"PK":{"S":"p"},"SK":{"S":"B"},"y":{"N":"1"}}
+`)
+	mapping := writeFile(t, dir, "m.yaml", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {x: S, y: S, z: S}}
+target: {table: t, families: {a: {}, _t: {gc: {maxAge: 1d}}}}
+rules:
+- {name: a, when: {SK: A}, row: [a, "{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+- {name: b, when: {SK: B}, row: [b, "{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`)
+	if out, code := tabletop(t, "migrate", "infer", items, "--mapping", mapping); code != exitBadInput || !strings.Contains(out, "types would be collected by age") {
+		t.Errorf("a mapping with a fault: exit %d\n%s", code, out)
+	}
+	text, err := os.ReadFile(mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mapping, []byte(strings.Replace(string(text), "gc: {maxAge: 1d}", "", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	done := filepath.Join(dir, "done.yaml")
+	out, code := tabletop(t, "migrate", "infer", items, "--mapping", mapping, "-o", done)
+	if code != exitEqual || !strings.Contains(out, "rule a: 1 of 3") || !strings.Contains(out, "rule b: 1 of 3") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if text, err = os.ReadFile(done); err != nil || !strings.Contains(string(text), "    schema:\n      - x\n") || !strings.Contains(string(text), "    schema:\n      \"y\": \"N\"\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if out, code := tabletop(t, "migrate", "verify", items, "--mapping", done); code != exitEqual {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "infer", items, "--mapping", mapping, "-o", mapping); code != exitBadInput {
+		t.Errorf("over the mapping that is read: exit %d\n%s", code, out)
+	}
+}
+
+// Durations of flags may be in days.
+func TestFaultM9_FlagsInDays(t *testing.T) {
+	t.Parallel()
+	out, code := tabletop(t, "serve", "--ttl-interval", "1x")
+	if code != exitBadInput || !strings.Contains(out, `"1x" is no duration; expected one such as 400d, 720h or 1m30s`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	out, code = tabletop(t, "serve", "--ttl-interval", "1d12h", "--gc-interval", "2d", "--bigtable", "nowhere")
+	if code != exitBadInput || strings.Contains(out, "duration") || !strings.Contains(out, "nowhere") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+const accountsMapping = `apiVersion: migration/v1
+source:
+  table: Accounts
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {v: S, n: N, expires: N}
+  ttl: {attribute: expires, mode: one-second}
+target: {table: accounts, families: {a: {gc: {versions: 1}}, s: {gc: {maxAge: 1s}}, _t: {gc: {versions: 1}}}}
+rules:
+- {name: session, when: {SK: "SES#{s}"}, row: ["{PK}", s, "{s}"], put: [{attr: "*", cell: "s:{attr}"}]}
+- {name: order, when: {PK: "CUSTOMER#{c}", SK: "ORDER#{o}"}, row: [orders, "{o}"], put: [{attr: "{c}", cell: "a:customer"}, {attr: "*", cell: "a:{attr}"}]}
+- {name: profile, row: ["{PK}", p, "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`
+
+// Items of a rule whose families are collected expire, those of others stay: by the
+// door too, before garbage collection comes.
+func TestFaultM9_TimeToLiveOfARule(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o := testOptions(backends["emu"](t), loadMapping(t, accountsMapping))
+	now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
+	o.Now = func() time.Time { return now }
+	s := openStore(t, o)
+	def, err := s.Table(ctx, "Accounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := func(sk string) attr.Item {
+		return attr.Item{"PK": attr.String("ann"), "SK": attr.String(sk), "v": attr.String("x"), "expires": attr.Int(now.Add(time.Minute).Unix())}
+	}
+	session, profile := item("SES#1"), item("profile")
+	for _, it := range []attr.Item{session, profile} {
+		if err := put(ctx, s, def, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		pass time.Duration
+		want []attr.Item
+	}{{0, []attr.Item{profile, session}}, {time.Minute + 2*time.Second, []attr.Item{profile}}} {
+		now = now.Add(c.pass)
+		got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
+		if d := diffItems(c.want, got); d != "" || err != nil {
+			t.Errorf("scan: %v (-want +got):\n%s", err, d)
+		}
+	}
+}
+
+// Where a cell alone tells whose an item is, of two that claim the row the second is
+// refused, and neither is taken for the other.
+func TestFaultM9_KeysInCells(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := openStore(t, testOptions(backends["emu"](t), loadMapping(t, accountsMapping)))
+	def, err := s.Table(ctx, "Accounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := func(c string) attr.Item {
+		return attr.Item{"PK": attr.String("CUSTOMER#" + c), "SK": attr.String("ORDER#7"), "v": attr.String(c)}
+	}
+	if err := put(ctx, s, def, order("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(ctx, s, def, order("bob")); !errors.Is(err, ErrOutsideMapping) || !strings.Contains(err.Error(), string(lens.CodeCollision)) {
+		t.Errorf("the second order of a number: %v, want %s", err, lens.CodeCollision)
+	}
+	if got, err := s.GetItem(ctx, def, keyAttrs(def, order("bob"))); err != nil || got != nil {
+		t.Errorf("the second order is %v, %v", got, err)
+	}
+	changed := order("ann")
+	changed["v"] = attr.String("changed")
+	if err := put(ctx, s, def, changed); err != nil {
+		t.Fatal(err)
+	}
+	got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil))
+	if d := diffItems([]attr.Item{changed}, got); d != "" || err != nil {
+		t.Errorf("scan: %v (-want +got):\n%s", err, d)
+	}
+	if _, _, err := s.WriteItem(ctx, def, keyAttrs(def, changed), func(attr.Item) (attr.Item, error) { return nil, nil }, Hint{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(ctx, s, def, order("bob")); err != nil {
+		t.Errorf("once the row is free: %v", err)
+	}
+}
+
+// A row that cannot be read fails a scan, which names it and the attribute.
+func TestFaultM4_ScanNamesUnreadableRow(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := openStore(t, testOptions(backends["emu"](t), loadMapping(t, accountsMapping)))
+	def, err := s.Table(ctx, "Accounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(ctx, s, def, attr.Item{"PK": attr.String("ann"), "SK": attr.String("profile"), "n": attr.Int(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.bt.MutateRow(ctx, "accounts", []byte("ann#p#profile"), []*btpb.Mutation{btclient.SetCell("a", []byte("n"), 4102444800000000, []byte("no number"))}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = collect(s.Scan(ctx, def, nil, 0, 1, nil))
+	var e *lens.Error
+	if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(e.Row) != "ann#p#profile" || e.Attribute != "n" || e.Rule != "profile" {
+		t.Errorf("scan: %v, want %s of row ann#p#profile, attribute n", err, lens.CodeCorrupt)
+	}
+}

@@ -1,0 +1,42 @@
+package codec
+
+import "github.com/tabletop-emu/tabletop/facade/attr"
+
+// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
+// byte alone for a value in its usual place; with 'j' for one that is a single
+// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
+const (
+	MarkJSON  = 'j'
+	MarkEmpty = 'e'
+)
+
+// MarkAbsent is the value of a sidecar cell that says that a version lacks an
+// attribute.
+const MarkAbsent = 'A'
+
+// Mark is the type mark of a type and a form.
+func Mark(t attr.Type, form ...byte) []byte { return append([]byte{TagOf(t)}, form...) }
+
+// ParseMark takes a type mark apart; form is 0, MarkJSON or MarkEmpty.
+func ParseMark(b []byte) (t attr.Type, form byte, ok bool) {
+	if len(b) == 0 || len(b) > 2 {
+		return attr.Absent, 0, false
+	}
+	t, ok = TypeOfTag(b[0])
+	if !ok {
+		return attr.Absent, 0, false
+	}
+	if len(b) == 2 {
+		form = b[1]
+	}
+	switch form {
+	case 0:
+	case MarkJSON:
+		ok = !t.IsScalar()
+	case MarkEmpty:
+		ok = t == attr.M || t == attr.L
+	default:
+		ok = false
+	}
+	return t, form, ok
+}

@@ -1,0 +1,78 @@
+package layout
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+)
+
+// All that is wrong with a mapping file is told at once, in its order, each with its
+// place; what only follows from a fault is not told.
+func TestFaultM9_AllErrorsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"views", `apiVersion: migration/v1
+source:
+  table: T
+  key: {hash: {name: PK, type: S}}
+  schema: {a: S, b: S, c: N, l: L}
+  gsis:
+  - {name: one, hash: a, as: view, projection: KEYS_ONLY}
+  - {name: two, hash: b, as: view, projection: [l]}
+  - {name: three, hash: c, as: view, projection: KEYS_ONLY}
+  - {name: four, hash: x, as: view}
+  - {name: five, hash: a, as: table, row: [zz]}
+target: {table: t, families: {a: {}, _t: {}}}
+rules:
+- {name: item, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`, `m.yaml:8:5: source.gsis[1]: E-INVERSE: attribute "l" is not in one cell of one column, as a view needs it; expected such an attribute, or as: table
+m.yaml:9:5: source.gsis[2]: E-INVERSE: the view would not sort "c" by its value, which is N; expected codec nord for numbers, none for others, or as: table
+m.yaml:10:5: source.gsis[3]: index attribute "x" has no key type; expected {name: …, type: S|N|B}, or a type in source.schema
+m.yaml:11:44: source.gsis[4].row[0]: E-INVERSE: "zz" is a key attribute neither of the index nor of the table; expected one of them`},
+		{"rules", `apiVersion: migration/v1
+source:
+  table: T
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {a: S}
+target: {table: t, joiner: both, families: {a: {}, "b!": {}, _t: {gc: {maxAge: 1h}}}}
+rules:
+- {name: one, when: {SK: "one"}, row: ["{PX}"], put: [{attr: a, cell: "z:a"}, {attr: a, cell: "a:a", codec: gif}]}
+- {name: two, when: {SK: "{x:nosuch}"}, row: ["{PK}", "{x}"], put: [{attr: "*", cell: "a:{attr}"}]}
+- {name: three, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+accept_loss: [{rule: four, what: types, why: x}]
+`, `m.yaml:6:20: target.joiner: unknown joiner "both"; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto
+m.yaml:6:58: target.families["b!"]: E-FAMILY: "b!" is no family name; expected 1 to 64 of -_.a-zA-Z0-9
+m.yaml:6:66: target.families._t: E-FAMILY: types would be collected by age; expected no maxAge
+m.yaml:8:40: rules[0].row[0]: template "{PX}": {PX} is neither a capture nor a key attribute
+m.yaml:8:65: rules[0].put[0].cell: E-FAMILY: "z:a" names no declared family; expected family:qualifier, the family declared in target.families
+m.yaml:8:102: rules[0].put[1].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
+m.yaml:9:22: rules[1].when.SK: template "{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
+m.yaml:10:50: rules[2].put[0].cell: E-INVERSE: key attribute "SK" cannot be told from row, qualifier and timestamp; expected a reference to it, or to the captures of its template
+m.yaml:11:16: accept_loss[0].rule: no rule "four"; expected a rule's name`},
+		{"cells", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {a: S, b: S}}
+target: {table: t, families: {a: {}, _t: {}}}
+rules:
+- {name: one, when: {SK: one}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "a:b"}]}
+- {name: two, when: {SK: two}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "a:b"}]}
+`, `m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all of the rules but one
+m.yaml:6:87: rules[1].put[1].cell: E-COLLISION: rules one and two can write the same cell (a:b and a:b); expected distinct columns, or tag: true on all of the rules but one`},
+	} {
+		_, err := Load("m.yaml", []byte(c.text))
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		if diff := cmp.Diff(c.want, err.Error()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+		var first *mapfile.SpecError
+		if !errors.As(err, &first) || first.Error() != strings.Split(err.Error(), "\n")[0] {
+			t.Errorf("%s: the first fault is %v", c.name, first)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package mapfile
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/strictyaml"
+)
+
+// readRuleSchema reads the attributes of a rule: a list of names, whose types
+// source.schema has, or names with their types.
+func readRuleSchema(v strictyaml.Value, r *Rule) error {
+	const expected = "a list of attributes, or a mapping of attributes to types"
+	r.Schema = map[string]Schema{}
+	switch v.Kind() { //nolint:exhaustive // the others are none
+	case strictyaml.Mapping:
+		return v.Decode(&r.Schema)
+	case strictyaml.List:
+		items, err := v.Items()
+		for _, item := range items {
+			if err != nil {
+				break
+			}
+			var name string
+			if name, err = item.Text("an attribute name"); err != nil {
+				break
+			}
+			if _, twice := r.Schema[name]; twice {
+				err = item.Fail(name+" is there twice", "each attribute once")
+			}
+			r.Schema[name] = Schema{}
+		}
+		return err
+	}
+	return v.Other(expected)
+}
+
+// RuleSchema is what a rule knows of the types of attributes. Where it has a schema
+// of its own, that is what it lists, with the types of Source.Schema where it gives
+// none, and of the attributes that it has puts for.
+func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
+	if r.Schema == nil {
+		return s.Source.Schema
+	}
+	own := maps.Clone(r.Schema)
+	for name, t := range own {
+		if t.Type == attr.Absent {
+			own[name] = s.Source.Schema[name]
+		}
+	}
+	for i := range r.Put {
+		name := r.Put[i].Attr
+		if _, listed := own[name]; listed {
+			continue
+		}
+		if t, known := s.Source.Schema[name]; known {
+			own[name] = t
+		}
+	}
+	return own
+}
+
+// Types are the types of attributes by which what knows no rule goes, such as the
+// entries of indexes: those of Source.Schema, and of rules whose own schemas do not
+// contradict each other.
+func (s *Spec) Types() map[string]Schema {
+	types, contested := maps.Clone(s.Source.Schema), map[string]bool{}
+	if types == nil {
+		types = map[string]Schema{}
+	}
+	for i := range s.Rules {
+		for name, t := range s.Rules[i].Schema {
+			if _, known := s.Source.Schema[name]; known || t.Type == attr.Absent {
+				continue
+			}
+			if other, met := types[name]; met && !reflect.DeepEqual(other, t) {
+				contested[name] = true
+			}
+			types[name] = t
+		}
+	}
+	maps.DeleteFunc(types, func(name string, _ Schema) bool { return contested[name] })
+	return types
+}
+
+// ruleSchemaYAML is the schema of a rule as a file writes it.
+func (s *Spec) ruleSchemaYAML(r *Rule) yaml.MapItem {
+	if r.Schema == nil {
+		return yaml.MapItem{}
+	}
+	typed := 0
+	for _, t := range r.Schema {
+		if t.Type != attr.Absent {
+			typed++
+		}
+	}
+	if typed == 0 {
+		return item("schema", slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(r.Schema)))))
+	}
+	all := maps.Clone(r.Schema)
+	for name, t := range all {
+		if t.Type == attr.Absent {
+			all[name] = s.Source.Schema[name]
+		}
+	}
+	return item("schema", entries(all, schemaYAML))
+}

@@ -1,0 +1,77 @@
+package rowtext
+
+import (
+	"bytes"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+)
+
+// SidecarKind is what a cell of FamilyTypes says, one name a kind.
+type SidecarKind string
+
+// The kinds of sidecar cells.
+const (
+	SidecarPresence   SidecarKind = "presence"   // i/: the item is there, and has no other cell
+	SidecarAttributes SidecarKind = "attributes" // i/: attributes of an item that have no cell of their own
+	SidecarType       SidecarKind = "type"       // a/ and c/: a value of another type than the schema's
+	SidecarEmpty      SidecarKind = "empty"      // a/ and c/: an empty map or list
+	SidecarJSON       SidecarKind = "json"       // a/ and c/: a set, map or list kept as JSON
+	SidecarAbsent     SidecarKind = "absent"     // a/: a version lacks an attribute
+	SidecarRule       SidecarKind = "rule"       // r/: which rule wrote a shared column
+	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
+)
+
+// SidecarKindOf tells what a cell of FamilyTypes says.
+func SidecarKindOf(c cells.Cell) SidecarKind {
+	form, _, ok := bytes.Cut(c.Qualifier, []byte("/"))
+	if !ok {
+		return SidecarUnknown
+	}
+	switch string(form) {
+	case "i":
+		if len(c.Value) == 0 {
+			return SidecarPresence
+		}
+		return SidecarAttributes
+	case "r":
+		return SidecarRule
+	case "a", "c":
+		if len(c.Value) == 1 && c.Value[0] == codec.MarkAbsent {
+			return SidecarAbsent
+		}
+		_, mark, ok := codec.ParseMark(c.Value)
+		switch {
+		case !ok:
+			return SidecarUnknown
+		case mark == codec.MarkEmpty:
+			return SidecarEmpty
+		case mark == codec.MarkJSON:
+			return SidecarJSON
+		}
+		return SidecarType
+	}
+	return SidecarUnknown
+}
+
+// String says in words what cells of the kind are.
+func (k SidecarKind) String() string {
+	switch k {
+	case SidecarPresence:
+		return "presence of an item that has only key attributes"
+	case SidecarAttributes:
+		return "attributes that the mapping gives no cell of their own"
+	case SidecarType:
+		return "type of a value that is not the mapping's"
+	case SidecarEmpty:
+		return "an empty map or list"
+	case SidecarJSON:
+		return "a set, map or list kept as JSON"
+	case SidecarAbsent:
+		return "an attribute that a version lacks"
+	case SidecarRule:
+		return "the rule of a column that several rules write"
+	case SidecarUnknown:
+	}
+	return "nothing that a mapping writes"
+}

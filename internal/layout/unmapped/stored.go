@@ -1,0 +1,104 @@
+package unmapped
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// Stored is an item as its row has it, of which no more is decoded than is asked for.
+type Stored struct {
+	l       *Layout
+	row     cells.Row
+	hash    string
+	sortKey string
+}
+
+// Stored returns the item of a row, or nil.
+func (l *Layout) Stored(row cells.Row) *Stored {
+	if !slices.ContainsFunc(row.Cells, func(c cells.Cell) bool { return c.Family == lens.FamilyItem }) {
+		return nil
+	}
+	hash, sortKey, ok := l.parseRow(row.Key)
+	if !ok {
+		return nil
+	}
+	return &Stored{l: l, row: row, hash: hash.Str, sortKey: sortKey.Str}
+}
+
+// Get returns an attribute of the table's key.
+func (s *Stored) Get(name string) attr.Value {
+	switch key := &s.l.key; name {
+	case key.Hash.Name:
+		return attr.Value{Type: key.Hash.Type, Str: s.hash}
+	case key.Range.Name:
+		return attr.Value{Type: key.Range.Type, Str: s.sortKey}
+	}
+	return attr.Value{}
+}
+
+// Item returns all attributes. Errors are *Error: E-CORRUPT.
+func (s *Stored) Item() (attr.Item, error) { return s.l.item(s.row) }
+
+// AppendJSON appends the item as attr.AppendItemJSON does, and returns its size. Cells come in the order of their names: the key
+// attributes have their places between them.
+func (s *Stored) AppendJSON(dst []byte) (json []byte, sizeBytes int, err error) {
+	w := attr.ItemWriter{JSON: dst}
+	keys := s.l.keyNames
+	var last []byte
+	for i := range s.row.Cells {
+		c := &s.row.Cells[i]
+		if c.Family != lens.FamilyItem || !s.l.isAttribute(s.row.Cells, i) {
+			continue
+		}
+		if bytes.Compare(c.Qualifier, last) <= 0 {
+			return s.appendDecoded(dst) // an item as a whole, or no row of a Bigtable
+		}
+		last = c.Qualifier
+		for len(keys) > 0 && keys[0] < string(last) {
+			w.Add(keys[0], s.Get(keys[0]))
+			keys = keys[1:]
+		}
+		if err := appendCell(&w, c); err != nil {
+			return dst, 0, &lens.Error{Code: lens.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
+		}
+	}
+	for _, name := range keys {
+		w.Add(name, s.Get(name))
+	}
+	w.End()
+	return w.JSON, w.SizeBytes, nil
+}
+
+func (s *Stored) appendDecoded(dst []byte) (json []byte, sizeBytes int, err error) {
+	item, err := s.Item()
+	if err != nil {
+		return dst, 0, err
+	}
+	return attr.AppendItemJSON(dst, item), item.Size(), nil
+}
+
+// appendCell adds the attribute of a cell as codec.ParseTagged decodes it.
+func appendCell(w *attr.ItemWriter, c *cells.Cell) error {
+	if len(c.Value) > 0 {
+		switch t, content := c.Value[0], c.Value[1:]; {
+		case t == codec.TagOf(attr.S) && utf8.Valid(content):
+			w.AddCell(c.Qualifier, attr.S, content)
+			return nil
+		case t == codec.TagOf(attr.B):
+			w.AddCell(c.Qualifier, attr.B, content)
+			return nil
+		}
+	}
+	v, err := codec.ParseTagged(c.Value)
+	if err != nil {
+		return err
+	}
+	w.Add(string(c.Qualifier), v)
+	return nil
+}

@@ -1,0 +1,103 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Attributes finds which attributes the items of each rule of a mapping have, with
+// the types of most of their values, and returns the mapping with a schema for each
+// rule that has "*" and none. A rule that takes no item of the table keeps the schema
+// of the table. It reads the data once.
+//
+// Errors: a [source.Error] where the data is damaged; ctx's; a [mapping.SpecError].
+func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Options) (*Inferred, error) {
+	given := (*layout.Mapping)(m)
+	in := &Inferred{}
+	t = t.As(m.SourceTable(), given.Key())
+	for name, schema := range given.Spec().Types() {
+		t.SetColumnType(name, schema.Type)
+	}
+	profiles := map[string]*profile{}
+	unmatched, example := int64(0), ""
+	for e, err := range entriesOf(ctx, t, o) {
+		if err != nil {
+			return nil, err
+		}
+		in.Items++
+		at, err := given.Locate(e.Item)
+		if err != nil {
+			if unmatched++; unmatched == 1 {
+				example = fmt.Sprintf("%s: %v", e.Position, err)
+			}
+			continue
+		}
+		p := profiles[at.Rule]
+		if p == nil {
+			p = &profile{attrs: map[string]*attrProfile{}}
+			profiles[at.Rule] = p
+		}
+		p.items++
+		for _, name := range slices.Sorted(maps.Keys(e.Item)) {
+			if !given.Key().IsKey(name) {
+				p.add(name, e.Item[name], e.Position)
+			}
+		}
+	}
+	if unmatched > 0 {
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: %s no rule takes, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
+	}
+	changed, err := given.Changed(func(spec *mapfile.Spec) {
+		spec.Rules = slices.Clone(spec.Rules)
+		for i := range spec.Rules {
+			in.ruleSchema(spec, &spec.Rules[i], profiles[spec.Rules[i].Name])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.Mapping = (*mapping.Mapping)(changed)
+	return in, nil
+}
+
+// ruleSchema gives a rule the attributes of its items.
+func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) {
+	star := slices.ContainsFunc(r.Put, func(put mapfile.Put) bool { return put.Attr == "*" })
+	switch {
+	case !star || r.Schema != nil:
+		return
+	case p == nil:
+		in.chose("attributes", "rule "+r.Name+": those of source.schema", "no item of the table is the rule's")
+		return
+	case p.dropped:
+		in.chose("attributes", "rule "+r.Name+": those of source.schema", "its items have more than %d", maxSchemaNames)
+		return
+	}
+	r.Schema = map[string]mapfile.Schema{}
+	names := slices.Sorted(maps.Keys(p.attrs))
+	for _, name := range names {
+		a := p.attrs[name]
+		own := mapfile.Schema{Type: a.types.majority().typ}
+		if spec.Source.Schema[name].Type == own.Type {
+			own = mapfile.Schema{} // as there
+		} else if own.Type == attr.M {
+			a.mapSchema(&own)
+		}
+		r.Schema[name] = own
+	}
+	listed := "they have key attributes alone"
+	if len(names) > 0 {
+		listed = strings.Join(names, ", ")
+	}
+	in.chose("attributes", fmt.Sprintf("rule %s: %d of %d", r.Name, len(names), len(spec.Source.Schema)), "its %s: %s", phrase.Counted(p.items, "item"), phrase.Clip(listed))
+}
