@@ -43,8 +43,9 @@
 //   - facade/attr is DynamoDB's value model, facade/expr its four expression
 //     languages, facade/internal/wire the frame of its requests and answers.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
-//     facade/internal/store/extent makes filters of the places of items.
-//     facade/internal/tabledef is what a table and its indexes are.
+//     facade/internal/store/extent makes filters of the places of items,
+//     facade/internal/sizes says when they are counted, facade/internal/tabledef is
+//     what a table and its indexes are.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
