@@ -123,8 +123,8 @@ type Progress struct {
 	Done  bool   // the work has ended
 }
 
-// ErrOtherMapping: New was given a mapping by which items of a table lie otherwise than
-// by the one that the migration noted of its rows, or that it was served by before.
+// ErrOtherMapping is the error of New with a mapping by which items of a table lie otherwise
+// than by the one that the migration noted of its rows, or that it was served by before.
 var ErrOtherMapping = store.ErrOtherMapping
 
 // StatusDelays are how long tables and their parts appear to be changing. The

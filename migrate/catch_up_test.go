@@ -157,6 +157,7 @@ func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
 func TestFaultM2_CatchUp(t *testing.T) {
 	t.Parallel()
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
+		t.Helper()
 		deleted := int64(0)
 		for seed := range uint64(12) {
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -265,6 +266,7 @@ func TestFaultM2_CatchUpResumes(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
+		t.Helper()
 		if len(o.Mappings) == 0 {
 			t.Skip("a mapping is inferred of each source anew")
 		}
@@ -357,11 +359,14 @@ func TestFaultM2_WrittenByADoor(t *testing.T) {
 	}{
 		"reads": {[][2]string{{"GetItem", `"Key":` + key(1)}, {"Scan", `"Limit":5`}}, ""},
 		"puts and updates": {[][2]string{
-			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)}, {"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
+			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
+			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
 			{"UpdateItem", `"Key":` + key(0) + `,"UpdateExpression":"SET n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}`},
 		}, `Bigtable table t: a DynamoDB door has written 2 items since the load, e.g. in row "p0#s0"`},
-		"a delete": {[][2]string{{"DeleteItem", `"Key":` + key(2)}},
-			"Bigtable table t: a DynamoDB door has taken away 1 index row since the load, e.g. in row "},
+		"a delete": {
+			[][2]string{{"DeleteItem", `"Key":` + key(2)}},
+			"Bigtable table t: a DynamoDB door has taken away 1 index row since the load, e.g. in row ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

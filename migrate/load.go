@@ -16,6 +16,10 @@ import (
 // source first: an error that is a [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is
 // compared: see [Verify].
+//
+// Incremental exports behind a full one bring tables that only loads have written up
+// to date: what they deleted goes. Tables that a DynamoDB door has written since are
+// refused (TargetWritten).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

@@ -100,7 +100,7 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	}
 	for range g.IntN(7) {
 		if name := edge.Pick(g, names...); !l.key.IsKey(name) {
-			item[name] = r.drawAttribute(g, l, name)
+			item[name] = r.drawAttribute(g, name)
 		}
 	}
 	return item
@@ -148,7 +148,7 @@ func (r *rule) encoderOf(slot int) *rowkey.Encoder {
 }
 
 // drawAttribute draws the value of an attribute of an item of rule r.
-func (r *rule) drawAttribute(g *edge.Values, l *rules, name string) attr.Value {
+func (r *rule) drawAttribute(g *edge.Values, name string) attr.Value {
 	switch {
 	case !g.Mild && g.IntN(5) == 0:
 		return g.Value(2)

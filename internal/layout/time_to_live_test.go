@@ -101,14 +101,22 @@ func TestFaultM9_TimeToLiveRefused(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(sessionsMapping, "TYPES", "", 1)
 	for name, c := range map[string]struct{ from, to, want string }{
-		"half a rule": {`cell: "ses:{attr}"}]}`, `cell: "ses:{attr}"}, {attr: Name, cell: "a:name"}]}`,
-			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes cells of rule session, and not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`},
-		"an index": {"schema: [Name, Tags, Expires], ", "",
-			"m.yaml:7:10: source.gsis[0].as: E-FAMILY: the index entries would outlive the items that ttl shift(30d) deletes; expected as: view or none, ttl mode attribute, or a schema of rule session without the index's key"},
-		"absences": {"_t: {}", "_t: {gc: {maxAge: 30d}}",
-			"m.yaml:8:87: target.families._t: E-FAMILY: what is absent from a version of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions"},
-		"no rule": {"ses: {gc: {maxAge: 30d}}", "ses: {}",
-			"m.yaml:8:34: target.families.a: E-FAMILY: ttl shift(30d) does not delete what is in the family; expected gc: {maxAge: 720h0m0s} on every family, _t too, or on all families of a rule"},
+		"half a rule": {
+			`cell: "ses:{attr}"}]}`, `cell: "ses:{attr}"}, {attr: Name, cell: "a:name"}]}`,
+			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes cells of rule session, and not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`,
+		},
+		"an index": {
+			"schema: [Name, Tags, Expires], ", "",
+			"m.yaml:7:10: source.gsis[0].as: E-FAMILY: the index entries would outlive the items that ttl shift(30d) deletes; expected as: view or none, ttl mode attribute, or a schema of rule session without the index's key",
+		},
+		"absences": {
+			"_t: {}", "_t: {gc: {maxAge: 30d}}",
+			"m.yaml:8:87: target.families._t: E-FAMILY: what is absent from a version of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions",
+		},
+		"no rule": {
+			"ses: {gc: {maxAge: 30d}}", "ses: {}",
+			"m.yaml:8:34: target.families.a: E-FAMILY: ttl shift(30d) does not delete what is in the family; expected gc: {maxAge: 720h0m0s} on every family, _t too, or on all families of a rule",
+		},
 	} {
 		_, err := Load("m.yaml", []byte(strings.Replace(text, c.from, c.to, 1)))
 		if err == nil || strings.Split(err.Error(), "\n")[0] != c.want {

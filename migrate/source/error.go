@@ -50,8 +50,9 @@ const (
 )
 
 // Error says what is wrong with an input and where. Nothing has been
-// written when a function returns it, but for WriteRefused, and for a fixture of
-// which Verify has compared nothing.
+// written when a function returns it, but for WriteRefused, for a row that a load of
+// incremental exports cannot read, and for a fixture of which Verify has compared
+// nothing.
 type Error struct {
 	Damage Damage // what kind of fault
 	File   string // as the caller named it, or its path inside the source

@@ -324,7 +324,10 @@ func TestReplay_BadItemOnce(t *testing.T) {
 }
 
 // replayOfOne is a full export with the incremental one that is called 01.
-func replayOfOne(tb testing.TB, fsys fs.FS) *replayed { return replayOf(tb, fsys, "01") }
+func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
+	tb.Helper()
+	return replayOf(tb, fsys, "01")
+}
 
 // replayOf is the replay of the incremental exports of these ids.
 func replayOf(tb testing.TB, fsys fs.FS, ids ...string) *replayed {

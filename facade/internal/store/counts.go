@@ -10,6 +10,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -117,7 +118,7 @@ func (k *tableCounts) give() { <-k.turn }
 // Counts returns how many items a table and its indexes have: of a small table now,
 // of a large one as last counted, which it has done again. What cannot be counted is
 // as it was. Errors: those of the definition, and of ctx.
-func (ct *counter) Counts(ctx context.Context, t *Table) (TableCounts, error) {
+func (ct *counter) Counts(ctx context.Context, t *tabledef.Table) (TableCounts, error) {
 	c, err := ct.cat.current(ctx, t)
 	if err != nil {
 		return TableCounts{}, err
@@ -156,7 +157,7 @@ func (ct *counter) Counts(ctx context.Context, t *Table) (TableCounts, error) {
 }
 
 // KnownCounts returns what Counts last did, without counting.
-func (ct *counter) KnownCounts(ctx context.Context, t *Table) (TableCounts, error) {
+func (ct *counter) KnownCounts(ctx context.Context, t *tabledef.Table) (TableCounts, error) {
 	c, err := ct.cat.current(ctx, t)
 	if err != nil {
 		return TableCounts{}, err
@@ -254,7 +255,7 @@ func (ct *counter) countTable(ctx context.Context, c *cachedTable, counts *Table
 }
 
 // count counts a table, or an index that is not nil.
-func (ct *counter) count(ctx context.Context, c *cachedTable, ix *Index, most int64) (n Count, all bool, err error) {
+func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index, most int64) (n Count, all bool, err error) {
 	var x *indexLayout
 	if ix != nil {
 		if x, err = c.index(ix.Name); err != nil {

@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -49,9 +50,9 @@ func TestFaultD26_CountedAlike(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t)))
 			g := lens.KeyAttr{Name: "g", Type: attr.S}
-			table, err := s.CreateTable(ctx, &Table{
+			table, err := s.CreateTable(ctx, &tabledef.Table{
 				Name: "t", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}, Range: lens.KeyAttr{Name: "n", Type: attr.N}},
-				Indexes: []Index{{Name: "by-g", Global: true, Key: IndexKey{Hash: []lens.KeyAttr{g}}, Projection: ProjectAll}},
+				Indexes: []tabledef.Index{{Name: "by-g", Global: true, Key: tabledef.IndexKey{Hash: []lens.KeyAttr{g}}, Projection: tabledef.ProjectAll}},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -27,7 +28,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	if err != nil {
 		return err
 	}
-	if tableID != "" && c.def.ID != tableID || c.def.Status == StatusDeleting {
+	if tableID != "" && c.def.ID != tableID || c.def.Status == tabledef.StatusDeleting {
 		return nil
 	}
 	p, err := c.layout.slot(key)
@@ -154,7 +155,7 @@ func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) e
 		if c.def.ID != it.tableID {
 			continue
 		}
-		key, _, ok := cutKey(c.def.Key, it.key)
+		key, _, ok := tabledef.CutKey(c.def.Key, it.key)
 		if !ok {
 			return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
 		}

@@ -260,11 +260,11 @@ func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 // Item is the JSON of an item.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
 
-// WantDamage fails t unless err is damage of a kind, as package source names them, and
+// WantDamage fails tb unless err is damage of a kind, as package source names them, and
 // says text.
-func WantDamage[Damage ~string](t testing.TB, err error, got, want Damage, text string) {
-	t.Helper()
+func WantDamage[Damage ~string](tb testing.TB, err error, got, want Damage, text string) {
+	tb.Helper()
 	if err == nil || got != want || !strings.Contains(err.Error(), text) {
-		t.Errorf("damage %q, error %v; want %q, %q", got, err, want, text)
+		tb.Errorf("damage %q, error %v; want %q, %q", got, err, want, text)
 	}
 }
