@@ -46,14 +46,16 @@
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
-//     facade/internal/store/extent makes filters of the places of items.
+//     facade/internal/store/extent makes filters of the places of items,
+//     facade/internal/sizes says when they are counted, facade/internal/tabledef is
+//     what a table and its indexes are.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
 //     internal/layout/codec the values of cells, internal/layout/unmapped the rows
-//     of tables without a mapping file, internal/layout/rowtext rows as text,
-//     internal/layout/loadnote what a load notes of its mapping, internal/layout/edge
-//     the values that mappings are attacked with.
+//     of tables without a mapping file, internal/layout/secondary those of indexes,
+//     internal/layout/rowtext rows as text, internal/layout/loadnote what a load notes
+//     of its mapping, internal/layout/edge the values that mappings are attacked with.
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes; internal/rowmerge joins the pieces in
 //     which rows arrive.

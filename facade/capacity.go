@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -53,7 +53,7 @@ func (c *capacityTally) addIndex(name string, units float64) {
 
 // report returns the tally as the request asked for it, nil for none. named is
 // the table as the request names it: a name or an ARN.
-func (c *capacityTally) report(named string, t *store.Table, mode *string) *consumedCapacity {
+func (c *capacityTally) report(named string, t *tabledef.Table, mode *string) *consumedCapacity {
 	if mode == nil || *mode == "NONE" {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (c *capacityTally) report(named string, t *store.Table, mode *string) *cons
 }
 
 // reportReads is report for reads of a transaction.
-func (c *capacityTally) reportReads(named string, t *store.Table, mode *string) *consumedCapacity {
+func (c *capacityTally) reportReads(named string, t *tabledef.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units wire.Double) (read, write wire.Double) { return units, 0 })
@@ -88,7 +88,7 @@ func (c *capacityTally) reportReads(named string, t *store.Table, mode *string) 
 }
 
 // reportWrites is report for writes of a transaction.
-func (c *capacityTally) reportWrites(named string, t *store.Table, mode *string) *consumedCapacity {
+func (c *capacityTally) reportWrites(named string, t *tabledef.Table, mode *string) *consumedCapacity {
 	out := c.report(named, t, mode)
 	if out != nil {
 		out.split(func(units wire.Double) (read, write wire.Double) { return 0, units })
@@ -133,7 +133,7 @@ func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1)
 
 // writeTally is what a write of an item costs on its table and on each index
 // whose entry it changes.
-func writeTally(t *store.Table, before, after attr.Item) capacityTally {
+func writeTally(t *tabledef.Table, before, after attr.Item) capacityTally {
 	tally := capacityTally{table: writeUnits(before, after)}
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -154,7 +154,7 @@ func writeTally(t *store.Table, before, after attr.Item) capacityTally {
 	return tally
 }
 
-func sameKey(key store.IndexKey, a, b attr.Item) bool {
+func sameKey(key tabledef.IndexKey, a, b attr.Item) bool {
 	for _, k := range key.Attributes() {
 		if !attr.Equal(a[k.Name], b[k.Name]) {
 			return false
@@ -166,11 +166,11 @@ func sameKey(key store.IndexKey, a, b attr.Item) bool {
 // indexEntry returns what an index holds of an item, nil for nothing: an item
 // without one of the index's key attributes is not in it, nor one for which
 // that is no key.
-func indexEntry(t *store.Table, ix *store.Index, item attr.Item) attr.Item {
+func indexEntry(t *tabledef.Table, ix *tabledef.Index, item attr.Item) attr.Item {
 	if item == nil || !ix.Key.Holds(item) {
 		return nil
 	}
-	if ix.Projection == store.ProjectAll {
+	if ix.Projection == tabledef.ProjectAll {
 		return item
 	}
 	entry := attr.Item{}
@@ -183,8 +183,8 @@ func indexEntry(t *store.Table, ix *store.Index, item attr.Item) attr.Item {
 }
 
 // projects reports whether an index holds the attribute name.
-func projects(t *store.Table, ix *store.Index, name string) bool {
-	if ix.Projection == store.ProjectAll || t.Key.IsKey(name) || ix.Key.Has(name) {
+func projects(t *tabledef.Table, ix *tabledef.Index, name string) bool {
+	if ix.Projection == tabledef.ProjectAll || t.Key.IsKey(name) || ix.Key.Has(name) {
 		return true
 	}
 	for _, nonKey := range ix.NonKey {
@@ -203,7 +203,7 @@ type itemCollectionMetrics struct {
 
 // collectionMetrics answers ReturnItemCollectionMetrics: only tables with a
 // local index have item collections.
-func collectionMetrics(t *store.Table, mode *string, key attr.Item) *itemCollectionMetrics {
+func collectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *itemCollectionMetrics {
 	if mode == nil || *mode != "SIZE" {
 		return nil
 	}

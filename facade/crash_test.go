@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
@@ -49,7 +50,7 @@ func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 func (o *onDisk) close() error { return errors.Join(o.Close(), o.bt.Close(), o.db.Close()) }
 
 // tables returns the definitions of all tables, and their items.
-func (o *onDisk) tables(t *testing.T) (defs []*store.Table, items [][]attr.Item) {
+func (o *onDisk) tables(t *testing.T) (defs []*tabledef.Table, items [][]attr.Item) {
 	t.Helper()
 	names, _, err := o.store.ListTables(t.Context(), "", 100)
 	if err != nil {
@@ -66,7 +67,7 @@ func (o *onDisk) tables(t *testing.T) (defs []*store.Table, items [][]attr.Item)
 }
 
 // Scan returns all items of a table, or of an index, in the order of their texts.
-func (o *onDisk) Scan(t *testing.T, def *store.Table, ix *store.Index) (items []attr.Item) {
+func (o *onDisk) Scan(t *testing.T, def *tabledef.Table, ix *tabledef.Index) (items []attr.Item) {
 	t.Helper()
 	for stored, err := range o.store.Scan(t.Context(), def, ix, 0, 1, nil) {
 		if err != nil {

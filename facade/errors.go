@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -130,7 +131,7 @@ func (e *Error) body() []byte {
 // foreignError turns an error of the store, or of the Bigtable behind it,
 // into the one to answer.
 func foreignError(err error) *Error {
-	var busy *store.TableInUseError
+	var busy *tabledef.TableInUseError
 	switch {
 	case errors.Is(err, store.ErrOutsideMapping):
 		return validationError(msgInvalidParameterPrefix + err.Error())
@@ -167,9 +168,9 @@ func foreignError(err error) *Error {
 // inUseWord is what AWS calls a status of a table that refuses to be changed.
 func inUseWord(status string) string {
 	switch status {
-	case store.StatusCreating:
+	case tabledef.StatusCreating:
 		return "created"
-	case store.StatusDeleting:
+	case tabledef.StatusDeleting:
 		return "deleted"
 	default:
 		return "updated"

@@ -8,12 +8,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // nativeTable is where the items of a table lie, to be read past the facade.
 type nativeTable struct {
 	base    *layout.Mapping
-	indexes []*layout.Index // that of due times is the last
+	indexes []*secondary.Index // that of due times is the last
 }
 
 // dueTimes is the name of the index of due times.
@@ -36,10 +37,10 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 			tb.Fatal(err)
 		}
 	}
-	add := func(table string, d layout.IndexDef) {
+	add := func(table string, d secondary.Def) {
 		x := t.base.Index(d.Name)
 		if x == nil {
-			if x, err = layout.DefaultIndex(table, def.Key, d); err != nil {
+			if x, err = secondary.Default(table, def.Key, d); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -50,7 +51,7 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 	}
 	if def.TTLTable != "" {
 		due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-		add(def.TTLTable, layout.IndexDef{Name: dueTimes, Key: lens.KeySchema{Hash: due}, KeysOnly: true})
+		add(def.TTLTable, secondary.Def{Name: dueTimes, Key: lens.KeySchema{Hash: due}, KeysOnly: true})
 	}
 	return t
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -38,7 +38,7 @@ type batchGetTable struct {
 	member     string // as the request names it: a name or an ARN
 	name       string
 	request    keysAndAttributes
-	table      *store.Table
+	table      *tabledef.Table
 	projection *expr.Projection
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -39,7 +40,7 @@ type batchWriteTable struct {
 	member string // as the request names it: a name or an ARN
 	name   string
 	writes []writeRequest
-	table  *store.Table
+	table  *tabledef.Table
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
@@ -95,7 +96,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 
 // target returns the key that the request writes and the item it puts there,
 // nil for a deletion.
-func (w writeRequest) target(t *store.Table) (key, item attr.Item) {
+func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 	if w.PutRequest != nil {
 		return t.Key.KeyOf(w.PutRequest.Item.Item), w.PutRequest.Item.Item
 	}
@@ -179,7 +180,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		if err != nil {
 			return err
 		}
-		id := string(store.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
+		id := string(tabledef.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
 		if seen[id] {
 			return validationError(msgDuplicateKeys)
 		}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -28,8 +30,8 @@ type createTableInput struct {
 	Tags                      []tag
 	TableClass                *string
 	DeletionProtectionEnabled *wire.Flag
-	WarmThroughput            *store.WarmThroughput
-	OnDemandThroughput        *store.OnDemandThroughput
+	WarmThroughput            *tabledef.WarmThroughput
+	OnDemandThroughput        *tabledef.OnDemandThroughput
 
 	ResourcePolicy                     jsontext.Value
 	GlobalTableSourceArn               jsontext.Value
@@ -70,7 +72,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	throughput := store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
+	throughput := tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
 	v.throughputSettings("", throughput)
 	v.enum("TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
@@ -82,7 +84,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
-		v.throughputSettings(path+".", store.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
+		v.throughputSettings(path+".", tabledef.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
 	}
 	if err := v.constrained(); err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}); err != nil {
 		return nil, err
 	}
-	t := &store.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
+	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := setSSE(t, in.SSESpecification); err != nil {
 		return nil, err
 	}
-	t.Transition = store.TransitionAfter(s.opts.Now(), store.StatusCreating, s.opts.StatusDelays.Create)
+	t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.CreateTable(ctx, t)
 	switch {
 	case errors.Is(err, store.ErrTableExists):
@@ -126,7 +128,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	case err != nil:
 		return nil, err
 	}
-	return &tableOutput{s.describe(created, store.TableCounts{})}, nil
+	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
 }
 
 // tableClasses in the order of the model.
@@ -176,7 +178,7 @@ func refuseMembers(operation string, members map[string]jsontext.Value) error {
 }
 
 // billing checks and sets billing mode and throughput.
-func (in *createTableInput) billing(t *store.Table) error {
+func (in *createTableInput) billing(t *tabledef.Table) error {
 	t.BillingMode = billingProvisioned
 	if in.BillingMode != nil {
 		t.BillingMode = *in.BillingMode
@@ -195,7 +197,7 @@ func (in *createTableInput) billing(t *store.Table) error {
 }
 
 // schema checks and sets the keys and indexes.
-func (in *createTableInput) schema(t *store.Table) error {
+func (in *createTableInput) schema(t *tabledef.Table) error {
 	if err := checkDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
 	}
@@ -279,7 +281,7 @@ func (given *streamSpecification) check(withoutStream, withoutView string) error
 
 // setStream records a stream setting that was checked. The settings are kept and
 // described; the operations that read streams are refused by name.
-func setStream(t *store.Table, in *streamSpecification, now time.Time) {
+func setStream(t *tabledef.Table, in *streamSpecification, now time.Time) {
 	if in == nil {
 		return
 	}
@@ -291,7 +293,7 @@ func setStream(t *store.Table, in *streamSpecification, now time.Time) {
 }
 
 // setSSE records encryption settings, which are kept and described.
-func setSSE(t *store.Table, in *sseSpecification) error {
+func setSSE(t *tabledef.Table, in *sseSpecification) error {
 	if in == nil {
 		return nil
 	}

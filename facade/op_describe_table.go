@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -32,11 +34,11 @@ type tableDescription struct {
 	DeletionProtectionEnabled bool
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
-	KeySchema                 []keySchemaElement        `json:",omitzero"`
-	LatestStreamArn           string                    `json:",omitzero"`
-	LatestStreamLabel         string                    `json:",omitzero"`
-	LocalSecondaryIndexes     []indexDescription        `json:",omitzero"`
-	OnDemandThroughput        *store.OnDemandThroughput `json:",omitzero"`
+	KeySchema                 []keySchemaElement           `json:",omitzero"`
+	LatestStreamArn           string                       `json:",omitzero"`
+	LatestStreamLabel         string                       `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription           `json:",omitzero"`
+	OnDemandThroughput        *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
 	SSEDescription            *sseDescription      `json:",omitzero"`
 	StreamSpecification       *streamSpecification `json:",omitzero"`
@@ -79,9 +81,9 @@ type indexDescription struct {
 	ItemCount             int64
 	KeySchema             []keySchemaElement
 	Projection            projection
-	OnDemandThroughput    *store.OnDemandThroughput  `json:",omitzero"`
-	ProvisionedThroughput *throughputDescription     `json:",omitzero"`
-	WarmThroughput        *warmThroughputDescription `json:",omitzero"`
+	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
+	ProvisionedThroughput *throughputDescription       `json:",omitzero"`
+	WarmThroughput        *warmThroughputDescription   `json:",omitzero"`
 }
 
 // describeTable describes a table.
@@ -99,7 +101,7 @@ func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTa
 }
 
 // controlTable returns the table that an operation on tables names.
-func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*store.Table, error) {
+func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
 	name, err := s.validator(operation).controlTableName(given)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (s *Server) tableARN(name string) string {
 }
 
 // describe returns the description of a table that has so many items.
-func (s *Server) describe(t *store.Table, counts store.TableCounts) *tableDescription {
+func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
@@ -132,7 +134,7 @@ func (s *Server) describe(t *store.Table, counts store.TableCounts) *tableDescri
 		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
 		ItemCount:                 counts.Items,
-		KeySchema:                 keySchemaElements(store.IndexKeyOf(t.Key)),
+		KeySchema:                 keySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     describeUnits(t.ReadUnits, t.WriteUnits, t.UnitChanges, now),
 		TableArn:                  arn,
@@ -170,7 +172,7 @@ func (s *Server) describe(t *store.Table, counts store.TableCounts) *tableDescri
 
 // describeIndex describes an index of the table with the given ARN. A local one
 // has the table's status and throughput.
-func describeIndex(tableARN string, ix *store.Index, count store.Count, now time.Time) indexDescription {
+func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now time.Time) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,
 		IndexName:      ix.Name,
@@ -186,7 +188,7 @@ func describeIndex(tableARN string, ix *store.Index, count store.Count, now time
 	units := describeUnits(ix.ReadUnits, ix.WriteUnits, ix.UnitChanges, now)
 	d.ProvisionedThroughput = &units
 	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
-	if ix.Status == store.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
+	if ix.Status == tabledef.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}
 	return d

@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -134,14 +135,14 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 func is(member *string, want string) bool { return member != nil && *member == want }
 
 // itemTable returns the table that an operation on items works on.
-func (s *Server) itemTable(ctx context.Context, name string) (*store.Table, error) {
+func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.store.Table(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
 		return nil, resourceNotFoundError(msgResourceNotFound)
 	case err != nil:
 		return nil, err
-	case t.Status == store.StatusCreating, t.Status == store.StatusDeleting:
+	case t.Status == tabledef.StatusCreating, t.Status == tabledef.StatusDeleting:
 		return nil, resourceNotFoundError(msgResourceNotFound)
 	}
 	return t, nil
@@ -183,7 +184,7 @@ func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *s
 	return g, v.expression(p.CheckUsed())
 }
 
-func (g guard) checkPaths(t *store.Table) error {
+func (g guard) checkPaths(t *tabledef.Table) error {
 	if g.condition == nil {
 		return nil
 	}
@@ -203,7 +204,7 @@ func (g guard) check(old attr.Item) error {
 
 // hint lets the store write without reading where the condition is nothing
 // but "there is such an item", or "there is none".
-func (g guard) hint(t *store.Table, replacement attr.Item) store.Hint {
+func (g guard) hint(t *tabledef.Table, replacement attr.Item) store.Hint {
 	h := store.Hint{Blind: true, Replacement: replacement}
 	if g.condition == nil {
 		return h

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -89,7 +89,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 		}
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
-	items := s.store.Query(ctx, p.table, p.index, store.Condition{
+	items := s.store.Query(ctx, p.table, p.index, tabledef.Condition{
 		KeyCondition: lens.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
 		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
@@ -151,7 +151,7 @@ func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 }
 
 // checkBoundValues refuses key values that no item can have.
-func checkBoundValues(key store.IndexKey, bound expr.KeyRange) error {
+func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
 		if isEmptyKeyValue(value) {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -137,7 +138,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 	if len(in.Tags) == 0 {
 		return nil, validationError(msgTagsEmpty)
 	}
-	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		merged, err := tagMap(t.Tags, in.Tags)
 		t.Tags = merged
 		return err
@@ -167,7 +168,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 			return nil, err
 		}
 	}
-	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Tags = maps.Clone(t.Tags)
 		for _, key := range in.TagKeys {
 			delete(t.Tags, key)

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -54,7 +54,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	out.TimeToLiveSpecification.AttributeName = *spec.AttributeName
 	out.TimeToLiveSpecification.Enabled = spec.Enabled.IsTrue()
 	now := s.opts.Now()
-	_, err = s.store.UpdateTable(ctx, name, func(t *store.Table) error {
+	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (v *validator) ttlAttribute(name *string) {
 
 // checkTTLChange refuses a change that changes nothing, that goes from one
 // attribute to another, or that follows too soon on the last.
-func checkTTLChange(t *store.Table, attribute string, enable bool, now time.Time) error {
+func checkTTLChange(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:
 		return validationError(msgTTLDisabled)

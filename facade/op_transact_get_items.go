@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -96,7 +97,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
 	tallies := map[string]*capacityTally{}
-	tables := map[string]*store.Table{}
+	tables := map[string]*tabledef.Table{}
 	named := map[string]string{} // by the first element of the table
 	for i, r := range reads {
 		tables[r.Table.Name] = r.Table

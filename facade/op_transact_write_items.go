@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -66,7 +67,7 @@ type checkedAction struct {
 	name   string // of the table
 	update *expr.Update
 	guard  guard
-	table  *store.Table
+	table  *tabledef.Table
 	change store.Change
 }
 
@@ -273,7 +274,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 }
 
 // checkOnce refuses an item that an earlier element of the transaction has.
-func checkOnce(seen map[string]bool, t *store.Table, key attr.Item) error {
+func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	id := t.ID + string(attr.AppendItemJSON(nil, key))
 	if seen[id] {
 		return validationError(msgTransactTwice)
@@ -284,7 +285,7 @@ func checkOnce(seen map[string]bool, t *store.Table, key attr.Item) error {
 
 // checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
 // does not cancel the transaction but the request.
-func checkKeyNotEmpty(t *store.Table, key attr.Item) error {
+func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
 			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
@@ -420,7 +421,7 @@ func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables 
 // count twice, those of its indexes once; a repeated request reads its items.
 func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*consumedCapacity, error) {
 	tallies := map[string]*capacityTally{}
-	tables := map[string]*store.Table{}
+	tables := map[string]*tabledef.Table{}
 	named := map[string]string{} // by the first action of the table
 	for i := range actions {
 		a := &actions[i]

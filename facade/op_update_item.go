@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func (v *validator) expressionAtRunTime(err error) error {
 
 // checkUpdate refuses to touch the key, to give a key attribute of an index
 // another type, as far as that shows without the item, and to look into keys.
-func checkUpdate(t *store.Table, update *expr.Update) error {
+func checkUpdate(t *tabledef.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
 	}
@@ -143,7 +144,7 @@ func checkUpdate(t *store.Table, update *expr.Update) error {
 // A path that leads nowhere is refused in an item that is not there as in any
 // other. One recording of the service has it otherwise for REMOVE; DynamoDB
 // Local does as we do.
-func applyUpdate(t *store.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
+func applyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	updated := old
 	if old == nil {
 		updated = key

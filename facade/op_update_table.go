@@ -11,7 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -27,8 +28,8 @@ type updateTableInput struct {
 	SSESpecification            *sseSpecification
 	TableClass                  *string
 	DeletionProtectionEnabled   *wire.Flag
-	OnDemandThroughput          *store.OnDemandThroughput
-	WarmThroughput              *store.WarmThroughput
+	OnDemandThroughput          *tabledef.OnDemandThroughput
+	WarmThroughput              *tabledef.WarmThroughput
 
 	ReplicaUpdates                     jsontext.Value
 	MultiRegionConsistency             jsontext.Value
@@ -44,8 +45,8 @@ type globalSecondaryIndexUpdate struct {
 	Update *struct {
 		IndexName             *string
 		ProvisionedThroughput *provisionedThroughput
-		OnDemandThroughput    *store.OnDemandThroughput
-		WarmThroughput        *store.WarmThroughput
+		OnDemandThroughput    *tabledef.OnDemandThroughput
+		WarmThroughput        *tabledef.WarmThroughput
 	}
 	Delete *struct{ IndexName *string }
 }
@@ -76,7 +77,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.attributeDefinitions(in.AttributeDefinitions)
 	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	v.throughputSettings("", store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
+	v.throughputSettings("", tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
 	v.enum("TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
 	in.SSESpecification.constraints(v)
@@ -97,8 +98,8 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err := in.check(v); err != nil {
 		return nil, err
 	}
-	updated, err := s.store.UpdateTable(ctx, name, func(t *store.Table) error {
-		t.Transition = store.TransitionAfter(s.opts.Now(), store.StatusUpdating, s.opts.StatusDelays.Update)
+	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
+		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
 		return in.apply(t, s.opts.Now())
 	})
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}
 	counts, err := s.store.Counts(ctx, updated)
 	if err != nil { // the table is changed all the same
-		counts = store.TableCounts{}
+		counts = sizes.Counts{}
 	}
 	return &tableOutput{s.describe(updated, counts)}, nil
 }
@@ -116,11 +117,11 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	case u.Create != nil:
 		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
 		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
-		v.throughputSettings(member+".Create.", store.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
+		v.throughputSettings(member+".Create.", tabledef.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
 	case u.Update != nil:
 		v.indexName(member+".Update.IndexName", u.Update.IndexName)
 		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
-		v.throughputSettings(member+".Update.", store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
+		v.throughputSettings(member+".Update.", tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
 	case u.Delete != nil:
 		v.indexName(member+".Delete.IndexName", u.Delete.IndexName)
 	}
@@ -185,7 +186,7 @@ func (in *updateTableInput) check(v *validator) error {
 }
 
 // apply changes a copy of the table's definition.
-func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
+func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	wasProvisioned := t.BillingMode != billingOnDemand
 	if in.BillingMode != nil {
 		setBilling(t, *in.BillingMode, now)
@@ -200,7 +201,7 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 		}
 		provision(&t.ReadUnits, &t.WriteUnits, &t.UnitChanges, *given.ReadCapacityUnits, *given.WriteCapacityUnits, now)
 	}
-	if err := setThroughput(&t.Throughput, store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
+	if err := setThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -241,10 +242,10 @@ func (in *updateTableInput) apply(t *store.Table, now time.Time) error {
 }
 
 // applyIndex creates, changes or deletes one global index.
-func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpdate, now time.Time) error {
+func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndexUpdate, now time.Time) error {
 	if u.Create == nil {
 		name := *u.indexName()
-		i := slices.IndexFunc(t.Indexes, func(ix store.Index) bool { return ix.Global && ix.Name == name })
+		i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global && ix.Name == name })
 		if i < 0 && u.Update != nil {
 			return validationError(msgIndexUpdateBlocked)
 		}
@@ -265,7 +266,7 @@ func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpd
 			ix := &t.Indexes[i]
 			provision(&ix.ReadUnits, &ix.WriteUnits, &ix.UnitChanges, *units.ReadCapacityUnits, *units.WriteCapacityUnits, now)
 		}
-		return setThroughput(&t.Indexes[i].Throughput, store.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
+		return setThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
 	}
 	if t.Index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)
@@ -303,8 +304,8 @@ func (in *updateTableInput) applyIndex(t *store.Table, u globalSecondaryIndexUpd
 
 // checkSameTypes refuses the key of a new index where it gives another type to an
 // attribute that the table, or an index of it, has in its key.
-func checkSameTypes(t *store.Table, schema []keySchemaElement, types map[string]attr.Type) error {
-	added := store.IndexKey{}
+func checkSameTypes(t *tabledef.Table, schema []keySchemaElement, types map[string]attr.Type) error {
+	added := tabledef.IndexKey{}
 	for _, e := range schema {
 		a := lens.KeyAttr{Name: e.name(), Type: types[e.name()]}
 		if e.kind() == "HASH" {
@@ -313,7 +314,7 @@ func checkSameTypes(t *store.Table, schema []keySchemaElement, types map[string]
 			added.Range = append(added.Range, a)
 		}
 	}
-	keys := []store.IndexKey{store.IndexKeyOf(t.Key)}
+	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
 	for i := range t.Indexes {
 		keys = append(keys, t.Indexes[i].Key)
 	}
@@ -328,7 +329,7 @@ func checkSameTypes(t *store.Table, schema []keySchemaElement, types map[string]
 }
 
 // schemaText is a key as AWS prints it.
-func schemaText(key store.IndexKey) string {
+func schemaText(key tabledef.IndexKey) string {
 	var elements []string
 	for _, a := range key.Hash {
 		elements = append(elements, fmt.Sprintf("SchemaElement: key{%s:%s:HASH}", a.Name, a.Type))
@@ -341,7 +342,7 @@ func schemaText(key store.IndexKey) string {
 
 // pruneDefinitions drops the definitions that no key uses any more, silently
 // as DynamoDB does.
-func pruneDefinitions(t *store.Table) {
+func pruneDefinitions(t *tabledef.Table) {
 	used := usedKeys(t)
 	kept := make([]lens.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {

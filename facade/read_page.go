@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -53,8 +53,8 @@ func (out *readOutput) WriteJSON(w *wire.Writer) {
 type readPlan struct {
 	v          *validator
 	in         *readInput
-	table      *store.Table
-	index      *store.Index // nil: the table itself
+	table      *tabledef.Table
+	index      *tabledef.Index // nil: the table itself
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
@@ -127,7 +127,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 	}
 	p.table = t
 	if in.IndexName != nil {
-		if p.index = t.Index(*in.IndexName); p.index == nil || p.index.Status != store.StatusActive {
+		if p.index = t.Index(*in.IndexName); p.index == nil || p.index.Status != tabledef.StatusActive {
 			// Another process may have made it, or filled it.
 			if t, err = s.store.TableNow(ctx, tableName); err != nil {
 				return err
@@ -140,7 +140,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 		if p.index.Global && in.ConsistentRead.IsTrue() {
 			return validationError(msgConsistentOnGlobal)
 		}
-		if p.index.Status == store.StatusCreating {
+		if p.index.Status == tabledef.StatusCreating {
 			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
 		}
 	}
@@ -162,11 +162,11 @@ func (p *readPlan) checkFilterPaths() error {
 }
 
 // key is the key schema that the read goes by.
-func (p *readPlan) key() store.IndexKey {
+func (p *readPlan) key() tabledef.IndexKey {
 	if p.index != nil {
 		return p.index.Key
 	}
-	return store.IndexKeyOf(p.table.Key)
+	return tabledef.IndexKeyOf(p.table.Key)
 }
 
 // checkSelect checks that Select, the index and the list of attributes go
@@ -196,7 +196,7 @@ func (p *readPlan) checkSelect() error {
 // checkProjected checks that an index has what the request wants of it, and
 // decides whether a local one must fetch.
 func (p *readPlan) checkProjected() error {
-	if p.index == nil || p.index.Projection == store.ProjectAll {
+	if p.index == nil || p.index.Projection == tabledef.ProjectAll {
 		return nil
 	}
 	if is(p.in.Select, "ALL_ATTRIBUTES") {
@@ -289,7 +289,7 @@ func (p *readPlan) checkStartKeyOfTable() error {
 
 // lastKey is the LastEvaluatedKey after an item.
 func (p *readPlan) lastKey(item layout.Stored) attr.Item {
-	key := store.IndexKeyOf(p.table.Key).Of(item)
+	key := tabledef.IndexKeyOf(p.table.Key).Of(item)
 	if p.index != nil {
 		maps.Copy(key, p.index.Key.Of(item))
 	}

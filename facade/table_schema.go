@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -57,8 +57,8 @@ type globalSecondaryIndex struct {
 	KeySchema             []keySchemaElement
 	Projection            *projection
 	ProvisionedThroughput *provisionedThroughput
-	OnDemandThroughput    *store.OnDemandThroughput
-	WarmThroughput        *store.WarmThroughput
+	OnDemandThroughput    *tabledef.OnDemandThroughput
+	WarmThroughput        *tabledef.WarmThroughput
 }
 
 // The billing modes.
@@ -211,8 +211,8 @@ func resolveTableKey(schema []keySchemaElement, defs []attributeDefinition, type
 
 // resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
 // several attributes.
-func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (store.IndexKey, error) {
-	var key store.IndexKey
+func resolveGlobalKey(schema []keySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
+	var key tabledef.IndexKey
 	if schema[0].kind() != "HASH" {
 		return key, validationError(msgFirstKeyNotHash)
 	}
@@ -304,12 +304,12 @@ func listOrder(names []string, room int) []string {
 const usedKeysRoom = 16
 
 // resolveProjection fills an index's projection in.
-func resolveProjection(ix *store.Index, p *projection) error {
+func resolveProjection(ix *tabledef.Index, p *projection) error {
 	if p.ProjectionType == nil {
 		return validationError(msgProjectionUnknown)
 	}
 	ix.Projection = *p.ProjectionType
-	if ix.Projection != store.ProjectInclude {
+	if ix.Projection != tabledef.ProjectInclude {
 		if p.NonKeyAttributes != nil {
 			return validationError(fmt.Sprintf(msgNonKeyNotAllowed, ix.Projection))
 		}
@@ -328,13 +328,13 @@ func resolveProjection(ix *store.Index, p *projection) error {
 }
 
 // resolveLocal checks a local index against its table.
-func resolveLocal(t *store.Table, in localSecondaryIndex, types map[string]attr.Type) (store.Index, error) {
-	ix := store.Index{Name: *in.IndexName}
+func resolveLocal(t *tabledef.Table, in localSecondaryIndex, types map[string]attr.Type) (tabledef.Index, error) {
+	ix := tabledef.Index{Name: *in.IndexName}
 	key, err := resolveKeySchema(in.KeySchema, types)
 	if err != nil {
 		return ix, err
 	}
-	ix.Key = store.IndexKeyOf(key)
+	ix.Key = tabledef.IndexKeyOf(key)
 	if len(ix.Key.Range) == 0 {
 		return ix, validationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
 	}
@@ -346,8 +346,8 @@ func resolveLocal(t *store.Table, in localSecondaryIndex, types map[string]attr.
 
 // resolveGlobal checks a global index of a table with the given billing mode; what
 // it says of one without throughput depends on the operation.
-func resolveGlobal(in globalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (store.Index, error) {
-	ix := store.Index{Name: *in.IndexName, Global: true}
+func resolveGlobal(in globalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (tabledef.Index, error) {
+	ix := tabledef.Index{Name: *in.IndexName, Global: true}
 	var err error
 	if ix.Key, err = resolveGlobalKey(in.KeySchema, types); err != nil {
 		return ix, err
@@ -367,7 +367,7 @@ func resolveGlobal(in globalSecondaryIndex, billing, withoutUnits string, types 
 		}
 		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	return ix, setThroughput(&ix.Throughput, store.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, billing)
+	return ix, setThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, billing)
 }
 
 func checkUnits(t *provisionedThroughput) error {
@@ -381,7 +381,7 @@ func checkUnits(t *provisionedThroughput) error {
 }
 
 // checkIndexLimits checks what holds over all indexes of a table.
-func checkIndexLimits(t *store.Table) error {
+func checkIndexLimits(t *tabledef.Table) error {
 	local, global, nonKey := 0, 0, 0
 	seen := map[string]bool{}
 	for i := range t.Indexes {
@@ -410,7 +410,7 @@ func checkIndexLimits(t *store.Table) error {
 
 // usedKeys returns the key attributes of the table and its indexes, each
 // once, in order.
-func usedKeys(t *store.Table) []string {
+func usedKeys(t *tabledef.Table) []string {
 	var used []string
 	add := func(key []lens.KeyAttr) {
 		for _, a := range key {
@@ -427,7 +427,7 @@ func usedKeys(t *store.Table) []string {
 }
 
 // keySchemaElements is a key schema as descriptions show it.
-func keySchemaElements(key store.IndexKey) []keySchemaElement {
+func keySchemaElements(key tabledef.IndexKey) []keySchemaElement {
 	var out []keySchemaElement
 	for _, a := range key.Hash {
 		out = append(out, keySchemaElement{new(a.Name), new("HASH")})

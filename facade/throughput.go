@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -17,7 +17,7 @@ type warmThroughputDescription struct {
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-func (v *validator) throughputSettings(member string, given store.Throughput) {
+func (v *validator) throughputSettings(member string, given tabledef.Throughput) {
 	if o := given.OnDemand; o != nil {
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, noUnitsBound)
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, noUnitsBound)
@@ -39,23 +39,23 @@ func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 
 // setThroughput changes the settings of a table or an index with a billing mode
 // to what is given; what is not given stays.
-func setThroughput(s *store.Throughput, given store.Throughput, billing string) error {
+func setThroughput(s *tabledef.Throughput, given tabledef.Throughput, billing string) error {
 	if o := given.OnDemand; o != nil {
 		if billing != billingOnDemand {
 			return validationError(msgOnDemandProvisioned)
 		}
-		var bounds store.OnDemandThroughput
+		var bounds tabledef.OnDemandThroughput
 		if s.OnDemand != nil {
 			bounds = *s.OnDemand
 		}
 		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
 		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
-		if s.OnDemand = &bounds; bounds == (store.OnDemandThroughput{}) {
+		if s.OnDemand = &bounds; bounds == (tabledef.OnDemandThroughput{}) {
 			s.OnDemand = nil
 		}
 	}
 	if w := given.Warm; w != nil {
-		var warm store.WarmThroughput
+		var warm tabledef.WarmThroughput
 		if s.Warm != nil {
 			warm = *s.Warm
 		}
@@ -77,7 +77,7 @@ func setUnits(units **int64, given *int64) {
 }
 
 // provision sets provisioned throughput, and notes what that changed.
-func provision(read, write *int64, changes *store.UnitChanges, newRead, newWrite int64, now time.Time) {
+func provision(read, write *int64, changes *tabledef.UnitChanges, newRead, newWrite int64, now time.Time) {
 	if newRead > *read || newWrite > *write {
 		changes.Increased = now
 	}
@@ -89,7 +89,7 @@ func provision(read, write *int64, changes *store.UnitChanges, newRead, newWrite
 }
 
 // describeUnits describes provisioned throughput.
-func describeUnits(read, write int64, changes store.UnitChanges, now time.Time) throughputDescription {
+func describeUnits(read, write int64, changes tabledef.UnitChanges, now time.Time) throughputDescription {
 	d := throughputDescription{ReadCapacityUnits: read, WriteCapacityUnits: write, NumberOfDecreasesToday: changes.DecreasesOn(now)}
 	if !changes.Increased.IsZero() {
 		d.LastIncreaseDateTime = wire.EpochSeconds(changes.Increased.UnixMilli())
@@ -100,18 +100,18 @@ func describeUnits(read, write int64, changes store.UnitChanges, now time.Time) 
 	return d
 }
 
-func describeWarm(s store.Throughput) *warmThroughputDescription {
+func describeWarm(s tabledef.Throughput) *warmThroughputDescription {
 	if s.Warm == nil {
 		return nil
 	}
 	return &warmThroughputDescription{
-		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: store.StatusActive,
+		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: tabledef.StatusActive,
 	}
 }
 
 // setBilling changes the billing mode of a table. On demand nothing is
 // provisioned, and the other way around nothing is bounded.
-func setBilling(t *store.Table, mode string, now time.Time) {
+func setBilling(t *tabledef.Table, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return
 	}
@@ -135,7 +135,7 @@ func setBilling(t *store.Table, mode string, now time.Time) {
 
 // describeBilling describes the billing mode of a table that is or was on
 // demand.
-func describeBilling(t *store.Table) *billingModeSummary {
+func describeBilling(t *tabledef.Table) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
 		if t.BillingMode != billingOnDemand {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -72,7 +72,7 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	holds("x", "comes", "stays")
 	holds("y", "moves")
 	def, err := a.store.TableNow(t.Context(), "pairs")
-	if err != nil || !def.TTLFillAgain.IsZero() || slices.ContainsFunc(def.Indexes, func(ix store.Index) bool { return !ix.FillAgain.IsZero() }) {
+	if err != nil || !def.TTLFillAgain.IsZero() || slices.ContainsFunc(def.Indexes, func(ix tabledef.Index) bool { return !ix.FillAgain.IsZero() }) {
 		t.Errorf("to be filled again: %+v, %v", def, err)
 	}
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -477,7 +477,7 @@ func kindName(t attr.Type) string {
 }
 
 // checkItem checks a whole item against a table: its key and its index keys.
-func checkItem(t *store.Table, item attr.Item) error {
+func checkItem(t *tabledef.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
@@ -496,7 +496,7 @@ func checkItem(t *store.Table, item attr.Item) error {
 // checkIndexKeys checks the index key attributes of item that differ from
 // those of old: an item that came in natively keeps what it has until someone
 // changes it.
-func checkIndexKeys(t *store.Table, old, item attr.Item, emptyText string) error {
+func checkIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		for _, a := range ix.Key.Attributes() {
@@ -523,7 +523,7 @@ func checkIndexKeys(t *store.Table, old, item attr.Item, emptyText string) error
 
 // checkIndexKeySizes checks the size of each part of an index's key that
 // differs from that of old: the attributes of a part count together.
-func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
+func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 	for _, part := range []struct {
 		attributes []lens.KeyAttr
 		maxBytes   int
@@ -544,7 +544,7 @@ func checkIndexKeySizes(ix *store.Index, old, item attr.Item) error {
 
 // checkPathsOutsideKeys refuses paths that go into a key attribute of a table
 // or of any of its indexes: keys are scalars.
-func checkPathsOutsideKeys(t *store.Table, paths []expr.Path) error {
+func checkPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	nested := map[string]bool{}
 	for _, p := range paths {
 		if len(p) > 1 {

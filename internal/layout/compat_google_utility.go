@@ -209,10 +209,10 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 	}
 	item := attr.Item{l.key.Hash.Name: hash}
 	found := false
-	err = columns(row.Cells, func(c column) error {
-		if c.family == l.families[0].Name {
+	err = lens.Columns(row.Cells, func(c lens.Column) error {
+		if c.Family == l.families[0].Name {
 			found = true
-			item[string(c.qual)] = attr.String(strings.ToValidUTF8(string(c.versions[0].Value), "\ufffd"))
+			item[string(c.Qualifier)] = attr.String(strings.ToValidUTF8(string(c.Versions[0].Value), "\ufffd"))
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // TestDefault_Extremes holds the default layout to every legal item: the
@@ -22,7 +23,7 @@ func TestDefault_Extremes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := DefaultIndex("i", key, IndexDef{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "GH", Type: attr.B}, Range: lens.KeyAttr{Name: "GS", Type: attr.B}}})
+	x, err := secondary.Default("i", key, secondary.Def{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "GH", Type: attr.B}, Range: lens.KeyAttr{Name: "GS", Type: attr.B}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestPlace_Deepest(t *testing.T) {
 			}
 		}
 	}
-	x, err := DefaultIndex("i", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}}, IndexDef{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "G", Type: attr.S}}})
+	x, err := secondary.Default("i", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}}, secondary.Def{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "G", Type: attr.S}}})
 	if err != nil {
 		t.Fatal(err)
 	}

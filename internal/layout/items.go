@@ -66,35 +66,14 @@ func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
 	return key, err == nil && of == r && agree(vars, again)
 }
 
-// column is a run of versions of one column, newest first.
-type column struct {
-	family   string
-	qual     []byte
-	versions []Cell
-}
-
-func columns(cells []Cell, f func(column) error) error {
-	for i := 0; i < len(cells); {
-		j := i + 1
-		for j < len(cells) && cells[j].Family == cells[i].Family && bytes.Equal(cells[j].Qualifier, cells[i].Qualifier) {
-			j++
-		}
-		if err := f(column{cells[i].Family, cells[i].Qualifier, cells[i:j]}); err != nil {
-			return err
-		}
-		i = j
-	}
-	return nil
-}
-
 // corrupt is the error of a column of an attribute, "" where it is of none, that no
 // item can have produced.
-func (d *decoder) corrupt(c column, attribute string, err error) *lens.Error {
-	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.family, c.qual, err)}
+func (d *decoder) corrupt(c lens.Column, attribute string, err error) *lens.Error {
+	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.Family, c.Qualifier, err)}
 }
 
 func (l *rules) items(row Row) ([]attr.Item, error) {
-	side := sidecarOf(row)
+	side := lens.Sidecar(row)
 	var items []attr.Item
 	for _, r := range l.rules {
 		vars, ok := l.parseRow(r, row)
@@ -138,7 +117,7 @@ type partial struct {
 }
 
 func (d *decoder) run() error {
-	if err := columns(d.row.Cells, d.column); err != nil {
+	if err := lens.Columns(d.row.Cells, d.column); err != nil {
 		return err
 	}
 	for _, p := range d.items {
@@ -187,11 +166,11 @@ func (d *decoder) vars() []attr.Value {
 }
 
 // tagged reports whether the tags say that the column is this rule's.
-func (d *decoder) tagged(c column) bool {
+func (d *decoder) tagged(c lens.Column) bool {
 	if len(d.side) == 0 {
 		return !d.r.tag
 	}
-	tag, ok := d.side["r/"+c.family+":"+string(c.qual)]
+	tag, ok := d.side["r/"+c.Family+":"+string(c.Qualifier)]
 	if d.r.tag {
 		return ok && string(tag) == d.r.name
 	}
@@ -248,23 +227,23 @@ func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
 }
 
 // column reads a column of the row.
-func (d *decoder) column(c column) error {
-	switch c.family {
+func (d *decoder) column(c lens.Column) error {
+	switch c.Family {
 	case lens.FamilyState:
 		return nil
 	case lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
-	if d.r.exclusive && d.l.expires(c.family) == (d.r.ttl != nil) {
-		if name, ok := d.l.familyAttr[c.family]; ok && !d.r.spells(name, c.family) {
-			return d.familyColumn(c, name, c.qual)
+	if d.r.exclusive && d.l.expires(c.Family) == (d.r.ttl != nil) {
+		if name, ok := d.l.familyAttr[c.Family]; ok && !d.r.spells(name, c.Family) {
+			return d.familyColumn(c, name, c.Qualifier)
 		}
-		if name, member, ok := bytes.Cut(c.qual, []byte{0}); ok && d.l.shared == c.family && d.l.sharedAttrs[string(name)] {
+		if name, member, ok := bytes.Cut(c.Qualifier, []byte{0}); ok && d.l.shared == c.Family && d.l.sharedAttrs[string(name)] {
 			return d.familyColumn(c, string(name), member)
 		}
 	}
 	for _, p := range d.r.columns {
-		if p.family == c.family {
+		if p.family == c.Family {
 			if done, err := p.column(d, c); done || err != nil {
 				return err
 			}
@@ -275,11 +254,11 @@ func (d *decoder) column(c column) error {
 
 // readColumn reads a column of a put as one of the item that has the variables;
 // took is false where no item of the rule has.
-func (d *decoder) readColumn(p *put, vars []attr.Value, special string, c column) (took bool, err error) {
+func (d *decoder) readColumn(p *put, vars []attr.Value, special string, c lens.Column) (took bool, err error) {
 	item := d.claim(vars)
 	if item == nil {
 		return false, nil
 	}
-	d.expiry(item, c.versions[0].Timestamp)
+	d.expiry(item, c.Versions[0].Timestamp)
 	return true, p.read(d, item, special, c)
 }

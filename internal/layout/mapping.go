@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // Mapping is a compiled layout of one DynamoDB table: item to row and back.
@@ -18,7 +19,7 @@ type Mapping struct {
 	key            lens.KeySchema
 	proven         string // what the joiner auto has come to, "" while that is open
 	layout         layout
-	indexes        []*Index
+	indexes        []*secondary.Index
 	views          []View
 }
 
@@ -112,12 +113,12 @@ func (m *Mapping) PlanScan() lens.Plan { return m.layout.planScan() }
 
 // Indexes are the indexes that the mapping file lays out (`as: table`), in
 // its order.
-func (m *Mapping) Indexes() []*Index { return m.indexes }
+func (m *Mapping) Indexes() []*secondary.Index { return m.indexes }
 
 // Index returns the index of that name that the mapping lays out, or nil.
-func (m *Mapping) Index(name string) *Index {
+func (m *Mapping) Index(name string) *secondary.Index {
 	for _, x := range m.indexes {
-		if x.def.Name == name {
+		if x.Name() == name {
 			return x
 		}
 	}

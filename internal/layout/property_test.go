@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
@@ -601,7 +602,7 @@ func TestIndexRoundTrip(t *testing.T) {
 	}
 	indexes := slices.Clone(m.Indexes())
 	for _, x := range m.Indexes() {
-		d, err := DefaultIndex("d", m.Key(), x.Def())
+		d, err := secondary.Default("d", m.Key(), x.Def())
 		if err != nil {
 			t.Fatal(err)
 		}

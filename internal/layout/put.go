@@ -51,7 +51,7 @@ type placement interface {
 	names(l *rules, special string) bool
 	// read is the inverse of place and finish: it adds to an item what a column
 	// of the put holds.
-	read(d *decoder, p *partial, special string, c column) error
+	read(d *decoder, p *partial, special string, c lens.Column) error
 }
 
 // shape is how attributes lie in the cells of a put.
@@ -283,21 +283,21 @@ func (t *cellTemplate) tellTime(p *partial, c Cell) {
 }
 
 // column reads a column as one of the put's; done is false where it is not.
-func (p *put) column(d *decoder, c column) (done bool, err error) {
+func (p *put) column(d *decoder, c lens.Column) (done bool, err error) {
 	if !p.byTime {
 		vars, special := d.vars(), ""
-		if !p.takes(d.l, c.qual, vars, &special) || !d.tagged(c) {
+		if !p.takes(d.l, c.Qualifier, vars, &special) || !d.tagged(c) {
 			return false, nil
 		}
 		return d.readColumn(p, vars, special, c)
 	}
-	for i, cell := range c.versions {
+	for i, cell := range c.Versions {
 		vars, special := slices.Clone(d.rowVars), ""
-		if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !p.takes(d.l, c.qual, vars, &special) {
+		if cell.Timestamp%1000 != 0 || cell.Timestamp < 0 || !p.takes(d.l, c.Qualifier, vars, &special) {
 			continue
 		}
 		vars[p.timeSlot] = attr.Int(cell.Timestamp / 1000)
-		took, err := d.readColumn(p, vars, special, column{c.family, c.qual, c.versions[i : i+1]})
+		took, err := d.readColumn(p, vars, special, lens.Column{Family: c.Family, Qualifier: c.Qualifier, Versions: c.Versions[i : i+1]})
 		if err != nil {
 			return true, err
 		}

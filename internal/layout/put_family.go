@@ -36,17 +36,17 @@ func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *lens.E
 
 // familyColumn reads the column of a member or key in the family of a set or
 // map.
-func (d *decoder) familyColumn(c column, name string, member []byte) error {
+func (d *decoder) familyColumn(c lens.Column, name string, member []byte) error {
 	p := d.claim(d.rowVars)
 	if p == nil {
 		return nil
 	}
-	d.expiry(p, c.versions[0].Timestamp)
+	d.expiry(p, c.Versions[0].Timestamp)
 	t := d.r.schema[name].Type
 	if marked, form, ok := codec.ParseMark(d.side["a/"+name]); ok && form == 0 {
 		t = marked
 	}
-	isSet, isMap := d.l.setFamily[name] == c.family, d.l.mapFamily[name] == c.family
+	isSet, isMap := d.l.setFamily[name] == c.Family, d.l.mapFamily[name] == c.Family
 	switch {
 	case isSet && t.IsSet():
 		return d.member(p, name, member, t, c)

@@ -105,4 +105,4 @@ func (p keyPut) finish(w *placer) *lens.Error {
 }
 
 // read has nothing to add: rules.parseRow has read what only the cell tells.
-func (keyPut) read(*decoder, *partial, string, column) error { return nil }
+func (keyPut) read(*decoder, *partial, string, lens.Column) error { return nil }

@@ -46,7 +46,7 @@ func (leavesPut) names(_ *rules, special string) bool {
 	return ok && utf8.ValidString(special)
 }
 
-func (p leavesPut) read(d *decoder, item *partial, special string, c column) error {
+func (p leavesPut) read(d *decoder, item *partial, special string, c lens.Column) error {
 	path, _ := parsePath(special)
 	return d.leaf(p.cellTemplate, item, append([]string{p.attr}, path...), c)
 }
@@ -77,7 +77,7 @@ func (starLeavesPut) names(l *rules, special string) bool {
 	return ok && utf8.ValidString(special) && path[0] != "" && !l.key.IsKey(path[0])
 }
 
-func (p starLeavesPut) read(d *decoder, item *partial, special string, c column) error {
+func (p starLeavesPut) read(d *decoder, item *partial, special string, c lens.Column) error {
 	path, _ := parsePath(special)
 	if len(path) == 1 {
 		return p.value(d, item, path[0], c)
@@ -115,8 +115,8 @@ func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Valu
 }
 
 // leaf is the inverse of leaves for one column: path begins with the attribute.
-func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c column) error {
-	t.tellTime(p, c.versions[0])
+func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c lens.Column) error {
+	t.tellTime(p, c.Versions[0])
 	schema := d.r.schema[path[0]]
 	for _, k := range path[1:] {
 		schema = schema.At(k)

@@ -53,9 +53,9 @@ func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema
 }
 
 // listOf is the list whose elements are the versions of a column.
-func (p valuePut) listOf(c column) (attr.Value, error) {
-	list := make([]attr.Value, len(c.versions))
-	for i, cell := range c.versions {
+func (p valuePut) listOf(c lens.Column) (attr.Value, error) {
+	list := make([]attr.Value, len(c.Versions))
+	for i, cell := range c.Versions {
 		e, err := codec.ParseTagged(cell.Value)
 		if err != nil {
 			return attr.Value{}, err
@@ -69,7 +69,7 @@ func (p valuePut) listOf(c column) (attr.Value, error) {
 }
 
 // isElement reports whether the cells of a column are elements of a list.
-func (p valuePut) isElement(d *decoder, name string, c column) bool {
+func (p valuePut) isElement(d *decoder, name string, c lens.Column) bool {
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
 	return p.listed(d, t, form, marked && form != codec.MarkEmpty, d.r.schema[name])
 }
@@ -81,8 +81,8 @@ func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	if r == nil {
 		return false
 	}
-	d := &decoder{l: l, r: r, side: sidecarOf(Row{Cells: cells})}
-	at := column{family: c.Family, qual: c.Qualifier}
+	d := &decoder{l: l, r: r, side: lens.Sidecar(Row{Cells: cells})}
+	at := lens.Column{Family: c.Family, Qualifier: c.Qualifier}
 	for _, put := range r.columns {
 		vars, special := make([]attr.Value, rowkey.FirstCapture+len(r.captures)), ""
 		if put.family != c.Family || !put.takes(l, c.Qualifier, vars, &special) {

@@ -86,7 +86,7 @@ func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, 
 	if !ok {
 		if b, ok = p.accepted(codec.ByType, v, schema); !ok {
 			b = codec.Plain(v)
-			if err := p.cellException(family, qual, name, plainMark(v.Type), v, expectedType(schema)); err != nil {
+			if err := p.cellException(family, qual, name, codec.PlainMark(v.Type), v, expectedType(schema)); err != nil {
 				return err
 			}
 		}
@@ -97,12 +97,12 @@ func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, 
 
 func (mapPut) names(_ *rules, special string) bool { return utf8.ValidString(special) }
 
-func (p mapPut) read(d *decoder, item *partial, special string, c column) error {
+func (p mapPut) read(d *decoder, item *partial, special string, c lens.Column) error {
 	return d.mapValue(item, p.attr, special, c)
 }
 
 // mapValue adds the value of a key to a map.
-func (d *decoder) mapValue(p *partial, name, key string, c column) error {
+func (d *decoder) mapValue(p *partial, name, key string, c lens.Column) error {
 	if !utf8.ValidString(key) {
 		return d.corrupt(c, name, fmt.Errorf("%q is no map key", key))
 	}
@@ -115,9 +115,9 @@ func (d *decoder) mapValue(p *partial, name, key string, c column) error {
 }
 
 // inside is the inverse of mapCell.
-func (d *decoder) inside(c column, name string, schema codec.Schema) (attr.Value, error) {
+func (d *decoder) inside(c lens.Column, name string, schema codec.Schema) (attr.Value, error) {
 	t, form, marked := d.markOfCell(c)
-	v, err := d.plain(codec.ByType, t, form, marked, c.versions[0].Value, schema)
+	v, err := d.plain(codec.ByType, t, form, marked, c.Versions[0].Value, schema)
 	if err != nil {
 		return v, d.corrupt(c, name, err)
 	}

@@ -30,4 +30,4 @@ func (p presencePut) finish(w *placer) *lens.Error {
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), nil)
 }
 
-func (presencePut) read(*decoder, *partial, string, column) error { return nil }
+func (presencePut) read(*decoder, *partial, string, lens.Column) error { return nil }

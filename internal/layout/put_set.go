@@ -68,12 +68,12 @@ func (p *placer) members(family string, quals [][]byte, micros int64) {
 	}
 }
 
-func (p setPut) read(d *decoder, item *partial, special string, c column) error {
+func (p setPut) read(d *decoder, item *partial, special string, c lens.Column) error {
 	return d.member(item, p.attr, []byte(special), d.r.schema[p.attr].Type, c)
 }
 
 // member adds a member to a set of type t.
-func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c column) error {
+func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c lens.Column) error {
 	m := string(member)
 	switch {
 	case t == attr.NS:

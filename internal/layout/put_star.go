@@ -70,6 +70,6 @@ func (starPut) names(l *rules, special string) bool {
 	return special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
 }
 
-func (p starPut) read(d *decoder, item *partial, special string, c column) error {
+func (p starPut) read(d *decoder, item *partial, special string, c lens.Column) error {
 	return p.value(d, item, special, c)
 }

@@ -85,7 +85,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 	case w.r.accepted[mapfile.LossPrecision]:
 		expected = "a number that, rounded to 64 bits of floating point, is still one of DynamoDB's (codec f64be)"
 	}
-	if err := w.exception(p.family, name, qual, plainMark(v.Type), v, expected); err != nil {
+	if err := w.exception(p.family, name, qual, codec.PlainMark(v.Type), v, expected); err != nil {
 		return err
 	}
 	return w.cell(p.cellTemplate, special, micros, codec.Plain(v))
@@ -126,13 +126,13 @@ func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, exp
 	return w.cell(p.cellTemplate, special, w.time, attr.AppendJSON(nil, v))
 }
 
-func (p valuePut) read(d *decoder, item *partial, _ string, c column) error {
+func (p valuePut) read(d *decoder, item *partial, _ string, c lens.Column) error {
 	return p.value(d, item, p.attr, c)
 }
 
 // value is the inverse of lay, for all that is in the cells of the put.
-func (p valuePut) value(d *decoder, item *partial, name string, c column) error {
-	newest := c.versions[0]
+func (p valuePut) value(d *decoder, item *partial, name string, c lens.Column) error {
+	newest := c.Versions[0]
 	p.tellTime(item, newest)
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
 	if form == codec.MarkEmpty {

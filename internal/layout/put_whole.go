@@ -100,9 +100,9 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	return value, nil
 }
 
-func (p wholePut) read(d *decoder, item *partial, _ string, c column) error {
-	p.tellTime(item, c.versions[0])
-	rest, err := p.attributes(c.versions[0].Value, d.r.itemSchema())
+func (p wholePut) read(d *decoder, item *partial, _ string, c lens.Column) error {
+	p.tellTime(item, c.Versions[0])
+	rest, err := p.attributes(c.Versions[0].Value, d.r.itemSchema())
 	if err != nil {
 		return d.corrupt(c, "", err)
 	}

@@ -65,14 +65,6 @@ func (p *placer) keep(name string, v attr.Value) {
 	p.extras[name] = v
 }
 
-// plainMark is the type mark of a value in the form of codec.Plain.
-func plainMark(t attr.Type) []byte {
-	if t.IsScalar() {
-		return codec.Mark(t)
-	}
-	return codec.Mark(t, codec.MarkJSON)
-}
-
 // identityText is the part of an `i/` qualifier that tells the items of a row
 // apart.
 func (r *rule) identityText(vars []attr.Value) string {
@@ -130,26 +122,11 @@ func parseExtras(b []byte) (attr.Item, error) {
 	return extras, nil
 }
 
-// sidecarOf are the newest values of the row's type cells, by qualifier.
-func sidecarOf(row Row) map[string][]byte {
-	var side map[string][]byte
-	_ = columns(row.Cells, func(c column) error {
-		if c.family == lens.FamilyTypes {
-			if side == nil {
-				side = map[string][]byte{}
-			}
-			side[string(c.qual)] = c.versions[0].Value
-		}
-		return nil
-	})
-	return side
-}
-
 // typeColumn reads a sidecar cell that says something of its own: that an
 // item, or an empty map or list, is there.
-func (d *decoder) typeColumn(c column) error {
-	value := c.versions[0].Value
-	if rest, ok := strings.CutPrefix(string(c.qual), "i/"+d.r.name+"/"); ok {
+func (d *decoder) typeColumn(c lens.Column) error {
+	value := c.Versions[0].Value
+	if rest, ok := strings.CutPrefix(string(c.Qualifier), "i/"+d.r.name+"/"); ok {
 		vars := d.vars()
 		if !d.present(rest, vars) {
 			return nil
@@ -158,14 +135,14 @@ func (d *decoder) typeColumn(c column) error {
 		if p == nil {
 			return nil
 		}
-		d.expiry(p, c.versions[0].Timestamp)
+		d.expiry(p, c.Versions[0].Timestamp)
 		var err error
 		if p.extras, err = parseExtras(value); err != nil {
 			return d.corrupt(c, "", err)
 		}
 		return nil
 	}
-	name, ok := strings.CutPrefix(string(c.qual), "a/")
+	name, ok := strings.CutPrefix(string(c.Qualifier), "a/")
 	if !ok || !d.r.exclusive || d.l.key.IsKey(name) {
 		return nil
 	}
@@ -177,7 +154,7 @@ func (d *decoder) typeColumn(c column) error {
 	if p == nil {
 		return nil
 	}
-	d.expiry(p, c.versions[0].Timestamp)
+	d.expiry(p, c.Versions[0].Timestamp)
 	if _, has := p.item[name]; !has {
 		p.item[name] = attr.Value{Type: t}
 		if t == attr.M {
@@ -205,7 +182,7 @@ func (d *decoder) present(captures string, vars []attr.Value) bool {
 }
 
 // markOf is the type mark of an attribute's cell.
-func (d *decoder) markOf(p *cellTemplate, name string, c column) (attr.Type, byte, bool) {
+func (d *decoder) markOf(p *cellTemplate, name string, c lens.Column) (attr.Type, byte, bool) {
 	switch {
 	case len(d.side) == 0 || !d.r.exclusive && p.byTime:
 		return attr.Absent, 0, false
@@ -216,6 +193,6 @@ func (d *decoder) markOf(p *cellTemplate, name string, c column) (attr.Type, byt
 }
 
 // markOfCell is the type mark of one cell.
-func (d *decoder) markOfCell(c column) (attr.Type, byte, bool) {
-	return codec.ParseMark(d.side["c/"+c.family+":"+string(c.qual)])
+func (d *decoder) markOfCell(c lens.Column) (attr.Type, byte, bool) {
+	return codec.ParseMark(d.side["c/"+c.Family+":"+string(c.Qualifier)])
 }

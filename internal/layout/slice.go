@@ -381,7 +381,7 @@ func (s *Slice) At(c Cell) ([]byte, bool) {
 // Items returns the items of the slice that are in a part of its row, and whose
 // position is in [from, before), by sort key. Errors are those of Mapping.Items.
 func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
-	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: sidecarOf(row), items: map[string]*partial{}}
+	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: lens.Sidecar(row), items: map[string]*partial{}}
 	if err := d.run(); err != nil {
 		return nil, err
 	}

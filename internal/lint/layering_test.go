@@ -43,8 +43,13 @@ var layers = []layerRule{
 
 	// The DynamoDB.
 	{folder: "facade/internal/wire", denied: slices.Concat(storage, network, mapped, []string{
-		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/internal/cells",
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/internal/cells",
 	}), why: "the wire knows requests and values, and nothing of where they are kept"},
+	{folder: "facade/internal/tabledef", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a table is acts on nothing"},
+	{folder: "facade/internal/sizes", denied: slices.Concat([]string{module}, network), why: "when tables are counted is nobody's rows"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -160,6 +165,12 @@ func TestLayers(t *testing.T) {
 		{"facade/mapping", "~/internal/layout", false, false},
 		{"facade/internal/wire", "~/internal/layout", false, true},
 		{"facade/internal/wire", "~/facade/attr", false, false},
+		{"facade/internal/wire", "~/facade/internal/tabledef", false, true},
+		{"facade/internal/tabledef", "~/facade/internal/store", false, true},
+		{"facade/internal/tabledef", "~/internal/btclient", false, true},
+		{"facade/internal/tabledef", "~/internal/layout", false, false},
+		{"facade/internal/store", "~/facade/internal/tabledef", false, false},
+		{"facade/internal/sizes", "~/internal/layout", false, true},
 		{"facade/internal/store", "~/facade/expr", false, true},
 		{"facade/internal/store", "~/facade", false, true},
 		{"facade/internal/store", "~/internal/btclient", false, false},

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"io"
 )
@@ -78,8 +79,11 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(En
 		err = d.array(one)
 	} else {
 		err = d.object(func(name string) error {
-			if name == "Items" {
+			switch name {
+			case "Items":
 				return d.array(one)
+			case "LastEvaluatedKey", "NextToken":
+				return d.lastPage(name)
 			}
 			return d.skip()
 		})
@@ -88,6 +92,19 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(En
 		return err
 	}
 	return d.end()
+}
+
+// lastPage reads the member of an answer to a Scan or Query that is there where
+// further pages follow: what they have is in no item of this one, and would be missing.
+func (d *document) lastPage(member string) error {
+	text, at, err := d.value()
+	if err != nil {
+		return err
+	}
+	if text.Kind() == 'n' || string(bytes.Join(bytes.Fields(text), nil)) == "{}" {
+		return nil
+	}
+	return Damaged(Unsupported, at, nil, "the answer is one page of several (%s): the items of the others are missing; let the AWS CLI read all pages (no --max-items, no --no-paginate), or take the member out if these are all that is meant", member)
 }
 
 // yieldEntry reads the next value as an item and hands it on.

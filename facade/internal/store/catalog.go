@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -65,7 +66,7 @@ var (
 
 // cachedTable is a definition with what the store derives from it.
 type cachedTable struct {
-	def     *Table
+	def     *tabledef.Table
 	version []byte
 	fetched time.Time
 	layout  *tableLayout
@@ -137,12 +138,12 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	if err != nil {
 		return nil, err
 	}
-	var def *Table
+	var def *tabledef.Table
 	var version, counts []byte
 	for _, c := range row.Cells {
 		switch string(c.Qualifier) {
 		case string(definitionQualifier):
-			if def, err = decodeTable(c.Value); err != nil {
+			if def, err = tabledef.Decode(c.Value); err != nil {
 				return nil, fmt.Errorf("definition of table %s: %w", name, err)
 			}
 		case string(versionQualifier):
@@ -157,13 +158,13 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 	c, err := cat.remember(def, version, fetched)
 	if err == nil && counts != nil {
-		c.layout.counts.keep(counts)
+		c.layout.sizes.Kept(counts)
 	}
 	return c, err
 }
 
 // remember puts a definition into the cache.
-func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*cachedTable, error) {
+func (cat *catalog) remember(def *tabledef.Table, version []byte, fetched time.Time) (*cachedTable, error) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
 	old := cat.tables[def.Name]
@@ -178,10 +179,10 @@ func (cat *catalog) remember(def *Table, version []byte, fetched time.Time) (*ca
 		return nil, err
 	}
 	if old != nil && old.def.ID == def.ID {
-		l.counts = old.layout.counts
+		l.sizes = old.layout.sizes
 	}
 	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
-	for _, at := range def.fillTimes() {
+	for _, at := range def.FillTimes() {
 		if c.fillAgain.IsZero() || at.Before(c.fillAgain) {
 			c.fillAgain = at
 		}
@@ -216,7 +217,7 @@ func (cat *catalog) latchOf(name string) *sync.RWMutex {
 
 // current returns the definition of the table that t was, when t was looked
 // up: its indexes may have changed since.
-func (cat *catalog) current(ctx context.Context, t *Table) (*cachedTable, error) {
+func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTable, error) {
 	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
 		return nil, err
@@ -228,7 +229,7 @@ func (cat *catalog) current(ctx context.Context, t *Table) (*cachedTable, error)
 }
 
 // Table returns a table's definition, whatever its status; ErrTableNotFound.
-func (cat *catalog) Table(ctx context.Context, name string) (*Table, error) {
+func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.lookup(ctx, name)
 	if err != nil {
 		return nil, err
@@ -238,7 +239,7 @@ func (cat *catalog) Table(ctx context.Context, name string) (*Table, error) {
 
 // TableNow is table past the cache: what another process changed shows at
 // once.
-func (cat *catalog) TableNow(ctx context.Context, name string) (*Table, error) {
+func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.refresh(ctx, name)
 	if err != nil {
 		return nil, err
@@ -285,22 +286,22 @@ func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (na
 }
 
 // replaceTable writes a changed definition over the version it was made from.
-func (cat *catalog) replaceTable(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		cat.forget(def.Name)
-		return nil, &TableInUseError{def.Name, StatusUpdating} // by another process
+		return nil, &tabledef.TableInUseError{Table: def.Name, Status: tabledef.StatusUpdating} // by another process
 	}
 	return cat.remember(def, next, cat.o.Now())
 }
 
 // writeTable writes a definition if its row still has the given version (nil:
 // if there is no such row). It returns the new version and whether it wrote.
-func (cat *catalog) writeTable(ctx context.Context, def *Table, version []byte) (next []byte, ok bool, err error) {
-	text, err := encodeTable(def)
+func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version []byte) (next []byte, ok bool, err error) {
+	text, err := tabledef.Encode(def)
 	if err != nil {
 		return nil, false, err
 	}

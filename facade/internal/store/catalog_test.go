@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -29,20 +30,20 @@ func TestStore_Catalog(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(conn))
 			long := strings.Repeat("long.name-", 25) + "12345"
-			want := Table{
+			want := tabledef.Table{
 				Name: long, Key: testSchemas["SN"], Attributes: []lens.KeyAttr{stringKey("p"), numberKey("s")},
 				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
 			def := newTable(t, s, want)
-			if def.Status != StatusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
+			if def.Status != tabledef.StatusActive || len(def.ID) != 36 || len(def.BigtableTable) > maxBigtableNameChars {
 				t.Errorf("created %+v", def)
 			}
 			if _, err := s.CreateTable(ctx, &want); !errors.Is(err, ErrTableExists) {
 				t.Errorf("second creation: %v", err)
 			}
 			for _, name := range []string{"abc", "zzz", "mmm"} {
-				newTable(t, s, Table{Name: name, Key: testSchemas["S"]})
+				newTable(t, s, tabledef.Table{Name: name, Key: testSchemas["S"]})
 			}
 
 			s = openStore(t, testOptions(conn))
@@ -62,16 +63,16 @@ func TestStore_Catalog(t *testing.T) {
 			}
 
 			stop := errors.New("stop")
-			if _, err := s.UpdateTable(ctx, long, func(*Table) error { return stop }); !errors.Is(err, stop) {
+			if _, err := s.UpdateTable(ctx, long, func(*tabledef.Table) error { return stop }); !errors.Is(err, stop) {
 				t.Errorf("update: %v", err)
 			}
-			updated, err := s.UpdateTable(ctx, long, func(d *Table) error { d.Tags["c"] = "d"; return nil })
+			updated, err := s.UpdateTable(ctx, long, func(d *tabledef.Table) error { d.Tags["c"] = "d"; return nil })
 			if err != nil || updated.Tags["c"] != "d" || def.Tags["c"] != "" {
 				t.Errorf("update: %+v, %v", updated, err)
 			}
 
 			deleted, err := s.DeleteTable(ctx, long)
-			if err != nil || deleted.Status != StatusDeleting {
+			if err != nil || deleted.Status != tabledef.StatusDeleting {
 				t.Errorf("delete: %+v, %v", deleted, err)
 			}
 			if _, err := s.Table(ctx, long); !errors.Is(err, ErrTableNotFound) {
@@ -97,7 +98,7 @@ func TestStore_AddIndex(t *testing.T) {
 			ctx := t.Context()
 			s := openStore(t, testOptions(conn))
 			full := indexedTable("grown")
-			def := newTable(t, s, Table{Name: full.Name, Key: full.Key})
+			def := newTable(t, s, tabledef.Table{Name: full.Name, Key: full.Key})
 			m := model{}
 			rng := rand.New(rand.NewPCG(1, 2))
 			write := func() {
@@ -119,21 +120,21 @@ func TestStore_AddIndex(t *testing.T) {
 			for range 60 {
 				write()
 			}
-			grown, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = full.Indexes; return nil })
-			if err != nil || grown.Status != StatusUpdating || !grown.Indexes[0].Backfilling {
+			grown, err := s.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error { d.Indexes = full.Indexes; return nil })
+			if err != nil || grown.Status != tabledef.StatusUpdating || !grown.Indexes[0].Backfilling {
 				t.Fatalf("update: %+v, %v", grown, err)
 			}
 			for range 60 {
 				write()
 			}
 			s.Wait()
-			if grown, err = s.Table(ctx, def.Name); err != nil || grown.Status != StatusActive || grown.Indexes[3].Status != StatusActive {
+			if grown, err = s.Table(ctx, def.Name); err != nil || grown.Status != tabledef.StatusActive || grown.Indexes[3].Status != tabledef.StatusActive {
 				t.Fatalf("after backfill: %+v, %v", grown, err)
 			}
 			if err := checkIndexes(ctx, s, grown, m); err != nil {
 				t.Error(err)
 			}
-			shrunk, err := s.UpdateTable(ctx, def.Name, func(d *Table) error { d.Indexes = d.Indexes[1:3]; return nil })
+			shrunk, err := s.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error { d.Indexes = d.Indexes[1:3]; return nil })
 			if err != nil || len(shrunk.Indexes) != 2 {
 				t.Fatalf("update: %+v, %v", shrunk, err)
 			}
@@ -190,7 +191,7 @@ func TestStore_TableLimit(t *testing.T) {
 			s := openStore(t, o)
 			other := openStore(t, testOptions(conn))
 			create := func(s *Store, name string) error {
-				_, err := s.CreateTable(ctx, &Table{
+				_, err := s.CreateTable(ctx, &tabledef.Table{
 					Name: name, Key: testSchemas["S"], Attributes: []lens.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 				})
 				return err

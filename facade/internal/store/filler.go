@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -51,30 +52,16 @@ func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	if err != nil {
 		return err
 	}
-	next, err := c.def.clone()
+	next, err := c.def.Clone()
 	if err != nil {
 		return err
 	}
-	next.Status = StatusActive
+	next.Status = tabledef.StatusActive
 	for i := range next.Indexes {
-		next.Indexes[i].Status, next.Indexes[i].Backfilling = StatusActive, false
+		next.Indexes[i].Status, next.Indexes[i].Backfilling = tabledef.StatusActive, false
 	}
 	_, err = fl.cat.replaceTable(ctx, next, c.version)
 	return err
-}
-
-// fillTimes returns when what was added to the table is to be filled again.
-func (t *Table) fillTimes() map[string]time.Time {
-	times := map[string]time.Time{} // by Bigtable table
-	for i := range t.Indexes {
-		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
-			times[ix.BigtableTable] = ix.FillAgain
-		}
-	}
-	if !t.TTLFillAgain.IsZero() && !t.TTLFilling {
-		times[t.TTLTable] = t.TTLFillAgain
-	}
-	return times
 }
 
 // fillAgain makes complete, in the background, the indexes and due times that
@@ -103,7 +90,7 @@ func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
 		return err
 	}
 	now := fl.o.Now()
-	filled := c.def.fillTimes()
+	filled := c.def.FillTimes()
 	maps.DeleteFunc(filled, func(_ string, at time.Time) bool { return now.Before(at) })
 	for _, x := range c.layout.indexes {
 		if _, ok := filled[x.table]; !ok {
@@ -121,7 +108,7 @@ func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
 	if c, err = fl.cat.refresh(ctx, name); err != nil {
 		return err
 	}
-	next, err := c.def.clone()
+	next, err := c.def.Clone()
 	if err != nil {
 		return err
 	}
@@ -341,7 +328,7 @@ func (fl *filler) fillDueTimesNow(ctx context.Context, name string) error {
 	if c.def.TTLTable != table {
 		return nil // changed since
 	}
-	next, err := c.def.clone()
+	next, err := c.def.Clone()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -119,7 +120,7 @@ func (x *indexLayout) timeOf(order int64) int64 {
 
 // entryRow returns the row of an item's entry, nil if it has none.
 func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
-	if item == nil || x.key.isMulti() && !x.key.Holds(item) || !x.key.isMulti() && !x.x.Contains(item) {
+	if item == nil || x.key.IsMulti() && !x.key.Holds(item) || !x.key.IsMulti() && !x.x.Contains(item) {
 		return nil, nil
 	}
 	return x.row(item)
@@ -142,6 +143,24 @@ func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	return nil
 }
 
+// plan is how the rows that can satisfy a condition are read.
+func (x *indexLayout) plan(c tabledef.Condition) (lens.Plan, error) {
+	if x.key.IsMulti() {
+		return lens.Plan{Spans: []layout.Span{c.MultiSpan()}}, nil
+	}
+	plan, err := x.x.PlanQuery(c.KeyCondition)
+	return plan, outsideMapping(err)
+}
+
+// row is the index row of the item with the given key attributes.
+func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
+	if x.key.IsMulti() {
+		return x.key.MultiRow(x.base, keys), nil
+	}
+	at, err := x.x.Locate(keys)
+	return at.Row, outsideMapping(err)
+}
+
 // holdsSame reports whether the index holds the same of two items.
 func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 	return attr.EqualItems(x.x.Project(a), x.x.Project(b))
@@ -149,12 +168,12 @@ func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 
 // place lays out the entry of an item; false if it has none in this index.
 func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
-	if item == nil || x.key.isMulti() && !x.key.Holds(item) {
+	if item == nil || x.key.IsMulti() && !x.key.Holds(item) {
 		return lens.Placed{}, false, nil
 	}
 	placed, ok, err := x.x.Place(item, x.timeOf(order))
-	if ok && x.key.isMulti() {
-		placed.Row = x.multiRow(item)
+	if ok && x.key.IsMulti() {
+		placed.Row = x.key.MultiRow(x.base, item)
 	}
 	return placed, ok, outsideMapping(err)
 }
@@ -167,10 +186,10 @@ func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
 // outbox returns the value of the outbox cell: the item's key, and the index
 // rows that the item leaves.
 func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
-	value := AppendKey(nil, l.key, key)
+	value := tabledef.AppendKey(nil, l.key, key)
 	value = binary.AppendUvarint(value, uint64(len(c.stale)))
 	for _, r := range c.stale {
-		value = appendBytes(appendBytes(value, []byte(r.table)), r.row)
+		value = tabledef.AppendBytes(tabledef.AppendBytes(value, []byte(r.table)), r.row)
 	}
 	return value
 }
@@ -179,7 +198,7 @@ var errOutboxText = errors.New("an outbox cell holds something else than an outb
 
 // parseOutbox is the inverse of outbox.
 func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {
-	key, value, ok := cutKey(l.key, value)
+	key, value, ok := tabledef.CutKey(l.key, value)
 	if !ok {
 		return nil, nil, errOutboxText
 	}
@@ -189,43 +208,15 @@ func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow
 	}
 	value = value[size:]
 	for range n {
-		table, rest, ok := cutBytes(value)
+		table, rest, ok := tabledef.CutBytes(value)
 		if !ok {
 			return nil, nil, errOutboxText
 		}
-		row, rest, ok := cutBytes(rest)
+		row, rest, ok := tabledef.CutBytes(rest)
 		if !ok {
 			return nil, nil, errOutboxText
 		}
 		stale, value = append(stale, indexRow{string(table), row}), rest
 	}
 	return key, stale, nil
-}
-
-// cutKey takes the key off that AppendKey put there.
-func cutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
-	key = attr.Item{}
-	for _, k := range schema.Attrs() {
-		if len(value) == 0 || attr.Type(value[0]) != k.Type {
-			return nil, nil, false
-		}
-		var text []byte
-		if text, value, ok = cutBytes(value[1:]); !ok {
-			return nil, nil, false
-		}
-		key[k.Name] = attr.Value{Type: k.Type, Str: string(text)}
-	}
-	return key, value, true
-}
-
-func appendBytes(dst, b []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-}
-
-func cutBytes(b []byte) (head, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil, false
-	}
-	return b[size : size+int(n)], b[size+int(n):], true
 }

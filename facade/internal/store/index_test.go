@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -31,15 +32,18 @@ import (
 
 // indexedTable is a table with a global index of each projection, a local one,
 // and global ones whose keys have several attributes.
-func indexedTable(name string) Table {
-	key := func(hash ...lens.KeyAttr) IndexKey { return IndexKey{Hash: hash} }
-	return Table{Name: name, Key: testSchemas["SN"], Indexes: []Index{
-		{Name: "all", Global: true, Key: IndexKey{key(stringKey("g")).Hash, key(numberKey("h")).Hash}, Projection: ProjectAll},
-		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: projectKeysOnly},
-		{Name: "some", Global: true, Key: IndexKey{key(numberKey("h")).Hash, key(stringKey("g")).Hash}, Projection: ProjectInclude, NonKey: []string{"v"}},
-		{Name: "local", Key: IndexKey{key(stringKey("p")).Hash, key(stringKey("g")).Hash}, Projection: ProjectAll},
-		{Name: "pair", Global: true, Key: key(stringKey("g"), numberKey("h")), Projection: projectKeysOnly},
-		{Name: "sorted", Global: true, Key: IndexKey{key(stringKey("p")).Hash, key(stringKey("g"), numberKey("h")).Hash}, Projection: ProjectInclude, NonKey: []string{"v"}},
+func indexedTable(name string) tabledef.Table {
+	key := func(hash ...lens.KeyAttr) tabledef.IndexKey { return tabledef.IndexKey{Hash: hash} }
+	sorted := func(hash lens.KeyAttr, sort ...lens.KeyAttr) tabledef.IndexKey {
+		return tabledef.IndexKey{Hash: []lens.KeyAttr{hash}, Range: sort}
+	}
+	return tabledef.Table{Name: name, Key: testSchemas["SN"], Indexes: []tabledef.Index{
+		{Name: "all", Global: true, Key: sorted(stringKey("g"), numberKey("h")), Projection: tabledef.ProjectAll},
+		{Name: "keys", Global: true, Key: key(stringKey("g")), Projection: tabledef.ProjectKeysOnly},
+		{Name: "some", Global: true, Key: sorted(numberKey("h"), stringKey("g")), Projection: tabledef.ProjectInclude, NonKey: []string{"v"}},
+		{Name: "local", Key: sorted(stringKey("p"), stringKey("g")), Projection: tabledef.ProjectAll},
+		{Name: "pair", Global: true, Key: key(stringKey("g"), numberKey("h")), Projection: tabledef.ProjectKeysOnly},
+		{Name: "sorted", Global: true, Key: sorted(stringKey("p"), stringKey("g"), numberKey("h")), Projection: tabledef.ProjectInclude, NonKey: []string{"v"}},
 	}}
 }
 
@@ -61,7 +65,7 @@ func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
 }
 
 // projected returns what an index should hold of an item, nil: nothing.
-func projected(t *Table, ix Index, item attr.Item) attr.Item {
+func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 	names := []string{t.Key.Hash.Name, t.Key.Range.Name}
 	for _, k := range ix.Key.Attributes() {
 		if item[k.Name].Type != k.Type {
@@ -69,7 +73,7 @@ func projected(t *Table, ix Index, item attr.Item) attr.Item {
 		}
 		names = append(names, k.Name)
 	}
-	if ix.Projection == ProjectAll {
+	if ix.Projection == tabledef.ProjectAll {
 		return item
 	}
 	out := attr.Item{}
@@ -82,25 +86,37 @@ func projected(t *Table, ix Index, item attr.Item) attr.Item {
 }
 
 // partitionOf is the condition of the partition that an item is in.
-func partitionOf(key IndexKey, item attr.Item) Condition {
-	cond := Condition{KeyCondition: lens.KeyCondition{Hash: item[key.Hash[0].Name]}}
+func partitionOf(key tabledef.IndexKey, item attr.Item) tabledef.Condition {
+	cond := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: item[key.Hash[0].Name]}}
 	for _, a := range key.Hash[1:] {
 		cond.MoreHash = append(cond.MoreHash, item[a.Name])
 	}
 	return cond
 }
 
+// bySortKey orders items of one partition of an index.
+func bySortKey(key tabledef.IndexKey) func(a, b attr.Item) int {
+	return func(a, b attr.Item) int {
+		for _, k := range key.Range {
+			if c := compareAttr(layout.Decoded(a), layout.Decoded(b), k.Name); c != 0 {
+				return c
+			}
+		}
+		return 0
+	}
+}
+
 // checkIndexes compares every index with what the items give.
-func checkIndexes(ctx context.Context, s *Store, t *Table, m model) error {
+func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		want := model{}
-		partitions := map[string]Condition{}
+		partitions := map[string]tabledef.Condition{}
 		for _, item := range m {
 			if p := projected(t, *ix, item); p != nil {
 				want[keyText(keyAttrs(t, item))] = p
 				cond := partitionOf(ix.Key, p)
-				partitions[fmt.Sprint(cond.hashes())] = cond
+				partitions[fmt.Sprint(cond.Hashes())] = cond
 			}
 		}
 		all := func(attr.Item) bool { return true }
@@ -124,8 +140,8 @@ func checkIndexes(ctx context.Context, s *Store, t *Table, m model) error {
 			if err != nil {
 				return err
 			}
-			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.matches(ix.Key, layout.Decoded(item)) }))
-			ordered := slices.IsSortedFunc(part, ix.Key.compareRange)
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.MatchesItem(ix.Key, layout.Decoded(item)) }))
+			ordered := slices.IsSortedFunc(part, bySortKey(ix.Key))
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)
 			}
@@ -283,13 +299,13 @@ func indexWrites(n int) func(string, any) bool {
 // the next, to a later write, or to its own next read of the index.
 func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
-	finish := map[string]func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store{
-		"restart": func(t *testing.T, o Options, _ *Store, _ *Table, _ attr.Item) *Store {
+	finish := map[string]func(t *testing.T, o Options, s *Store, def *tabledef.Table, key attr.Item) *Store{
+		"restart": func(t *testing.T, o Options, _ *Store, _ *tabledef.Table, _ attr.Item) *Store {
 			t.Helper()
 			return openStore(t, o)
 		},
-		"read": func(_ *testing.T, _ Options, s *Store, _ *Table, _ attr.Item) *Store { return s },
-		"write": func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store {
+		"read": func(_ *testing.T, _ Options, s *Store, _ *tabledef.Table, _ attr.Item) *Store { return s },
+		"write": func(t *testing.T, o Options, s *Store, def *tabledef.Table, key attr.Item) *Store {
 			t.Helper()
 			// A write that changes nothing, through another store.
 			_, _, err := openStore(t, o).WriteItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
@@ -298,7 +314,7 @@ func TestStore_Recovery(t *testing.T) {
 			}
 			return s
 		},
-		"check": func(t *testing.T, o Options, _ *Store, def *Table, key attr.Item) *Store {
+		"check": func(t *testing.T, o Options, _ *Store, def *tabledef.Table, key attr.Item) *Store {
 			t.Helper()
 			// A transaction that holds the item and changes nothing, of another store.
 			other := openStore(t, o)
@@ -308,7 +324,7 @@ func TestStore_Recovery(t *testing.T) {
 			}
 			return other
 		},
-		"transaction": func(t *testing.T, o Options, s *Store, def *Table, key attr.Item) *Store {
+		"transaction": func(t *testing.T, o Options, s *Store, def *tabledef.Table, key attr.Item) *Store {
 			t.Helper()
 			same := &Change{Table: def, Key: key, Fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
 			if ok, _, err := s.Transact(t.Context(), RequestToken{}, []*Change{same}); !ok || err != nil {
@@ -323,9 +339,9 @@ func TestStore_Recovery(t *testing.T) {
 	changed := maps.Clone(item)
 	changed["v"] = attr.Int(7)
 	writes := []struct {
-		name                    string
-		before, TransitionAfter attr.Item
-		entries                 int // that the write makes
+		name          string
+		before, after attr.Item
+		entries       int // that the write makes
 	}{
 		{"moves", item, moved, 6},
 		{"changes", item, changed, 4},
@@ -351,12 +367,12 @@ func TestStore_Recovery(t *testing.T) {
 								}
 							}
 							c.set(indexWrites(reached))
-							if err := put(t.Context(), s, def, w.TransitionAfter); err == nil {
+							if err := put(t.Context(), s, def, w.after); err == nil {
 								t.Fatal("the write reached its indexes")
 							}
 							c.set(nil)
 							s = next(t, o, s, def, key)
-							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.TransitionAfter}); err != nil {
+							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.after}); err != nil {
 								t.Error(err)
 							}
 							if err := remove(t.Context(), s, def, key); err != nil {

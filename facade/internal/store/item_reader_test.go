@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -156,7 +157,7 @@ var wideTables = map[string]wideTable{
 
 // loadWide opens a store on a table whose row has n items, and returns them by sort
 // key. change may replace the connection.
-func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *Table, []attr.Item) {
+func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *tabledef.Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
 	o := testOptions(testBigtable(tb, time.Now), m)
@@ -279,7 +280,7 @@ func TestStore_WideRow(t *testing.T) {
 				if after != nil {
 					after = keyAttrs(def, after)
 				}
-				got, err := firstOf(s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after), limit)
+				got, err := firstOf(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after), limit)
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -292,7 +293,7 @@ func TestStore_WideRow(t *testing.T) {
 }
 
 // wideRow returns the only row of the table.
-func (s *Store) wideRow(ctx context.Context, def *Table) (cells int, key []byte, err error) {
+func (s *Store) wideRow(ctx context.Context, def *tabledef.Table) (cells int, key []byte, err error) {
 	for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.BigtableTable, Spans: []layout.Span{{}}}) {
 		return len(row.Cells), row.Key, err
 	}
@@ -340,17 +341,17 @@ func TestStore_WideRowCost(t *testing.T) {
 			const few, many = 2400, 7200
 			type page struct {
 				name  string
-				items func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error]
+				items func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error]
 			}
-			all := Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("p")}}
+			all := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("p")}}
 			pages := []page{
-				{"query", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+				{"query", func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.Query(t.Context(), def, nil, all, true, after)
 				}},
-				{"query backward", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+				{"query backward", func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.Query(t.Context(), def, nil, all, false, after)
 				}},
-				{"scan", func(s *Store, def *Table, after attr.Item) iter.Seq2[layout.Stored, error] {
+				{"scan", func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.Scan(t.Context(), def, nil, 0, 1, after)
 				}},
 			}

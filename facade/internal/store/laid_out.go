@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -60,7 +61,7 @@ func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 
 // checkServed compares a mapping with the one that a table was served by before.
 // What the migration noted goes before that.
-func (ts *tables) checkServed(ctx context.Context, def *Table, m *layout.Mapping) error {
+func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if _, loaded := ts.cat.loaded[def.Name]; loaded || len(def.Note) == 0 {
 		return nil
 	}

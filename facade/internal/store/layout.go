@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // tombstoneAge is longer than any write can take to be applied.
@@ -32,16 +34,16 @@ type tableLayout struct {
 	// timeless: the times of an item's cells mean nothing, so that a write leaves
 	// those that it does not change.
 	timeless bool
-	counts   *tableCounts
+	sizes    *sizes.Table
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
 type indexLayout struct {
 	table string
-	key   IndexKey
+	key   tabledef.IndexKey
 	base  lens.KeySchema // of the DynamoDB table
 	lag   time.Duration  // reads are so much behind, at most
-	x     *layout.Index
+	x     *secondary.Index
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
 	importMicros int64
@@ -52,8 +54,8 @@ type indexLayout struct {
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
-func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
-	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, counts: newTableCounts()}
+func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
+	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, sizes: sizes.NewTable()}
 	m := cat.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
@@ -88,7 +90,7 @@ func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
 		}
 		if il.x == nil {
 			var err error
-			if il.x, err = layout.DefaultIndex(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
+			if il.x, err = secondary.Default(ix.BigtableTable, def.Key, ix.Definition()); err != nil {
 				return nil, fmt.Errorf("layout of index %s of table %s: %w", ix.Name, def.Name, err)
 			}
 		}
@@ -105,7 +107,7 @@ func (cat *catalog) newLayout(def *Table) (*tableLayout, error) {
 }
 
 // placeIndex chooses the Bigtable table of an index.
-func (cat *catalog) placeIndex(def *Table, ix *Index) {
+func (cat *catalog) placeIndex(def *tabledef.Table, ix *tabledef.Index) {
 	if m := cat.mappings[def.Name]; m != nil {
 		if x := m.Index(ix.Name); x != nil {
 			ix.BigtableTable = x.TargetTable()
@@ -113,35 +115,6 @@ func (cat *catalog) placeIndex(def *Table, ix *Index) {
 		}
 	}
 	ix.BigtableTable = newTableID(reservedPrefix+"i.", ix.Name, def.ID, cat.newUUID())
-}
-
-// tableOfMapping returns the table that a mapping describes.
-func tableOfMapping(m *layout.Mapping) *Table {
-	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
-	define := func(k lens.KeyAttr) {
-		if k.Name != "" && !slices.Contains(def.Attributes, k) {
-			def.Attributes = append(def.Attributes, k)
-		}
-	}
-	define(def.Key.Hash)
-	define(def.Key.Range)
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		def.TTLAttribute = ttl.Attribute
-	}
-	for _, x := range m.Indexes() {
-		d := x.Def()
-		define(d.Key.Hash)
-		define(d.Key.Range)
-		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
-		switch {
-		case d.KeysOnly:
-			ix.Projection = projectKeysOnly
-		case len(d.Include) > 0:
-			ix.Projection, ix.NonKey = ProjectInclude, d.Include
-		}
-		def.Indexes = append(def.Indexes, ix)
-	}
-	return def
 }
 
 // families returns the families of the table's rows.
@@ -165,8 +138,8 @@ func newestOf(family string) layout.Family {
 }
 
 // dueIndex lays out the due times of a table.
-func dueIndex(def *Table) (*indexLayout, error) {
+func dueIndex(def *tabledef.Table) (*indexLayout, error) {
 	due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := layout.DefaultIndex(def.TTLTable, def.Key, layout.IndexDef{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
-	return &indexLayout{table: def.TTLTable, key: IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
+	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
+	return &indexLayout{table: def.TTLTable, key: tabledef.IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -56,7 +57,7 @@ func loadNatively(ctx context.Context, s *Store, m *layout.Mapping, item attr.It
 }
 
 // reindex enters into the indexes of a table what a loader wrote natively.
-func reindex(ctx context.Context, s *Store, t *Table) error {
+func reindex(ctx context.Context, s *Store, t *tabledef.Table) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
 		return err
@@ -117,7 +118,7 @@ func TestStore_MappedRows(t *testing.T) {
 				}
 			}
 			hats := lens.KeyCondition{Hash: attr.String("hats")}
-			got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: hats}, true, nil))
+			got, err := collect(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: hats}, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
@@ -181,7 +182,7 @@ func TestStore_MappedRows(t *testing.T) {
 			}
 			ix := def.Index("ByPrice")
 			cond := lens.KeyCondition{Hash: attr.String("hat"), Op: lens.Greater, A: attr.Int(30)}
-			got, err = collect(s.Query(ctx, def, ix, Condition{KeyCondition: cond}, true, nil))
+			got, err = collect(s.Query(ctx, def, ix, tabledef.Condition{KeyCondition: cond}, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
 			}
@@ -349,7 +350,7 @@ func TestStore_SharedRows(t *testing.T) {
 					slices.Reverse(want)
 				}
 				got, err = pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after)
+					return s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -568,10 +569,10 @@ target: {table: t, families: {cf1: {}}}
 	if _, err := s.DeleteTable(t.Context(), "Products"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreateTable(t.Context(), &Table{Name: "Products", Key: testSchemas["S"]}); !errors.Is(err, ErrSchemaConflict) {
+	if _, err := s.CreateTable(t.Context(), &tabledef.Table{Name: "Products", Key: testSchemas["S"]}); !errors.Is(err, ErrSchemaConflict) {
 		t.Errorf("another key schema: %v", err)
 	}
-	created := newTable(t, s, Table{Name: "Products", Key: m.Key()})
+	created := newTable(t, s, tabledef.Table{Name: "Products", Key: m.Key()})
 	if created.BigtableTable != "products" {
 		t.Errorf("created %+v", created)
 	}
@@ -675,7 +676,7 @@ func TestStore_Salted(t *testing.T) {
 						}
 						for _, size := range []int{1, 2, 100} {
 							got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-								return s.Query(ctx, def, nil, Condition{KeyCondition: cond}, forward, after)
+								return s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
 								t.Errorf("%+v, forward %v, pages of %d: %v (-want +got):\n%s", cond, forward, size, err, d)
@@ -714,7 +715,7 @@ func TestStore_Versions(t *testing.T) {
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.Query(ctx, def, nil, Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				got, err := collect(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}
@@ -830,11 +831,11 @@ func TestStore_ShardedIndexes(t *testing.T) {
 				}
 				for _, cond := range conds {
 					query := func(forward bool, after attr.Item) iter.Seq2[layout.Stored, error] {
-						return s.Query(ctx, def, ix, Condition{KeyCondition: cond}, forward, after)
+						return s.Query(ctx, def, ix, tabledef.Condition{KeyCondition: cond}, forward, after)
 					}
 					wanted := map[string]bool{}
 					for id, item := range m {
-						if (Condition{KeyCondition: cond}).matches(ix.Key, layout.Decoded(item)) {
+						if (tabledef.Condition{KeyCondition: cond}).MatchesItem(ix.Key, layout.Decoded(item)) {
 							wanted[id] = true
 						}
 					}

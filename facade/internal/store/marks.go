@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -160,9 +161,9 @@ func (ms *marks) writeNote(ctx context.Context, n *markNote) {
 		return
 	}
 	n.key = append([]byte(pendingRowPrefix), hex.EncodeToString(ms.newToken())...)
-	value := appendBytes(nil, []byte(n.marks[0].table))
+	value := tabledef.AppendBytes(nil, []byte(n.marks[0].table))
 	for _, m := range n.marks {
-		value = appendBytes(value, m.row)
+		value = tabledef.AppendBytes(value, m.row)
 	}
 	err := ms.bt.MutateRow(ctx, ms.o.Catalog, n.key, []*btpb.Mutation{btclient.SetCell(catalogFamily, noteQualifier, ms.nowMicros(), value)})
 	for _, m := range n.marks {

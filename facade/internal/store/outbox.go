@@ -13,10 +13,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // outbox brings committed writes to the indexes of their tables, and finds those
@@ -151,7 +153,7 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 }
 
 // newer passes something if the index row carries a later write.
-func newer(x *layout.Index, order int64) *btpb.RowFilter {
+func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
 		// Every cell of such a row has the order of its write.
@@ -187,7 +189,7 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 // leaveEntry replaces an index row by a tombstone unless a later write was
 // there. The index may be gone.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
-	var x *layout.Index
+	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
@@ -285,10 +287,10 @@ func (ob *outbox) recoverPending(ctx context.Context) error {
 			return err
 		}
 		for _, c := range row.Cells {
-			table, rest, ok := cutBytes(c.Value)
+			table, rest, ok := tabledef.CutBytes(c.Value)
 			for ok && len(rest) > 0 {
 				var marked []byte
-				if marked, rest, ok = cutBytes(rest); !ok {
+				if marked, rest, ok = tabledef.CutBytes(rest); !ok {
 					break
 				}
 				if _, err := ob.recoverRow(ctx, string(table), marked, everything); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -32,7 +33,7 @@ type reader struct {
 
 // GetItem returns the item with the given key (the key attributes alone), or
 // nil. A key that the table's layout cannot express has no item.
-func (rd *reader) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.Item, error) {
+func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item) (attr.Item, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (rd *reader) GetItem(ctx context.Context, t *Table, key attr.Item) (attr.It
 
 // GetItems returns the items with the given keys, nil where there is none, in
 // the order of keys, by one read.
-func (rd *reader) GetItems(ctx context.Context, t *Table, keys []attr.Item) ([]attr.Item, error) {
+func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item) ([]attr.Item, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (rd *reader) Query(ctx context.Context, t *Table, ix *Index, cond Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond tabledef.Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := rd.cat.current(ctx, t)
 		if err != nil {
@@ -269,7 +270,7 @@ func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond tabledef.Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -280,13 +281,13 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		yield(nil, err)
 		return
 	}
-	keep := func(item layout.Stored) bool { return cond.matches(x.key, item) }
+	keep := func(item layout.Stored) bool { return cond.MatchesItem(x.key, item) }
 	if plan.Order == lens.SameOrder {
 		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
 	// Entries of a partition are in several ranges, or in another order.
-	sortKey := x.key.schema().Range.Name
+	sortKey := x.key.Schema().Range.Name
 	compare := func(a, b layout.Stored) int {
 		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
 		if !forward {
@@ -302,7 +303,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 				rest.Op = lens.LessEqual
 			}
 		}
-		behind, err := x.plan(Condition{KeyCondition: rest})
+		behind, err := x.plan(tabledef.Condition{KeyCondition: rest})
 		if err != nil {
 			yield(nil, err)
 			return
@@ -384,7 +385,7 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 // Scan yields the items of one segment of the table or index, in an order
 // that stays the same, after startAfter. total is at least 1. What a segment
 // reads grows with its share of the table. Errors: ErrOtherSegment.
-func (rd *reader) Scan(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
 			yield(nil, err)
@@ -393,7 +394,7 @@ func (rd *reader) Scan(ctx context.Context, t *Table, ix *Index, segment, total 
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (rd *reader) scanSegment(ctx context.Context, t *Table, ix *Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
+func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return err

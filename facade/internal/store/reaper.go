@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -64,7 +65,7 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 		if err != nil {
 			return deleted, err
 		}
-		if c.layout.due == nil || c.def.Status == StatusDeleting || rp.cat.TTLChanging(c.def) {
+		if c.layout.due == nil || c.def.Status == tabledef.StatusDeleting || rp.cat.TTLChanging(c.def) {
 			continue
 		}
 		n, err := rp.reapTable(ctx, c)
@@ -98,7 +99,7 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		if err = readErr; err != nil {
 			return false
 		}
-		_, _, err = rp.writer.WriteItem(ctx, c.def, IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
+		_, _, err = rp.writer.WriteItem(ctx, c.def, tabledef.IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}

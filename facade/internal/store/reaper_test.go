@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -24,7 +25,7 @@ func expiring(id string, until attr.Value) attr.Item {
 // away.
 func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	tb.Helper()
-	if _, err := s.UpdateTable(tb.Context(), table, func(d *Table) error {
+	if _, err := s.UpdateTable(tb.Context(), table, func(d *tabledef.Table) error {
 		d.TTLAttribute = attribute
 		return nil
 	}); err != nil {
@@ -166,7 +167,7 @@ func TestReapExpired_Restart(t *testing.T) {
 	if err := put(ctx, s, def, expiring("a", attr.Int(o.Now().Unix()))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
+	if _, err := s.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
 		d.TTLAttribute = "until"
 		return nil
 	}); err != nil {

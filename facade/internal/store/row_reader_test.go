@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -53,7 +54,7 @@ func TestRowReader_Resume(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
-	def := newTable(t, s, Table{Name: "resume", Key: testSchemas["SN"]})
+	def := newTable(t, s, tabledef.Table{Name: "resume", Key: testSchemas["SN"]})
 	var want []attr.Item
 	for i := range 10 {
 		item := attr.Item{"p": attr.String("p"), "s": attr.Int(int64(i))}
@@ -65,7 +66,7 @@ func TestRowReader_Resume(t *testing.T) {
 	cond := lens.KeyCondition{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		conn.after = 3
-		got, err := collect(s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, forward, nil))
+		got, err := collect(s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, forward, nil))
 		if !forward {
 			slices.Reverse(got)
 		}
@@ -74,7 +75,7 @@ func TestRowReader_Resume(t *testing.T) {
 		}
 	}
 	conn.after = 0
-	if _, err := collect(s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
+	if _, err := collect(s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
 	}
 	conn.after = -1
@@ -86,7 +87,7 @@ func TestRowReader_OneRow(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}
 	s := openStore(t, testOptions(conn))
-	def := newTable(t, s, Table{Name: "one", Key: testSchemas["S"]})
+	def := newTable(t, s, tabledef.Table{Name: "one", Key: testSchemas["S"]})
 	if err := put(t.Context(), s, def, attr.Item{"p": attr.String("p")}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -223,7 +224,7 @@ func (sg *segments) readCuts(ctx context.Context, table string) (keptCuts, error
 			kept.version, kept.micros = c.Value, c.Timestamp
 		case string(segmentsCuts):
 			for rest := c.Value; len(rest) > 0; {
-				cut, behind, ok := cutBytes(rest)
+				cut, behind, ok := tabledef.CutBytes(rest)
 				if !ok {
 					return kept, fmt.Errorf("the segments of table %s are damaged in the catalog", table)
 				}
@@ -239,7 +240,7 @@ func (sg *segments) readCuts(ctx context.Context, table string) (keptCuts, error
 func (sg *segments) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
 	var text []byte
 	for _, cut := range cuts {
-		text = appendBytes(text, cut)
+		text = tabledef.AppendBytes(text, cut)
 	}
 	micros := max(sg.nowMicros(), old.micros)
 	write := []*btpb.Mutation{

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -52,10 +53,10 @@ func segmentItem(i int) attr.Item {
 	return attr.Item{"p": attr.String(fmt.Sprintf("user#%d", i%97)), "s": attr.Int(int64(i)), "g": attr.String(fmt.Sprintf("group#%d", i%31))}
 }
 
-func segmentTable(t *testing.T, s *Store) (*Table, *Index) {
+func segmentTable(t *testing.T, s *Store) (*tabledef.Table, *tabledef.Index) {
 	t.Helper()
-	def := newTable(t, s, Table{Name: "segments", Key: testSchemas["SN"], Indexes: []Index{{
-		Name: "by-group", Global: true, Key: IndexKey{Hash: []lens.KeyAttr{stringKey("g")}}, Projection: ProjectAll,
+	def := newTable(t, s, tabledef.Table{Name: "segments", Key: testSchemas["SN"], Indexes: []tabledef.Index{{
+		Name: "by-group", Global: true, Key: tabledef.IndexKey{Hash: []lens.KeyAttr{stringKey("g")}}, Projection: tabledef.ProjectAll,
 	}}})
 	return def, def.Index("by-group")
 }
@@ -76,7 +77,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, ix := range []*Index{nil, index} {
+			for _, ix := range []*tabledef.Index{nil, index} {
 				for _, total := range []int{2, 3, 8, 50, 5000} {
 					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
 						t.Fatal(err)

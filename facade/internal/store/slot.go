@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -123,19 +123,8 @@ func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // idOf returns the id of the item with the given key attributes.
 func (l *tableLayout) idOf(key attr.Item) itemID {
-	h := sha256.Sum256(AppendKey(nil, l.key, key))
+	h := sha256.Sum256(tabledef.AppendKey(nil, l.key, key))
 	return itemID(h[:16])
-}
-
-// AppendKey appends the key attributes of item, injectively.
-func AppendKey(dst []byte, schema lens.KeySchema, item attr.Item) []byte {
-	for _, k := range schema.Attrs() {
-		v := item[k.Name]
-		dst = append(dst, byte(v.Type))
-		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
-		dst = append(dst, v.Str...)
-	}
-	return dst
 }
 
 // slotIn returns the slot of an item that is in a row, without its own cells.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
 // maxSnapshotAttempts bounds the attempts to read items that others write.
@@ -14,7 +15,7 @@ const maxSnapshotAttempts = 16
 
 // ItemRead is one item of a snapshot.
 type ItemRead struct {
-	Table *Table
+	Table *tabledef.Table
 	Key   attr.Item
 
 	// Set by Snapshot.

@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -139,7 +140,7 @@ func numberKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type:
 func binaryKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
-func newTable(tb testing.TB, s *Store, def Table) *Table {
+func newTable(tb testing.TB, s *Store, def tabledef.Table) *tabledef.Table {
 	tb.Helper()
 	created, err := s.CreateTable(tb.Context(), &def)
 	if err != nil {
@@ -149,19 +150,19 @@ func newTable(tb testing.TB, s *Store, def Table) *Table {
 }
 
 // put stores an item, whatever was there.
-func put(ctx context.Context, s *Store, t *Table, item attr.Item) error {
+func put(ctx context.Context, s *Store, t *tabledef.Table, item attr.Item) error {
 	_, _, err := s.WriteItem(ctx, t, keyAttrs(t, item), func(attr.Item) (attr.Item, error) { return item, nil },
 		Hint{Blind: true, Replacement: item})
 	return err
 }
 
 // remove deletes an item, if there is one.
-func remove(ctx context.Context, s *Store, t *Table, key attr.Item) error {
+func remove(ctx context.Context, s *Store, t *tabledef.Table, key attr.Item) error {
 	_, _, err := s.WriteItem(ctx, t, key, func(attr.Item) (attr.Item, error) { return nil, nil }, Hint{Blind: true})
 	return err
 }
 
-func keyAttrs(t *Table, item attr.Item) attr.Item {
+func keyAttrs(t *tabledef.Table, item attr.Item) attr.Item {
 	key := attr.Item{t.Key.Hash.Name: item[t.Key.Hash.Name]}
 	if t.Key.Range.Name != "" {
 		key[t.Key.Range.Name] = item[t.Key.Range.Name]
@@ -331,7 +332,7 @@ func byKey(schema lens.KeySchema) func(a, b attr.Item) int {
 }
 
 // empty removes the items of a table: a check that was cut short leaves some.
-func empty(ctx context.Context, s *Store, t *Table) error {
+func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 	for item, err := range decode(s.Scan(ctx, t, nil, 0, 1, nil)) {
 		if err == nil {
 			err = remove(ctx, s, t, keyAttrs(t, item))
@@ -352,9 +353,9 @@ func TestStore_Items(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
-			tables := map[string]*Table{}
+			tables := map[string]*tabledef.Table{}
 			for name, schema := range testSchemas {
-				tables[name] = newTable(t, s, Table{Name: name, Key: schema})
+				tables[name] = newTable(t, s, tabledef.Table{Name: name, Key: schema})
 			}
 			names := slices.Sorted(maps.Keys(tables))
 			rapid.Check(t, func(r *rapid.T) {
@@ -437,7 +438,7 @@ func TestStore_Increments(t *testing.T) {
 			conn := start(t)
 			// Two stores: in the second's absence the latch alone would do.
 			a := openStore(t, testOptions(conn))
-			def := newTable(t, a, Table{Name: "counters", Key: testSchemas["S"]})
+			def := newTable(t, a, tabledef.Table{Name: "counters", Key: testSchemas["S"]})
 			b := openStore(t, testOptions(conn))
 			key := attr.Item{"p": attr.String("hits")}
 			increment := func(old attr.Item) (attr.Item, error) {
@@ -536,7 +537,7 @@ func TestStore_Query(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
 				n++
-				def := newTable(t, s, Table{Name: "query" + strconv.Itoa(n), Key: schema})
+				def := newTable(t, s, tabledef.Table{Name: "query" + strconv.Itoa(n), Key: schema})
 				m := model{}
 				hashes := rapid.SliceOfN(genKeyValue(schema.Hash), 1, 3).Draw(r, "hashes")
 				for _, key := range rapid.SliceOfN(genKey(schema), 0, 20).Draw(r, "keys") {
@@ -554,7 +555,7 @@ func TestStore_Query(t *testing.T) {
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
 				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.Query(t.Context(), def, nil, Condition{KeyCondition: cond}, forward, after)
+					return s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)

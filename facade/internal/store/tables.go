@@ -13,9 +13,11 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // tables creates, changes and deletes tables.
@@ -30,7 +32,7 @@ type tables struct {
 // the fields that the store sets. It returns once the table is usable, as it
 // looks then: ACTIVE, or CREATING for a while. Errors: ErrTableExists,
 // ErrTooManyTables, ErrSchemaConflict.
-func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) {
+func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
 	if err := ts.finishDeletes(ctx); err != nil {
@@ -45,12 +47,12 @@ func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) 
 	if err := ts.takeRoom(ctx); err != nil {
 		return nil, err
 	}
-	def, err := spec.clone()
+	def, err := spec.Clone()
 	if err != nil {
 		return nil, err
 	}
 	def.ID = ts.newUUID()
-	def.Created, def.Status = ts.o.Now(), StatusCreating
+	def.Created, def.Status = ts.o.Now(), tabledef.StatusCreating
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := ts.cat.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
@@ -63,7 +65,7 @@ func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) 
 	}
 	for i := range def.Indexes {
 		ts.cat.placeIndex(def, &def.Indexes[i])
-		def.Indexes[i].Status = StatusCreating
+		def.Indexes[i].Status = tabledef.StatusCreating
 	}
 	if err := ts.placeDueTimes(ctx, def); err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (ts *tables) CreateTable(ctx context.Context, spec *Table) (*Table, error) 
 	if err != nil {
 		return nil, err
 	}
-	return c.def.at(ts.o.Now()), nil
+	return c.def.At(ts.o.Now()), nil
 }
 
 // takeRoom makes sure that there may be one more table. It counts the tables
@@ -102,7 +104,7 @@ func (ts *tables) takeRoom(ctx context.Context) error {
 // finishCreate makes the Bigtable tables of a definition in status CREATING,
 // those that are there already excepted, and the table ACTIVE. A table that
 // adopts rows has its indexes filled first.
-func (ts *tables) finishCreate(ctx context.Context, def *Table, version []byte) (*cachedTable, error) {
+func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	l, err := ts.cat.newLayout(def)
 	if err != nil {
 		return nil, err
@@ -121,14 +123,14 @@ func (ts *tables) finishCreate(ctx context.Context, def *Table, version []byte) 
 			}
 		}
 	}
-	next, err := def.clone()
+	next, err := def.Clone()
 	if err != nil {
 		return nil, err
 	}
-	next.Status = StatusActive
+	next.Status = tabledef.StatusActive
 	for i := range next.Indexes {
 		ix := &next.Indexes[i]
-		ix.Status, ix.Backfilling, ix.Transition = StatusActive, false, next.Transition
+		ix.Status, ix.Backfilling, ix.Transition = tabledef.StatusActive, false, next.Transition
 	}
 	return ts.cat.replaceTable(ctx, next, version)
 }
@@ -137,7 +139,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *Table, version []byte) 
 // definition with status DELETING, once the table is gone, or is to be for its
 // time as DELETING. It does not look at DeletionProtection. Errors:
 // ErrTableNotFound, *TableInUseError.
-func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) {
+func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
 	if err := ts.finishDeletes(ctx); err != nil {
@@ -148,14 +150,14 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) 
 		return nil, err
 	}
 	now := ts.o.Now()
-	if err := c.def.checkUnused(now); err != nil {
+	if err := c.def.CheckUnused(now); err != nil {
 		return nil, err
 	}
-	def, err := c.def.clone()
+	def, err := c.def.Clone()
 	if err != nil {
 		return nil, err
 	}
-	def.Status, def.Transition = StatusDeleting, TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.Delete)
+	def.Status, def.Transition = tabledef.StatusDeleting, tabledef.TransitionAfter(now, tabledef.StatusDeleting, ts.o.StatusDelays.Delete)
 	latch := ts.cat.latchOf(name)
 	latch.Lock()
 	c, err = ts.cat.replaceTable(ctx, def, c.version)
@@ -163,7 +165,7 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !c.def.isGone(now) {
+	if !c.def.IsGone(now) {
 		return c.def, nil
 	}
 	return c.def, ts.finishDelete(ctx, c.def)
@@ -171,7 +173,7 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*Table, error) 
 
 // finishDelete removes the Bigtable tables of a definition in status
 // DELETING, and then the definition.
-func (ts *tables) finishDelete(ctx context.Context, def *Table) error {
+func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	for _, ix := range def.Indexes {
 		if err := ts.bt.DropTable(ctx, ix.BigtableTable); err != nil {
 			return err
@@ -200,7 +202,7 @@ func (ts *tables) finishDelete(ctx context.Context, def *Table) error {
 // deleted. A change of TTLAttribute gives the table due times, which the
 // caller has to fill, or takes them away. fn may be called again when another update came first.
 // Errors: ErrTableNotFound, *TableInUseError, fn's.
-func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) error) (*Table, error) {
+func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
 	c, err := ts.cat.refresh(ctx, name)
@@ -208,25 +210,25 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) 
 		return nil, err
 	}
 	now := ts.o.Now()
-	if err := c.def.checkUnused(now); err != nil {
+	if err := c.def.CheckUnused(now); err != nil {
 		return nil, err
 	}
-	next, err := c.def.clone()
+	next, err := c.def.Clone()
 	if err != nil {
 		return nil, err
 	}
 	if err := fn(next); err != nil {
 		return nil, err
 	}
-	next.Leaving = next.at(now).Leaving
+	next.Leaving = next.At(now).Leaving
 	var dropped []string
 	for i := range c.def.Indexes {
 		if ix := c.def.Indexes[i]; next.Index(ix.Name) == nil {
 			dropped = append(dropped, ix.BigtableTable)
-			if ix.Transition = TransitionAfter(now, StatusDeleting, ts.o.StatusDelays.IndexDelete); ix.Transition.lasts(now) {
-				ix.Status = StatusDeleting
+			if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusDeleting, ts.o.StatusDelays.IndexDelete); ix.Transition.Lasts(now) {
+				ix.Status = tabledef.StatusDeleting
 				next.Leaving = append(next.Leaving, ix)
-				next.Transition = later(next.Transition, ix.Transition.Until)
+				next.Transition = tabledef.UpdatingUntil(next.Transition, ix.Transition.Until)
 			}
 		}
 	}
@@ -234,12 +236,12 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) 
 	for i := range next.Indexes {
 		if ix := &next.Indexes[i]; c.def.Index(ix.Name) == nil {
 			ts.cat.placeIndex(next, ix)
-			ix.Status, ix.Backfilling, added = StatusCreating, true, true
+			ix.Status, ix.Backfilling, added = tabledef.StatusCreating, true, true
 			ix.FillAgain = now.Add(fillAgainAfter)
 			delays := ts.o.StatusDelays
-			if ix.Transition = TransitionAfter(now, StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.lasts(now) {
+			if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.Lasts(now) {
 				ix.FillFrom = now.Add(delays.IndexCreate)
-				next.Transition = later(next.Transition, ix.Transition.Until)
+				next.Transition = tabledef.UpdatingUntil(next.Transition, ix.Transition.Until)
 			}
 			l, err := ts.cat.newLayout(next)
 			if err != nil {
@@ -252,7 +254,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) 
 		}
 	}
 	if added {
-		next.Status = StatusUpdating
+		next.Status = tabledef.StatusUpdating
 	}
 	if next.TTLAttribute != c.def.TTLAttribute {
 		if c.def.TTLTable != "" {
@@ -280,7 +282,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*Table) 
 	if added {
 		ts.filler.fillIndexes(c)
 	}
-	return c.def.at(now), nil
+	return c.def.At(now), nil
 }
 
 // openCatalog creates the catalog in an empty instance, finishes what was
@@ -317,17 +319,17 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 			return err
 		}
 		switch c.def.Status {
-		case StatusCreating:
+		case tabledef.StatusCreating:
 			_, err = ts.finishCreate(ctx, c.def, c.version)
-		case StatusDeleting:
+		case tabledef.StatusDeleting:
 			err = ts.finishDelete(ctx, c.def)
-		case StatusUpdating:
+		case tabledef.StatusUpdating:
 			unfilled = append(unfilled, c)
 		}
 		if err != nil {
 			return err
 		}
-		if c.def.TTLFilling && c.def.Status != StatusDeleting {
+		if c.def.TTLFilling && c.def.Status != tabledef.StatusDeleting {
 			unfilledTTL = append(unfilledTTL, name)
 		}
 		if m := ts.cat.mappings[name]; m != nil {
@@ -340,7 +342,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 		if slices.Contains(names, m.SourceTable()) {
 			continue
 		}
-		def, err := ts.CreateTable(ctx, tableOfMapping(m))
+		def, err := ts.CreateTable(ctx, tabledef.OfMapping(m))
 		if err != nil && !errors.Is(err, ErrTableExists) {
 			return fmt.Errorf("defining table %s from its mapping: %w", m.SourceTable(), err)
 		}
@@ -374,8 +376,8 @@ func describeKey(key lens.KeySchema) string {
 // reconcile brings a table to a mapping that may have changed since the table
 // was created: it must be in the same place, and lacks no index. It is the one that
 // the table is served by from now on.
-func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) error {
-	if def.at(ts.o.Now()).Status != StatusActive {
+func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
+	if def.At(ts.o.Now()).Status != tabledef.StatusActive {
 		return nil
 	}
 	const advice = "keep that in the mapping, or delete the table first, with the mapping that it was created with"
@@ -401,11 +403,11 @@ func (ts *tables) reconcile(ctx context.Context, def *Table, m *layout.Mapping) 
 		return err
 	}
 	known := !def.Mapped || maps.EqualFunc(def.Note, note, bytes.Equal)
-	if known && !slices.ContainsFunc(m.Indexes(), func(x *layout.Index) bool { return def.Index(x.Name()) == nil }) {
+	if known && !slices.ContainsFunc(m.Indexes(), func(x *secondary.Index) bool { return def.Index(x.Name()) == nil }) {
 		return nil
 	}
-	described := tableOfMapping(m)
-	_, err = ts.UpdateTable(ctx, def.Name, func(d *Table) error {
+	described := tabledef.OfMapping(m)
+	_, err = ts.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
 		for _, ix := range described.Indexes {
 			if d.Index(ix.Name) == nil {
 				d.Indexes = append(d.Indexes, ix)
@@ -465,7 +467,7 @@ const maxCatalogTables = 1 << 20
 
 // placeDueTimes gives a definition that got another TTLAttribute the table of
 // its due times, or none.
-func (ts *tables) placeDueTimes(ctx context.Context, def *Table) error {
+func (ts *tables) placeDueTimes(ctx context.Context, def *tabledef.Table) error {
 	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
 		return nil

@@ -11,6 +11,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -28,7 +29,7 @@ type transactor struct {
 // Change is one item of a transaction. Fn is as in WriteItem; a Check does not
 // write what it returns.
 type Change struct {
-	Table *Table
+	Table *tabledef.Table
 	Key   attr.Item
 	Check bool
 	Fn    func(old attr.Item) (attr.Item, error)
@@ -153,7 +154,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 // when the intents are placed.
 func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
-		table *Table
+		table *tabledef.Table
 		lens.Placed
 	}
 	var earlier []placedChange
@@ -228,7 +229,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	if err != nil {
 		return false, err
 	}
-	if c.def.Status == StatusDeleting {
+	if c.def.Status == tabledef.StatusDeleting {
 		return false, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, ch.Table.Name)
 	}
 	w := ch.write
@@ -288,7 +289,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		btclient.SetCell(lens.FamilyState, p.intent, in.order, held.intent.Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, AppendKey([]byte(r.id), w.l.key, ch.Key)))
+		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, tabledef.AppendKey([]byte(r.id), w.l.key, ch.Key)))
 	}
 	done, err := pw.commit(ctx, muts)
 	if done {
@@ -317,7 +318,7 @@ func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change) (bool, err
 	schema.RLock()
 	defer schema.RUnlock()
 	c, err := ta.cat.current(ctx, ch.Table)
-	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == StatusDeleting {
+	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
 		return false, err
 	}
 	return ta.tx.settleIntent(ctx, *ch.held, ch.intent, true)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -67,9 +68,9 @@ func (r *transactionRecord) stateValue(state byte) []byte {
 }
 
 func (r *transactionRecord) itemsValue() []byte {
-	value := appendBytes(nil, []byte(r.token))
+	value := tabledef.AppendBytes(nil, []byte(r.token))
 	for _, it := range r.items {
-		value = appendBytes(appendBytes(appendBytes(value, []byte(it.table)), []byte(it.tableID)), it.key)
+		value = tabledef.AppendBytes(tabledef.AppendBytes(tabledef.AppendBytes(value, []byte(it.table)), []byte(it.tableID)), it.key)
 	}
 	return value
 }
@@ -93,17 +94,17 @@ func parseTransaction(id string, row layout.Row) (transactionRecord, error) {
 		return r, fmt.Errorf("the record of transaction %x has the state %q", id, state)
 	}
 	r.state, r.deadline = state[0], int64(binary.BigEndian.Uint64(state[1:]))
-	token, rest, ok := cutBytes(rest)
+	token, rest, ok := tabledef.CutBytes(rest)
 	r.token = string(token)
 	for ok && len(rest) > 0 {
 		var table, tableID, key []byte
-		if table, rest, ok = cutBytes(rest); !ok {
+		if table, rest, ok = tabledef.CutBytes(rest); !ok {
 			break
 		}
-		if tableID, rest, ok = cutBytes(rest); !ok {
+		if tableID, rest, ok = tabledef.CutBytes(rest); !ok {
 			break
 		}
-		if key, rest, ok = cutBytes(rest); ok {
+		if key, rest, ok = tabledef.CutBytes(rest); ok {
 			r.items = append(r.items, transactionItem{table: string(table), tableID: string(tableID), key: key})
 		}
 	}
@@ -127,7 +128,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
+	value := tabledef.AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}
@@ -140,7 +141,7 @@ func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err
 		return in, nil, errors.New("an item is held by a transaction without an intent")
 	}
 	in = intent{kind: c.Value[0], order: c.Timestamp}
-	key, rest, ok := cutKey(l.key, c.Value[1:])
+	key, rest, ok := tabledef.CutKey(l.key, c.Value[1:])
 	if !ok {
 		return in, nil, errors.New("an intent does not name its item")
 	}
@@ -157,7 +158,7 @@ func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err
 // parseClaim takes a claim apart: the transaction, and the item's key.
 func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err error) {
 	if len(value) >= transactionIDBytes {
-		if key, rest, ok := cutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {
+		if key, rest, ok := tabledef.CutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {
 			return string(value[:transactionIDBytes]), key, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -27,7 +28,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	if err != nil {
 		return err
 	}
-	if tableID != "" && c.def.ID != tableID || c.def.Status == StatusDeleting {
+	if tableID != "" && c.def.ID != tableID || c.def.Status == tabledef.StatusDeleting {
 		return nil
 	}
 	p, err := c.layout.slot(key)
@@ -60,7 +61,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 // reports false when the item has changed since. The table's schema latch is held.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	p, l := st.slot, st.slot.l
-	defer l.counts.wrote()
+	defer l.sizes.Wrote()
 	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
 	release := []*btpb.Mutation{btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {
@@ -154,7 +155,7 @@ func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) e
 		if c.def.ID != it.tableID {
 			continue
 		}
-		key, _, ok := cutKey(c.def.Key, it.key)
+		key, _, ok := tabledef.CutKey(c.def.Key, it.key)
 		if !ok {
 			return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
 		}

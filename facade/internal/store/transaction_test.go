@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -29,12 +30,12 @@ import (
 )
 
 // replaceBy is a change that puts an item, or nil, whatever was there.
-func replaceBy(t *Table, key, item attr.Item) *Change {
+func replaceBy(t *tabledef.Table, key, item attr.Item) *Change {
 	return &Change{Table: t, Key: key, Fn: func(attr.Item) (attr.Item, error) { return item, nil }}
 }
 
 // checkOnly is a change that only looks.
-func checkOnly(t *Table, key attr.Item, fn func(old attr.Item) error) *Change {
+func checkOnly(t *tabledef.Table, key attr.Item, fn func(old attr.Item) error) *Change {
 	return &Change{Table: t, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, fn(old) }}
 }
 
@@ -56,7 +57,7 @@ func sumOf(item attr.Item) int64 {
 var errTooPoor = errors.New("not enough")
 
 // transfer moves an amount between accounts.
-func transfer(t *Table, from, to string, amount int64) []*Change {
+func transfer(t *tabledef.Table, from, to string, amount int64) []*Change {
 	move := func(id string, by int64) *Change {
 		key := keyAttrs(t, account(id, 0))
 		return &Change{Table: t, Key: key, Fn: func(old attr.Item) (attr.Item, error) {
@@ -109,12 +110,12 @@ func TestTransact_Model(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				n++
 				indexed := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
-				plain := newTable(t, s, Table{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
+				plain := newTable(t, s, tabledef.Table{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
 				if err := empty(ctx, s, videos); err != nil {
 					r.Fatal(err)
 				}
-				tables := []*Table{indexed, plain, videos}
-				models := map[*Table]model{indexed: {}, plain: {}, videos: {}}
+				tables := []*tabledef.Table{indexed, plain, videos}
+				models := map[*tabledef.Table]model{indexed: {}, plain: {}, videos: {}}
 				genChange := rapid.Custom(func(r *rapid.T) *Change {
 					def := rapid.SampledFrom(tables).Draw(r, "table")
 					var item attr.Item
@@ -635,7 +636,7 @@ func TestTransact_Conflicts(t *testing.T) {
 						t.Errorf("get: %v, %v", item, err)
 					}
 					cond := lens.KeyCondition{Hash: attr.String("a")}
-					if items, err := collect(st.Query(ctx, def, nil, Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
+					if items, err := collect(st.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}
 					if items, err := st.GetItems(ctx, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {
@@ -834,7 +835,7 @@ func TestTransact_NewIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hook = func() {
-		if _, err := s.UpdateTable(ctx, def.Name, func(d *Table) error {
+		if _, err := s.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
 			d.Indexes = append(d.Indexes, later)
 			return nil
 		}); err != nil {
@@ -933,7 +934,7 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 			conn := start(t)
 			c := &readHookConn{ClientConnInterface: conn}
 			s := openStore(t, testOptions(c))
-			def := newTable(t, s, Table{Name: "places", Key: testSchemas["S"]})
+			def := newTable(t, s, tabledef.Table{Name: "places", Key: testSchemas["S"]})
 			other := openStore(t, testOptions(conn))
 			a, b := attr.Item{"p": attr.String("a")}, attr.Item{"p": attr.String("b")}
 			if err := put(ctx, s, def, b); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -48,7 +49,7 @@ const maxWriteAttempts = 64
 //
 // An item that a transaction holds is settled first if the transaction has
 // ended, or timed out.
-func (wr *writer) WriteItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError
 		if old, updated, err = wr.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
@@ -63,7 +64,7 @@ func (wr *writer) WriteItem(ctx context.Context, t *Table, key attr.Item, fn fun
 
 // writeFreeItem is WriteItem for an item that no transaction holds; else it
 // fails with a *heldError.
-func (wr *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
+func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
@@ -71,10 +72,10 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *Table, key attr.Item, fn
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.def.Status == StatusDeleting {
+	if c.def.Status == tabledef.StatusDeleting {
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
 	}
-	defer c.layout.counts.wrote()
+	defer c.layout.sizes.Wrote()
 	w := itemWrite{wr: wr, fn: fn}
 	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
@@ -120,7 +121,7 @@ type Replacement struct {
 // WriteItems is WriteItem of several items of a table, none twice: as far as can
 // be, they are read at once. Each write is on its own; an error that is not of
 // one item alone ends them.
-func (wr *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) error {
+func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	done, err := wr.writeTogether(ctx, t, all)
 	for i := 0; i < len(all) && err == nil; i++ {
 		if done[i] {
@@ -138,7 +139,7 @@ func (wr *writer) WriteItems(ctx context.Context, t *Table, all []Replacement) e
 
 // writeTogether makes those of the writes that can be made after one read of the
 // table, and says which. What they are read for is their entries in indexes.
-func (wr *writer) writeTogether(ctx context.Context, t *Table, all []Replacement) (done []bool, err error) {
+func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) (done []bool, err error) {
 	done = make([]bool, len(all))
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -147,7 +148,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *Table, all []Replacement
 	if err != nil {
 		return done, err
 	}
-	if c.def.Status == StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].Blind {
+	if c.def.Status == tabledef.StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].Blind {
 		return done, nil
 	}
 	slots := make([]*slot, len(all))
@@ -156,7 +157,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *Table, all []Replacement
 			return done, err
 		}
 	}
-	defer c.layout.counts.wrote()
+	defer c.layout.sizes.Wrote()
 	unlock, err := wr.latches.lockAll(ctx, slots)
 	if err != nil {
 		return done, err
@@ -214,7 +215,7 @@ type itemWrite struct {
 
 // CheckPlace reports whether the table's layout can hold an item, whatever else
 // is stored; it writes nothing. Errors: ErrOutsideMapping.
-func (wr *writer) CheckPlace(ctx context.Context, t *Table, item attr.Item) error {
+func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.Item) error {
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {
 		return err

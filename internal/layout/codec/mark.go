@@ -40,3 +40,11 @@ func ParseMark(b []byte) (t attr.Type, form byte, ok bool) {
 	}
 	return t, form, ok
 }
+
+// PlainMark is the type mark of a value in the form of Plain.
+func PlainMark(t attr.Type) []byte {
+	if t.IsScalar() {
+		return Mark(t)
+	}
+	return Mark(t, MarkJSON)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -93,7 +94,7 @@ func (v Moves) Of(item attr.Item) string {
 	}
 	back, _ := v.was.Returned(item, before)
 	for _, x := range v.was.Indexes() {
-		i := slices.IndexFunc(v.now.Indexes(), func(o *layout.Index) bool { return o.TargetTable() == x.TargetTable() })
+		i := slices.IndexFunc(v.now.Indexes(), func(o *secondary.Index) bool { return o.TargetTable() == x.TargetTable() })
 		if i < 0 {
 			continue // nobody reads it any more
 		}

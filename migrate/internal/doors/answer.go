@@ -15,8 +15,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -216,7 +216,7 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // merge puts the items of several requests or ranges into the order that one
 // query would give: that of the sort key, of the index that is asked or of the
 // table. Items with one sort key come in the order of their other keys.
-func (d *Doors) merge(items []attr.Item, asked func(x *layout.Index) bool, descending bool) {
+func (d *Doors) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
 	table := d.J.Mapping.Key()
 	keys := []lens.KeyAttr{table.Range, table.Hash}
 	if i := slices.IndexFunc(d.J.Indexes, asked); i >= 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -93,7 +94,7 @@ func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) 
 	}
 	if merged && len(q.Each) > 0 {
 		index, _ := q.Request["IndexName"].(string)
-		d.merge(items, func(x *layout.Index) bool { return x.Name() == index }, q.Request["ScanIndexForward"] == false)
+		d.merge(items, func(x *secondary.Index) bool { return x.Name() == index }, q.Request["ScanIndexForward"] == false)
 	}
 	return items, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -100,7 +101,7 @@ func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.Pat
 		out = append(out, found...)
 	}
 	if p.Expect.Order == "merged" && done.Ranges > 1 {
-		d.merge(out, func(x *layout.Index) bool { return x.TargetTable() == q.Table }, q.Reversed)
+		d.merge(out, func(x *secondary.Index) bool { return x.TargetTable() == q.Table }, q.Reversed)
 	}
 	return out, unreadable, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -278,7 +279,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 // Indexes that the mapping does not have any more are left: nobody reads them.
 func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 	tables := map[string]map[string]*entry{}
-	at := func(x *layout.Index, item attr.Item) (*entry, []layout.Cell) {
+	at := func(x *secondary.Index, item attr.Item) (*entry, []layout.Cell) {
 		placed, ok, err := x.Place(item, c.j.Micros)
 		if table := x.TargetTable(); err == nil && ok && c.indexOf(table) != nil {
 			if tables[table] == nil {
@@ -314,8 +315,8 @@ func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 }
 
 // indexOf is the index of a table; nil if the mapping has none there.
-func (c *catchUp) indexOf(table string) *layout.Index {
-	i := slices.IndexFunc(c.j.Indexes, func(x *layout.Index) bool { return x.TargetTable() == table })
+func (c *catchUp) indexOf(table string) *secondary.Index {
+	i := slices.IndexFunc(c.j.Indexes, func(x *secondary.Index) bool { return x.TargetTable() == table })
 	if i < 0 {
 		return nil
 	}

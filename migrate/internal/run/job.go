@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -21,7 +22,7 @@ type Job struct {
 	Mapping *layout.Mapping
 	Micros  int64 // timestamp of cells without one of their own
 	Report  report.TableReport
-	Indexes []*layout.Index
+	Indexes []*secondary.Index
 
 	// What the tables must hold, known after the checking pass.
 	cells   extsort.Bag            // of the base table

@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -18,7 +19,7 @@ import (
 // mapping makes.
 type RowLayout struct {
 	J     *Job
-	index *layout.Index // nil for the table of the items
+	index *secondary.Index // nil for the table of the items
 }
 
 // LayoutOf is the layout of a Bigtable table, of one of the jobs.

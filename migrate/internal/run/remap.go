@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -94,7 +95,7 @@ func (l *leftovers) find(ctx context.Context) error {
 		l.compare(l.j.Report.Target, before, p.Base, item)
 		back, _ := l.was.Returned(p.Entry.Item, before)
 		for _, x := range l.was.Indexes() {
-			i := slices.IndexFunc(l.j.Indexes, func(now *layout.Index) bool { return now.TargetTable() == x.TargetTable() })
+			i := slices.IndexFunc(l.j.Indexes, func(now *secondary.Index) bool { return now.TargetTable() == x.TargetTable() })
 			if i < 0 {
 				continue
 			}

@@ -1,4 +1,4 @@
-package layout
+package secondary
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type mappedLayout struct {
 	keys     []lens.KeyAttr // the segments of the row key, after the shard
 	joiner   rowkey.Joiner
 	shard    *indexShard
-	families []Family
+	families []cells.Family
 	// ordered says that the rows of a shard are in the order of the index's
 	// sort key and then of the table's key.
 	ordered bool
@@ -36,8 +36,18 @@ type indexShard struct {
 	digest   func(text string) []byte // nil: the attribute is the shard's number
 }
 
-// indexRow compiles the row key of an index.
-func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
+// Compile builds the index that a mapping file lays out as a table, whose key
+// is key; fail is told of every fault, with its path.
+func Compile(spec *mapfile.Spec, g *mapfile.GSI, key lens.KeySchema, path string, fail func(path string, code lens.Code, what, expected string)) *Index {
+	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
+	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
+	x.mapped = &mappedLayout{schema: spec.Types(), families: []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: cells.GC{Versions: 1}}}}
+	x.compileRow(g, path, fail)
+	return x
+}
+
+// compileRow compiles the row key of an index.
+func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, code lens.Code, what, expected string)) {
 	m := x.mapped
 	var all []lens.KeyAttr
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
@@ -48,7 +58,7 @@ func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
 	find := func(path, name string) lens.KeyAttr {
 		i := slices.IndexFunc(all, func(a lens.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
-			c.fail(path, lens.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			fail(path, lens.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
 			return lens.KeyAttr{}
 		}
 		return all[i]
@@ -57,18 +67,18 @@ func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
 	if g.Shard != nil {
 		m.shard = &indexShard{n: g.Shard.N, width: len(strconv.Itoa(g.Shard.N - 1))}
 		if g.Shard.N < 1 || g.Shard.N > rowkey.MaxShards {
-			c.fail(path+".shard.n", lens.CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
+			fail(path+".shard.n", lens.CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
 		}
 		by := g.Shard.By
 		if hash, arg, ok := strings.Cut(by, "("); ok && strings.HasSuffix(arg, ")") {
 			by = strings.TrimSuffix(arg, ")")
 			var err error
 			if m.shard.digest, err = rowkey.ParseDigest(hash); err != nil {
-				c.fail(path+".shard.by", lens.CodeSyntax, err.Error(), "")
+				fail(path+".shard.by", lens.CodeSyntax, err.Error(), "")
 			}
 		}
 		if m.shard.by = find(path+".shard.by", by); m.shard.digest == nil && m.shard.by.Type == attr.B {
-			c.fail(path+".shard.by", lens.CodeSyntax, "a binary is no shard's number", "a hash of it")
+			fail(path+".shard.by", lens.CodeSyntax, "a binary is no shard's number", "a hash of it")
 		}
 		if joinerText == "" {
 			joinerText = "plain('#')"
@@ -79,12 +89,12 @@ func (c *compiler) indexRow(x *Index, g *mapfile.GSI, path string) {
 	}
 	var err error
 	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.All || m.joiner.Kind == rowkey.JoinFixed {
-		c.fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
+		fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		if slices.Contains(g.Row[:i], name) {
-			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
+			fail(at, lens.CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
 		}
 		m.keys = append(m.keys, find(at, name))
 	}
@@ -217,7 +227,7 @@ func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
 		if !ok {
 			return lens.Plan{}
 		}
-		return lens.Plan{Spans: []Span{span}, Order: order}
+		return lens.Plan{Spans: []cells.Span{span}, Order: order}
 	}
 	from, to := 0, m.shard.n
 	known := attr.Value{}
@@ -254,7 +264,7 @@ func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
 
 // entries are the rows that begin with prefix and can satisfy the condition,
 // whose sort key is bounded by v.
-func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (Span, lens.Order, bool) {
+func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (cells.Span, lens.Order, bool) {
 	m := x.mapped
 	row := prefix
 	for i, a := range m.keys {
@@ -276,21 +286,21 @@ func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (Sp
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = lens.SortOrder
 			}
-			return lens.Clamp(Span{Start: row, End: cells.PrefixEnd(row)}), order, true
+			return lens.Clamp(cells.Span{Start: row, End: cells.PrefixEnd(row)}), order, true
 		}
 	}
 	order := lens.SameOrder
 	if x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 		order = lens.SortOrder
 	}
-	return lens.Clamp(Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
+	return lens.Clamp(cells.Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
 }
 
 // sortKeys are the rows that go on from row with a sort key of the interval,
 // which is not in the last segment unless last.
-func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (Span, lens.Order) {
+func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (cells.Span, lens.Order) {
 	m := x.mapped
-	s := Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: cells.PrefixEnd(row)}
+	s := cells.Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: cells.PrefixEnd(row)}
 	if v.Hi != nil {
 		s.End = m.joiner.AppendSegment(bytes.Clone(row), v.Hi, last)
 	}

@@ -1,4 +1,7 @@
-package store
+// Package tabledef is what a table of DynamoDB and its indexes are, as the catalog
+// stores it: their keys, what they look like while they change, and the forms of both
+// in bytes. It is data: package store acts on it.
+package tabledef
 
 import (
 	"encoding/json"
@@ -20,7 +23,7 @@ const (
 // The kinds of index projections, in DynamoDB's words.
 const (
 	ProjectAll      = "ALL"
-	projectKeysOnly = "KEYS_ONLY"
+	ProjectKeysOnly = "KEYS_ONLY"
 	ProjectInclude  = "INCLUDE"
 )
 
@@ -154,6 +157,20 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
+// FillTimes returns when what was added to the table is to be filled again.
+func (t *Table) FillTimes() map[string]time.Time {
+	times := map[string]time.Time{} // by Bigtable table
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; !ix.FillAgain.IsZero() && !ix.Backfilling {
+			times[ix.BigtableTable] = ix.FillAgain
+		}
+	}
+	if !t.TTLFillAgain.IsZero() && !t.TTLFilling {
+		times[t.TTLTable] = t.TTLFillAgain
+	}
+	return times
+}
+
 // The stored form of a definition: types are written as their wire tags.
 type (
 	storedTable struct {
@@ -185,7 +202,8 @@ type (
 	plainIndex Index
 )
 
-func encodeTable(def *Table) ([]byte, error) {
+// Encode returns the text that the catalog stores.
+func Encode(def *Table) ([]byte, error) {
 	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
 	for _, a := range def.Attributes {
 		t.Attributes = append(t.Attributes, storeAttr(a))
@@ -215,7 +233,8 @@ func indexesOf(stored []storedIndex) ([]Index, error) {
 	return indexes, nil
 }
 
-func decodeTable(text []byte) (*Table, error) {
+// Decode is the inverse of Encode.
+func Decode(text []byte) (*Table, error) {
 	var t storedTable
 	err := json.Unmarshal(text, &t)
 	if err != nil {
@@ -239,14 +258,14 @@ func decodeTable(text []byte) (*Table, error) {
 	return def, err
 }
 
-// clone returns a deep copy, by way of the stored form: so a definition never
+// Clone returns a deep copy, by way of the stored form: so a definition never
 // holds what the catalog would lose.
-func (t *Table) clone() (*Table, error) {
-	text, err := encodeTable(t)
+func (t *Table) Clone() (*Table, error) {
+	text, err := Encode(t)
 	if err != nil {
 		return nil, err
 	}
-	return decodeTable(text)
+	return Decode(text)
 }
 
 func storeKey(k lens.KeySchema) storedKey {
@@ -259,7 +278,7 @@ func storeKey(k lens.KeySchema) storedKey {
 }
 
 func storeIndexKey(k IndexKey) storedIndexKey {
-	stored := storedIndexKey{storedKey: storeKey(k.schema())}
+	stored := storedIndexKey{storedKey: storeKey(k.Schema())}
 	for _, a := range k.Hash[1:] {
 		stored.MoreHash = append(stored.MoreHash, storeAttr(a))
 	}

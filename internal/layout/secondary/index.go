@@ -1,7 +1,9 @@
-package layout
+// Package secondary is the layout of secondary indexes: what of an item an index
+// holds, the row of its entry, and the rows that a query reads. Those that a mapping
+// file describes have readable rows; those of the facade alone are one cell each.
+package secondary
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -17,9 +20,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// IndexDef declares a secondary index. Local indexes have the base table's
+// Def declares a secondary index. Local indexes have the base table's
 // hash attribute as Key.Hash.
-type IndexDef struct {
+type Def struct {
 	Name string
 	Key  lens.KeySchema
 	// KeysOnly projects the key attributes of index and table alone;
@@ -32,7 +35,7 @@ type IndexDef struct {
 // Index is the layout of one secondary index: projected item to index row and
 // back. One row holds one item. It is immutable and safe for concurrent use.
 type Index struct {
-	def    IndexDef
+	def    Def
 	base   lens.KeySchema
 	table  string // id of the index's Bigtable table
 	source string // DynamoDB table, for errors
@@ -45,67 +48,16 @@ type Index struct {
 // attributes.
 const keysOnlyQualifier = "~"
 
-// DefaultIndex returns the layout of an index that no mapping file describes:
+// Default returns the layout of an index that no mapping file describes:
 // an index row is one cell, FamilyItem with an empty qualifier, that holds the
 // projected item. A cell with an empty value is a tombstone: no item.
-func DefaultIndex(targetTable string, base lens.KeySchema, def IndexDef) (*Index, error) {
+func Default(targetTable string, base lens.KeySchema, def Def) (*Index, error) {
 	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
 	return &Index{def: def, base: base, table: targetTable}, nil
-}
-
-// index compiles an index of a mapping file into m: a table of its own, or a view.
-func (c *compiler) index(m *Mapping, i int) {
-	spec := c.spec
-	g := spec.Source.GSIs[i]
-	path := fmt.Sprintf("source.gsis[%d]", i)
-	if g.Name == "" {
-		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
-	}
-	for j, o := range spec.Source.GSIs[:i] {
-		if o.Name == g.Name {
-			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
-		}
-	}
-	key, types := g.Key, spec.Types()
-	typed := c.sound(func() {
-		for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
-			if a.Name == "" {
-				continue
-			}
-			t := a.Type
-			for _, k := range spec.Source.Key.Attrs() {
-				if k.Name == a.Name {
-					t = cmp.Or(t, k.Type)
-				}
-			}
-			a.Type = cmp.Or(t, types[a.Name].Type)
-			if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-				c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
-			}
-		}
-	})
-	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
-		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
-	}
-	switch {
-	case !typed || g.As == mapfile.IndexAsNone:
-		return
-	case g.As == mapfile.IndexAsView:
-		m.views = append(m.views, c.view(m.layout.(*rules), &g, key, path)) //nolint:forcetypeassert // a mapping file's layout
-		return
-	}
-	def := IndexDef{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
-	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
-	x.mapped = &mappedLayout{schema: types, families: []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: GC{Versions: 1}}}}
-	c.indexRow(x, &g, path)
-	if slices.ContainsFunc(m.indexes, func(o *Index) bool { return o.table == x.table }) {
-		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.table), "another name")
-	}
-	m.indexes = append(m.indexes, x)
 }
 
 // Name is the index's name.
@@ -116,17 +68,17 @@ func (x *Index) Name() string { return x.def.Name }
 func (x *Index) Lag() time.Duration { return x.lag }
 
 // Def is what the index was declared as.
-func (x *Index) Def() IndexDef { return x.def }
+func (x *Index) Def() Def { return x.def }
 
 // TargetTable is the id of the Bigtable table that holds the index rows.
 func (x *Index) TargetTable() string { return x.table }
 
 // Families are the families that the table needs, FamilyState not included.
-func (x *Index) Families() []Family {
+func (x *Index) Families() []cells.Family {
 	if x.mapped != nil {
 		return x.mapped.families
 	}
-	return []Family{{Name: lens.FamilyItem, GC: GC{Versions: 1}}}
+	return []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}}
 }
 
 // OneCell reports whether an index row is one cell (the default layout), so
@@ -173,7 +125,7 @@ func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long b
 }
 
 // Locate returns the index row of the item with the given key attributes of
-// index and base table. Errors are *Error.
+// index and base table. Errors are *lens.Error.
 func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 	if err := x.def.Key.Check(x.source, keys); err != nil {
 		return lens.Location{}, err
@@ -233,7 +185,7 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 }
 
 // Place lays out the index entry of a base item. ok is false when the item is
-// not in the index. Errors are *Error.
+// not in the index. Errors are *lens.Error.
 func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok bool, err error) {
 	if !x.Contains(item) {
 		return lens.Placed{}, false, nil
@@ -241,22 +193,20 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok 
 	if placed.Location, err = x.Locate(item); err != nil {
 		return lens.Placed{}, false, err
 	}
-	cells, exceptions, err := x.Cells(item, timeMicros)
-	if err != nil {
+	if placed.Cells, placed.Exceptions, err = x.Cells(item, timeMicros); err != nil {
 		return lens.Placed{}, false, err
 	}
-	placed.Cells, placed.Exceptions = cells, exceptions
 	return placed, true, nil
 }
 
 // Cells returns the cells of the entry of an item that is in the index, and how
-// many of them Place counts as exceptions. Errors are *Error.
-func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exceptions int, err error) {
+// many of them Place counts as exceptions. Errors are *lens.Error.
+func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
-		return []Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: codec.AppendWhole(nil, projected)}}, 0, nil
+		return []cells.Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: timeMicros, Value: codec.AppendWhole(nil, projected)}}, 0, nil
 	}
-	var types []Cell
+	var types []cells.Cell
 	for _, name := range slices.Sorted(maps.Keys(projected)) {
 		if x.mapped.inRow(name) {
 			continue
@@ -266,21 +216,21 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (cells []Cell, exception
 			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: phrase.ClipTo(name, codec.ShownBytes), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
-			cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
+			placed = append(placed, cells.Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
 			continue
 		}
-		cells = append(cells, Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: codec.Plain(v)})
-		types = append(types, Cell{Family: lens.FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: plainMark(v.Type)})
+		placed = append(placed, cells.Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: codec.Plain(v)})
+		types = append(types, cells.Cell{Family: lens.FamilyTypes, Qualifier: []byte("a/" + name), Timestamp: timeMicros, Value: codec.PlainMark(v.Type)})
 	}
-	if len(cells) == 0 {
-		cells = []Cell{{Family: lens.FamilyItem, Qualifier: []byte(keysOnlyQualifier), Timestamp: timeMicros, Value: []byte{}}}
+	if len(placed) == 0 {
+		placed = []cells.Cell{{Family: lens.FamilyItem, Qualifier: []byte(keysOnlyQualifier), Timestamp: timeMicros, Value: []byte{}}}
 	}
-	return append(cells, types...), len(types), nil
+	return append(placed, types...), len(types), nil
 }
 
 // Items returns the projected item of an index row: one, or none for a
-// tombstone or an empty row. Errors are *Error: E-CORRUPT.
-func (x *Index) Items(row Row) ([]attr.Item, error) {
+// tombstone or an empty row. Errors are *lens.Error: E-CORRUPT.
+func (x *Index) Items(row cells.Row) ([]attr.Item, error) {
 	if x.mapped != nil {
 		return x.mappedItems(row)
 	}
@@ -300,20 +250,20 @@ func (x *Index) Items(row Row) ([]attr.Item, error) {
 	return nil, nil
 }
 
-func (x *Index) corrupt(row Row, name string, err error) *lens.Error {
+func (x *Index) corrupt(row cells.Row, name string, err error) *lens.Error {
 	return &lens.Error{Code: lens.CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
 }
 
-func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
+func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 	item, ok := x.parseMappedRow(row.Key)
 	if !ok {
 		return nil, nil
 	}
-	side := sidecarOf(row)
+	side := lens.Sidecar(row)
 	found := false
-	err := columns(row.Cells, func(c column) error {
-		name := string(c.qual)
-		if c.family != lens.FamilyItem || !utf8.Valid(c.qual) {
+	err := lens.Columns(row.Cells, func(c lens.Column) error {
+		name := string(c.Qualifier)
+		if c.Family != lens.FamilyItem || !utf8.Valid(c.Qualifier) {
 			return nil
 		}
 		found = true
@@ -323,7 +273,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 		if x.mapped.inRow(name) || name == keysOnlyQualifier && !known && !marked {
 			return nil
 		}
-		value := c.versions[0].Value
+		value := c.Versions[0].Value
 		var v attr.Value
 		var err error
 		switch {
@@ -355,7 +305,7 @@ func (x *Index) mappedItems(row Row) ([]attr.Item, error) {
 // PlanQuery returns the index rows that can satisfy c, which speaks of the
 // index's key. In SameOrder rows come in index key order, ties in an order of
 // the base key that does not change; in MergeOrder those of each span do.
-// Errors are *Error.
+// Errors are *lens.Error.
 func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
 	if err := c.Check(x.source, x.def.Key); err != nil {
 		return lens.Plan{}, err
@@ -373,4 +323,4 @@ func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
 }
 
 // PlanScan returns how the whole index is read.
-func (x *Index) PlanScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }
+func (x *Index) PlanScan() lens.Plan { return lens.Plan{Spans: []cells.Span{{}}} }

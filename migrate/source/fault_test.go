@@ -2,9 +2,11 @@ package source
 
 import (
 	"bytes"
+	"path"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
@@ -46,7 +48,21 @@ func TestFaultM10_ChecksumFirst(t *testing.T) {
 	_, err := drain(fsys, "bucket", Options{Key: "id"})
 	WantDamage(t, err, PackingTruncated, "the file is truncated; the MD5 of the data file is")
 
+	// So it is of the changes of an incremental export.
+	fsys = exporttest.Sample()
+	later := exporttest.Time.Add(time.Hour)
+	exporttest.AddIncremental(fsys, "01716793907109-5f9d6bbb", exporttest.Time, later,
+		exporttest.Change(later.Add(-time.Minute), exporttest.Key("a"), exporttest.Item("a", 1), exporttest.Item("a", 2)))
+	if n, err := drain(fsys, "bucket", Options{Key: "id"}); n != 3 || err != nil {
+		t.Fatalf("with an incremental export: %d items, error %v", n, err)
+	}
+	changes := path.Join(path.Dir(exporttest.Dir), "data", "01716793907109-5f9d6bbb-0.json.gz")
+	fsys[changes] = &fstest.MapFile{Data: exporttest.Pack([]byte("{}\n"))}
+	_, err = drain(fsys, "bucket", Options{Key: "id"})
+	WantDamage(t, err, ChecksumMismatch, "5f9d6bbb-0.json.gz: the MD5 of the data file is")
+
 	// So it is in dead letters: a damaged file has none.
+	fsys = exporttest.Sample()
 	fsys[data] = &fstest.MapFile{Data: exporttest.Pack([]byte(strings.Replace(text, `"N":"2"`, `"O":"2"`, 1)))}
 	src, err := OpenFS(fsys, "bucket", Options{Key: "id"})
 	if err != nil {
@@ -59,4 +75,25 @@ func TestFaultM10_ChecksumFirst(t *testing.T) {
 		}
 	}
 	WantDamage(t, err, ChecksumMismatch, "the MD5 of the data file is")
+}
+
+// A page of a Scan that is not the last is no whole table: the rest would be missing
+// from all that is made of it, and nothing would say so.
+func TestFaultM1_PageOfSeveral(t *testing.T) {
+	t.Parallel()
+	const page = `{"Items":[{"id":{"S":"a"}}],"Count":1`
+	for member, refused := range map[string]bool{
+		"":                                     false,
+		`,"LastEvaluatedKey":null`:             false,
+		`,"LastEvaluatedKey":{}`:               false,
+		`,"LastEvaluatedKey":{"id":{"S":"a"}}`: true,
+		`,"NextToken":"eyJFeGNsdXNpdmVTdGFydEtl"`: true,
+	} {
+		n, err := drain(fstest.MapFS{"in.json": {Data: []byte(page + member + "}")}}, "in.json", Options{Key: "id"})
+		if refused {
+			WantDamage(t, err, Unsupported, "in.json:1: the answer is one page of several")
+		} else if n != 1 || err != nil {
+			t.Errorf("%s: %d items, error %v", member, n, err)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package store
+package tabledef
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
 // IndexKey is the key of an index: the attributes of its partition key and
@@ -42,11 +43,11 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 	return key
 }
 
-// isMulti reports whether a part of the key has several attributes.
-func (k IndexKey) isMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
+// IsMulti reports whether a part of the key has several attributes.
+func (k IndexKey) IsMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
-// schema is the key of an index that is not multi.
-func (k IndexKey) schema() lens.KeySchema {
+// Schema is the key of an index that is not multi.
+func (k IndexKey) Schema() lens.KeySchema {
 	schema := lens.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
 		schema.Range = k.Range[0]
@@ -63,12 +64,12 @@ type Condition struct {
 	Equal    []attr.Value // of the first attributes of the sort key
 }
 
-// hashes returns the values of the partition key.
-func (c Condition) hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
+// Hashes returns the values of the partition key.
+func (c Condition) Hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
 
-// matches reports whether an item satisfies the condition on key.
-func (c Condition) matches(key IndexKey, item layout.Stored) bool {
-	for i, hash := range c.hashes() {
+// MatchesItem reports whether an item satisfies the condition on key.
+func (c Condition) MatchesItem(key IndexKey, item layout.Stored) bool {
+	for i, hash := range c.Hashes() {
 		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
 			return false
 		}
@@ -93,27 +94,28 @@ const (
 	maxPlainPartition = 1 << 10
 )
 
-// multiRow is the index row of the item with the given attributes.
-func (x *indexLayout) multiRow(item attr.Item) []byte {
-	hashes := make([]attr.Value, len(x.key.Hash))
-	for i, a := range x.key.Hash {
+// MultiRow is the index row of the item with the given attributes, under a multi
+// key; base is that of the table.
+func (k IndexKey) MultiRow(base lens.KeySchema, item attr.Item) []byte {
+	hashes := make([]attr.Value, len(k.Hash))
+	for i, a := range k.Hash {
 		hashes[i] = item[a.Name]
 	}
 	row := multiPartition(hashes)
-	for _, a := range x.key.Range {
+	for _, a := range k.Range {
 		row = appendSegment(row, item[a.Name])
 	}
-	base := AppendKey([]byte{plainPart}, x.base, item)
-	if len(row)+len(base) > lens.MaxRowKeyBytes {
-		base = hashPart(base)
+	part := AppendKey([]byte{plainPart}, base, item)
+	if len(row)+len(part) > lens.MaxRowKeyBytes {
+		part = hashPart(part)
 	}
-	return append(row, base...)
+	return append(row, part...)
 }
 
 func multiPartition(hashes []attr.Value) []byte {
 	part := []byte{plainPart}
 	for _, value := range hashes {
-		part = appendBytes(part, orderedBytes(value))
+		part = AppendBytes(part, orderedBytes(value))
 	}
 	if len(part) > maxPlainPartition {
 		return hashPart(part)
@@ -156,9 +158,9 @@ func orderedBytes(value attr.Value) []byte {
 	return []byte(value.Str)
 }
 
-// multiSpan is the rows that satisfy a condition.
-func multiSpan(c Condition) layout.Span {
-	prefix := multiPartition(c.hashes())
+// MultiSpan is the rows that satisfy the condition on a multi key.
+func (c Condition) MultiSpan() layout.Span {
+	prefix := multiPartition(c.Hashes())
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
 	}
@@ -187,24 +189,6 @@ func multiSpan(c Condition) layout.Span {
 	return span
 }
 
-// plan is how the rows that can satisfy a condition are read.
-func (x *indexLayout) plan(c Condition) (lens.Plan, error) {
-	if x.key.isMulti() {
-		return lens.Plan{Spans: []layout.Span{multiSpan(c)}}, nil
-	}
-	plan, err := x.x.PlanQuery(c.KeyCondition)
-	return plan, outsideMapping(err)
-}
-
-// row is the index row of the item with the given key attributes.
-func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
-	if x.key.isMulti() {
-		return x.multiRow(keys), nil
-	}
-	at, err := x.x.Locate(keys)
-	return at.Row, outsideMapping(err)
-}
-
 // Holds reports whether an item has all attributes of the key, of their types, not
 // empty, and not larger than a key may be.
 func (k IndexKey) Holds(item attr.Item) bool {
@@ -226,10 +210,10 @@ func holdsPart(part []lens.KeyAttr, item attr.Item, most int) bool {
 // Definition is what an index is for the mapping that writes its entries. That
 // knows keys of one attribute each: the others are projected like any, and
 // their rows are this file's.
-func (ix *Index) Definition() layout.IndexDef {
-	d := layout.IndexDef{Name: ix.Name, KeysOnly: ix.Projection == projectKeysOnly, Include: ix.NonKey}
-	if !ix.Key.isMulti() {
-		d.Key = ix.Key.schema()
+func (ix *Index) Definition() secondary.Def {
+	d := secondary.Def{Name: ix.Name, KeysOnly: ix.Projection == ProjectKeysOnly, Include: ix.NonKey}
+	if !ix.Key.IsMulti() {
+		d.Key = ix.Key.Schema()
 		return d
 	}
 	d.Key.Hash = ix.Key.Hash[0]

@@ -1,4 +1,4 @@
-package store
+package tabledef
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // compareRange orders items of one partition by the sort key.
 func (k IndexKey) compareRange(a, b attr.Item) int {
 	for _, k := range k.Range {
-		if c := compareAttr(layout.Decoded(a), layout.Decoded(b), k.Name); c != 0 {
+		if c, _ := attr.Compare(a[k.Name], b[k.Name]); c != 0 {
 			return c
 		}
 	}
@@ -38,14 +38,14 @@ func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
 // of a condition holds those of the items that satisfy it and no others.
 func TestIndexKey_Multi(t *testing.T) {
 	t.Parallel()
-	binaryKey := lens.KeyAttr{Name: "r2", Type: attr.B}
-	x := &indexLayout{
-		base: lens.KeySchema{Hash: stringKey("p")},
-		key:  IndexKey{Hash: []lens.KeyAttr{stringKey("h1"), numberKey("h2")}, Range: []lens.KeyAttr{stringKey("r1"), binaryKey, numberKey("r3")}},
+	base := lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.S}}
+	key := IndexKey{
+		Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.S}, {Name: "h2", Type: attr.N}},
+		Range: []lens.KeyAttr{{Name: "r1", Type: attr.S}, {Name: "r2", Type: attr.B}, {Name: "r3", Type: attr.N}},
 	}
 	genItem := func(r *rapid.T) attr.Item {
 		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
-		for _, k := range x.key.Attributes() {
+		for _, k := range key.Attributes() {
 			item[k.Name] = genSegment(r, k)
 		}
 		return item
@@ -55,17 +55,17 @@ func TestIndexKey_Multi(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genItem(r), genItem(r)
-		rowA, rowB := x.multiRow(a), x.multiRow(b)
+		rowA, rowB := key.MultiRow(base, a), key.MultiRow(base, b)
 		b["h1"], b["h2"] = a["h1"], a["h2"]
-		if c := x.key.compareRange(a, b); c != 0 && (c < 0) != (bytes.Compare(rowA, x.multiRow(b)) < 0) {
-			r.Errorf("rows %q and %q are in another order than their items", rowA, x.multiRow(b))
+		if c := key.compareRange(a, b); c != 0 && (c < 0) != (bytes.Compare(rowA, key.MultiRow(base, b)) < 0) {
+			r.Errorf("rows %q and %q are in another order than their items", rowA, key.MultiRow(base, b))
 		}
-		cond := partitionOf(x.key, a)
+		cond := Condition{KeyCondition: lens.KeyCondition{Hash: a["h1"]}, MoreHash: []attr.Value{a["h2"]}}
 		n := rapid.IntRange(0, 2).Draw(r, "equal")
-		for _, k := range x.key.Range[:n] {
+		for _, k := range key.Range[:n] {
 			cond.Equal = append(cond.Equal, genSegment(r, k))
 		}
-		next := x.key.Range[n]
+		next := key.Range[n]
 		cond.Op = rapid.SampledFrom(operators).Draw(r, "operator")
 		if cond.Op == lens.BeginsWith && next.Type == attr.N {
 			cond.Op = lens.NoRange
@@ -76,11 +76,11 @@ func TestIndexKey_Multi(t *testing.T) {
 		if cond.Op == lens.Between {
 			cond.B = genSegment(r, next)
 		}
-		span := multiSpan(cond)
+		span := cond.MultiSpan()
 		for _, item := range []attr.Item{a, b, genItem(r)} {
-			row := x.multiRow(item)
+			row := key.MultiRow(base, item)
 			in := bytes.Compare(row, span.Start) >= 0 && (span.End == nil || bytes.Compare(row, span.End) < 0)
-			if want := cond.matches(x.key, layout.Decoded(item)); in != want {
+			if want := cond.MatchesItem(key, layout.Decoded(item)); in != want {
 				r.Errorf("%v of %v: row %q in span %q: %v, want %v", cond, item, row, span, in, want)
 			}
 		}
@@ -94,25 +94,23 @@ func TestIndexKey_Multi(t *testing.T) {
 func TestIndexKey_MultiSize(t *testing.T) {
 	t.Parallel()
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
-	x := &indexLayout{
-		base: lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.B}, Range: lens.KeyAttr{Name: "s", Type: attr.B}},
-		key: IndexKey{
-			Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
-			Range: []lens.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
-		},
+	base := lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.B}, Range: lens.KeyAttr{Name: "s", Type: attr.B}}
+	key := IndexKey{
+		Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
+		Range: []lens.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
 	}
 	item := attr.Item{
 		"p": zeros(2048), "s": zeros(1024),
 		"h1": zeros(2048 - 1), "h2": zeros(1), "r1": zeros(1), "r2": zeros(1024 - 1),
 	}
-	row := x.multiRow(item)
+	row := key.MultiRow(base, item)
 	if len(row) > lens.MaxRowKeyBytes {
 		t.Errorf("the row key has %d bytes, at most %d fit", len(row), lens.MaxRowKeyBytes)
 	}
 	for _, name := range []string{"p", "s", "h1", "r2"} {
 		other := item[name]
 		item[name] = attr.Value{Type: attr.B, Str: "\x01" + other.Str[1:]}
-		if bytes.Equal(x.multiRow(item), row) {
+		if bytes.Equal(key.MultiRow(base, item), row) {
 			t.Errorf("another %s gives the same row", name)
 		}
 		item[name] = other

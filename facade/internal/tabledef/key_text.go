@@ -1,0 +1,49 @@
+package tabledef
+
+import (
+	"encoding/binary"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// AppendKey appends the key attributes of item, injectively.
+func AppendKey(dst []byte, schema lens.KeySchema, item attr.Item) []byte {
+	for _, k := range schema.Attrs() {
+		v := item[k.Name]
+		dst = append(dst, byte(v.Type))
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		dst = append(dst, v.Str...)
+	}
+	return dst
+}
+
+// CutKey takes the key off that AppendKey put there.
+func CutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+	key = attr.Item{}
+	for _, k := range schema.Attrs() {
+		if len(value) == 0 || attr.Type(value[0]) != k.Type {
+			return nil, nil, false
+		}
+		var text []byte
+		if text, value, ok = CutBytes(value[1:]); !ok {
+			return nil, nil, false
+		}
+		key[k.Name] = attr.Value{Type: k.Type, Str: string(text)}
+	}
+	return key, value, true
+}
+
+// AppendBytes appends b so that CutBytes finds its end.
+func AppendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// CutBytes takes off what AppendBytes put there.
+func CutBytes(b []byte) (head, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}

@@ -1,0 +1,38 @@
+package tabledef
+
+import (
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+)
+
+// OfMapping returns the table that a mapping describes.
+func OfMapping(m *layout.Mapping) *Table {
+	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
+	define := func(k lens.KeyAttr) {
+		if k.Name != "" && !slices.Contains(def.Attributes, k) {
+			def.Attributes = append(def.Attributes, k)
+		}
+	}
+	define(def.Key.Hash)
+	define(def.Key.Range)
+	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
+		def.TTLAttribute = ttl.Attribute
+	}
+	for _, x := range m.Indexes() {
+		d := x.Def()
+		define(d.Key.Hash)
+		define(d.Key.Range)
+		ix := Index{Name: d.Name, Key: IndexKeyOf(d.Key), Projection: ProjectAll, Global: d.Key.Hash != def.Key.Hash || def.Key.Range.Name == ""}
+		switch {
+		case d.KeysOnly:
+			ix.Projection = ProjectKeysOnly
+		case len(d.Include) > 0:
+			ix.Projection, ix.NonKey = ProjectInclude, d.Include
+		}
+		def.Indexes = append(def.Indexes, ix)
+	}
+	return def
+}

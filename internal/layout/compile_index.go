@@ -1,0 +1,60 @@
+package layout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
+)
+
+// index compiles an index of a mapping file into m: a table of its own, or a view.
+func (c *compiler) index(m *Mapping, i int) {
+	spec := c.spec
+	g := spec.Source.GSIs[i]
+	path := fmt.Sprintf("source.gsis[%d]", i)
+	if g.Name == "" {
+		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
+	}
+	for j, o := range spec.Source.GSIs[:i] {
+		if o.Name == g.Name {
+			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+		}
+	}
+	key, types := g.Key, spec.Types()
+	typed := c.sound(func() {
+		for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
+			if a.Name == "" {
+				continue
+			}
+			t := a.Type
+			for _, k := range spec.Source.Key.Attrs() {
+				if k.Name == a.Name {
+					t = cmp.Or(t, k.Type)
+				}
+			}
+			a.Type = cmp.Or(t, types[a.Name].Type)
+			if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
+			}
+		}
+	})
+	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
+		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
+	}
+	switch {
+	case !typed || g.As == mapfile.IndexAsNone:
+		return
+	case g.As == mapfile.IndexAsView:
+		m.views = append(m.views, c.view(m.layout.(*rules), &g, key, path)) //nolint:forcetypeassert // a mapping file's layout
+		return
+	}
+	x := secondary.Compile(spec, &g, key, path, c.fail)
+	if slices.ContainsFunc(m.indexes, func(o *secondary.Index) bool { return o.TargetTable() == x.TargetTable() }) {
+		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.TargetTable()), "another name")
+	}
+	m.indexes = append(m.indexes, x)
+}
