@@ -16,17 +16,21 @@
 //   - facade is the DynamoDB HTTP server over a connection to any Bigtable:
 //     facade.New.
 //   - facade/mapping turns items into rows and rows back into items, as a YAML
-//     file describes: mapping.Load.
+//     file describes: mapping.Load. facade/attr has the values of items.
 //   - migrate loads DynamoDB data through a mapping, and compares the rows, the
-//     items and the answers of both doors: migrate.Load, migrate.Verify.
+//     items and the answers of both doors: migrate.Load, migrate.Verify. Its verbs and
+//     their options are kept, source.Open, source.OpenFS and what they return, and the
+//     data of report.Report; no more of the packages below it.
 //     migrate/source reads exports and files, migrate/infer finds mappings,
 //     migrate/report is what was found and how it is shown,
 //     migrate/lint judges tables, mappings and access patterns by the design guides.
 //     Below it, migrate/internal/run lays out, writes, reads back and compares,
+//     migrate/internal/golden has the golden rows of fixtures,
 //     migrate/internal/doors asks through both doors, and
 //     migrate/internal/differential draws items and requests from a mapping.
 //   - fixtures is the format of fixture folders: sources, access patterns and
-//     golden files, and those that ship with the project.
+//     golden files, and those that ship with the project. fixtures.Open, Subjects, Clock
+//     and Fixture are kept, but for what is of a type of an internal package.
 //   - cmd/tabletop is the binary, cmd/cbtemulator a drop-in for Google's
 //     emulator of that name.
 //
@@ -40,11 +44,11 @@
 //
 // Inside, the DynamoDB and the migration:
 //
-//   - facade/attr is DynamoDB's value model, facade/expr its four expression
-//     languages, facade/internal/wire the frame of its requests and answers.
+//   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
-//     facade/internal/store/extent makes filters of the places of items.
-//     facade/internal/tabledef is what a table and its indexes are.
+//     facade/internal/store/extent makes filters of the places of items,
+//     facade/internal/sizes says when they are counted, facade/internal/tabledef is
+//     what a table and its indexes are.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,

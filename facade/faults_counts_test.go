@@ -37,8 +37,8 @@ func putCounted(tb testing.TB, s *Server, pk, more string, valueBytes int) {
 	must(tb, s, "PutItem", `{"TableName": "counted", "Item": `+counted(pk, more, valueBytes)+`}`)
 }
 
-// sizes are what a description says of a table and its indexes.
-type sizes struct {
+// tableSizes are what a description says of a table and its indexes.
+type tableSizes struct {
 	ItemCount, TableSizeBytes int64
 	Indexes                   map[string]indexSizes
 }
@@ -46,7 +46,7 @@ type sizes struct {
 type indexSizes struct{ ItemCount, IndexSizeBytes int64 }
 
 // described reads the sizes in the answer of an operation on tables.
-func described(tb testing.TB, s *Server, operation, body string) sizes {
+func described(tb testing.TB, s *Server, operation, body string) tableSizes {
 	tb.Helper()
 	type index struct {
 		IndexName string
@@ -64,14 +64,14 @@ func described(tb testing.TB, s *Server, operation, body string) sizes {
 	if d == nil {
 		d = out.TableDescription
 	}
-	got := sizes{d.ItemCount, d.TableSizeBytes, map[string]indexSizes{}}
+	got := tableSizes{d.ItemCount, d.TableSizeBytes, map[string]indexSizes{}}
 	for _, ix := range slices.Concat(d.GlobalSecondaryIndexes, d.LocalSecondaryIndexes) {
 		got.Indexes[ix.IndexName] = ix.indexSizes
 	}
 	return got
 }
 
-func describedNow(tb testing.TB, s *Server) sizes {
+func describedNow(tb testing.TB, s *Server) tableSizes {
 	tb.Helper()
 	return described(tb, s, "DescribeTable", `{"TableName": "counted"}`)
 }
@@ -104,7 +104,7 @@ func TestFaultD26_SmallTables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", createCounted)
-	check := func(step string, want sizes) {
+	check := func(step string, want tableSizes) {
 		t.Helper()
 		if diff := cmp.Diff(want, describedNow(t, s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step, diff)
@@ -119,8 +119,8 @@ func TestFaultD26_SmallTables(t *testing.T) {
 			}
 		}
 	}
-	all := func(items, bytes, entries, keys, whole int64) sizes {
-		return sizes{items, bytes, map[string]indexSizes{"by-g": {entries, keys}, "local": {entries, whole}}}
+	all := func(items, bytes, entries, keys, whole int64) tableSizes {
+		return tableSizes{items, bytes, map[string]indexSizes{"by-g": {entries, keys}, "local": {entries, whole}}}
 	}
 	check("empty", all(0, 0, 0, 0, 0))
 	// pk 2 + 1, sk 2 + 2, v 1 + 10
@@ -373,7 +373,7 @@ func TestFaultD26_KeysAlone(t *testing.T) {
 		_, _, keysOnly := reads.take()
 		// pk 2 + 2, sk 2 + 2, v 1 + 390,000, g 1 + 1
 		const size = valueBytes + 11
-		want := sizes{n, n * size, map[string]indexSizes{"by-g": {n, n * 10}, "local": {n, n * size}}}
+		want := tableSizes{n, n * size, map[string]indexSizes{"by-g": {n, n * 10}, "local": {n, n * size}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step, diff)
 		}

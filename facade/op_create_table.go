@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -127,7 +128,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	case err != nil:
 		return nil, err
 	}
-	return &tableOutput{s.describe(created, store.TableCounts{})}, nil
+	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
 }
 
 // tableClasses in the order of the model.

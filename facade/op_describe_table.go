@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -125,7 +126,7 @@ func (s *Server) tableARN(name string) string {
 }
 
 // describe returns the description of a table that has so many items.
-func (s *Server) describe(t *tabledef.Table, counts store.TableCounts) *tableDescription {
+func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
@@ -171,7 +172,7 @@ func (s *Server) describe(t *tabledef.Table, counts store.TableCounts) *tableDes
 
 // describeIndex describes an index of the table with the given ARN. A local one
 // has the table's status and throughput.
-func describeIndex(tableARN string, ix *tabledef.Index, count store.Count, now time.Time) indexDescription {
+func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now time.Time) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,
 		IndexName:      ix.Name,

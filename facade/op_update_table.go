@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -107,7 +107,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}
 	counts, err := s.store.Counts(ctx, updated)
 	if err != nil { // the table is changed all the same
-		counts = store.TableCounts{}
+		counts = sizes.Counts{}
 	}
 	return &tableOutput{s.describe(updated, counts)}, nil
 }

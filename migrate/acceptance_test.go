@@ -15,11 +15,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -221,7 +221,7 @@ func testRowsOfDesigns(t *testing.T) {
 			if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 				t.Fatal(err)
 			}
-			tables, err := fixtures.ParseGolden("design", o.Mappings[0].TargetTable(), []byte(text))
+			tables, err := golden.Parse("design", o.Mappings[0].TargetTable(), []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func testRowsOfDesigns(t *testing.T) {
 					}
 					var got []string
 					for _, line := range lines[1:] {
-						if c, err := fixtures.ParseGoldenCell(line); err == nil {
+						if c, err := golden.ParseCell(line); err == nil {
 							got = append(got, fmt.Sprint(c))
 						}
 					}

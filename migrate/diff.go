@@ -38,8 +38,8 @@ type Side struct {
 }
 
 // Diff compares two sides, in bounded memory: items by their keys, or rows by
-// theirs. What the second has not is missing, what it has besides is extra. Of items
-// of one key on one side, which is a difference too, the first is compared. The
+// theirs. What only the first side has is missing; what only the second has is extra.
+// Of items of one key on one side, which is a difference too, the first is compared. The
 // differences are in the report; an error is a [source.Error] where a side is at
 // fault.
 func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report.Report, error) {

@@ -3,7 +3,7 @@
 //
 // [Load] writes a source as the mapping says; [Verify] also reads everything
 // back and compares it cell by cell and item by item, or only reads and compares what
-// is stored. A fixture directory has golden rows besides, and access patterns that are
+// is stored. A fixture directory also has golden rows, and access patterns that are
 // run through both doors: as a DynamoDB request and as a native Bigtable read. [Lint]
 // judges by the rules of package lint, [MakePlan] tells what a load would do, [Diff]
 // compares two sides, [Reverse] writes rows as an export. What they find is a

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -39,7 +40,7 @@ func TestVerify_StoredLargeValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "archive", text)
+	tables, err := golden.Parse(fixtures.GoldenFile, "archive", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestGoldenSample(t *testing.T) {
 	_, err = Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(dir)), VerifyOptions{})
 	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
-		_, err := fixtures.ParseGolden(file, "a", []byte(text))
+		_, err := golden.Parse(file, "a", []byte(text))
 		WantDamage(t, run.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
 	}
 }
@@ -130,7 +131,7 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	}
 	b := run.NewBigtable(conn, run.Options{})
 	golden := func(text string) []report.Failure {
-		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, "orders", []byte(text))
+		tables, err := golden.Parse(fixtures.GoldenFile, "orders", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 )
 
@@ -126,7 +127,7 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 			return nil, err
 		}
 		var text bytes.Buffer
-		if err := WriteLintGolden(&text, found.Lint); err != nil {
+		if err := writeLintGolden(&text, found.Lint); err != nil {
 			return nil, err
 		}
 		if err := u.write(fixtures.LintGoldenFile, text.Bytes()); err != nil {
@@ -199,7 +200,7 @@ func (u *goldenUpdate) rows(ctx context.Context, r *run.Run) error {
 				if err != nil {
 					return err
 				}
-				rows = fixtures.AppendRow(rows, row)
+				rows = golden.AppendRow(rows, row)
 			}
 			if !first {
 				text = fmt.Appendf(text, "\ntable %s\n", id)
@@ -252,12 +253,12 @@ func (u *goldenUpdate) sampled(ctx context.Context, r *run.Run) ([]byte, error) 
 	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
 	for _, j := range r.Jobs {
 		for _, id := range j.Targets() {
-			all, sample := fixtures.NewRowDigester(), &rowSample{}
+			all, sample := golden.NewRowDigester(), &rowSample{}
 			for row, err := range r.B.TableRows(ctx, id, nil) {
 				if err != nil {
 					return nil, err
 				}
-				one := fixtures.AppendRow(nil, row)
+				one := golden.AppendRow(nil, row)
 				all.Add(one)
 				sample.add(one)
 			}

@@ -40,7 +40,7 @@ func (in Input) open(o *run.Options) (*run.Fixture, error) {
 		o.Now = func() time.Time { return f.At }
 	}
 	if f.Mapping != nil {
-		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], (*mapping.Mapping)(f.Mapping))
+		o.Mappings = append(o.Mappings[:len(o.Mappings):len(o.Mappings)], f.Mapping)
 	}
 	return f, nil
 }
@@ -56,5 +56,5 @@ func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.Data, (*mapping.Mapping)(f.Mapping), nil
+	return f.Data, f.Mapping, nil
 }

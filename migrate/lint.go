@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -101,7 +102,7 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 	rows := int64(0) // stored
 	if len(r.Jobs) == 0 {
 		for i, t := range f.Data.Tables {
-			table, err := lintTable(t, f.Spec, nil, t.ExportTime, r.Options.Now)
+			table, err := lintTable(t, (*mapfile.Sealed)(f.Spec).Open(), nil, t.ExportTime, r.Options.Now)
 			if err != nil {
 				return err
 			}
@@ -168,10 +169,10 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 	if len(r.Jobs) == 0 && r.Report.Lint.Errors == 0 {
 		return run.OfFixtures(f.Refused) // no rule says what is wrong
 	}
-	noted := r.Report.Noted()
+	noted := r.Report.Uncounted()
 	err = r.Report.Check(report.LintCheck, "", func() (string, error) {
 		for _, found := range r.Report.Lint.Findings {
-			if !r.Report.Counts(found) {
+			if !r.Report.IsDifference(found) {
 				continue
 			}
 			r.Report.Fail(report.Failure{
@@ -336,7 +337,7 @@ func lintGoldenRows(f *run.Fixture, j *run.Job, i int, p *lint.TablePass) error 
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(t.Rows)) {
-			p.Row(fixtures.GoldenBytes(t.Rows[key]))
+			p.Row(golden.Bytes(t.Rows[key]))
 		}
 	}
 	return nil
@@ -420,9 +421,9 @@ type goldenFinding struct {
 	Message string     `json:"message"`
 }
 
-// WriteLintGolden writes what expect/lint.golden.json holds where these
+// writeLintGolden writes what expect/lint.golden.json holds where these
 // findings are the expected ones.
-func WriteLintGolden(w io.Writer, l *lint.Result) error {
+func writeLintGolden(w io.Writer, l *lint.Result) error {
 	findings := make([]goldenFinding, len(l.Findings))
 	for i, f := range l.Findings {
 		findings[i] = goldenFinding{f.Rule, f.Level, f.Where(), f.Message}

@@ -152,7 +152,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 		t.Errorf("%s is off, and says something, or not listed: %v", rule.ID, r.Lint.Disabled)
 	}
 	var golden bytes.Buffer
-	if err := WriteLintGolden(&golden, r.Lint); err != nil {
+	if err := writeLintGolden(&golden, r.Lint); err != nil {
 		t.Fatal(err)
 	}
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.LintGoldenFile, Data: golden.Bytes()})

@@ -11,7 +11,7 @@ import (
 )
 
 // Load writes a source into Bigtable as its mappings say, and the rows of the
-// indexes that they lay out: [Prepare], then [Prepared.Load]. At last it notes in
+// indexes that they lay out: [Prepare], then [Prepared.Load]. Finally it records in
 // _migration_schema how the tables are to be read. It reads the whole
 // source first: an error that is a [source.Error] or a [mapping.SpecError] says
 // that nothing has been written. Loading again changes nothing. Nothing is

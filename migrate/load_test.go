@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -52,7 +52,7 @@ func tableText(t *testing.T, conn grpc.ClientConnInterface, table string) string
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = fixtures.AppendRow(out, row)
+		out = golden.AppendRow(out, row)
 	}
 	return string(out)
 }

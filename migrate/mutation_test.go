@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -216,7 +217,7 @@ func testMutations(t *testing.T, files fs.FS, o Common) map[damage]bool {
 		r := report.New(10)
 		r.Fixture = f.Name
 		loaded.Report = r
-		tables, err := fixtures.ParseGolden(fixtures.GoldenFile, loaded.Jobs[0].Report.Target, f.Golden)
+		tables, err := golden.Parse(fixtures.GoldenFile, loaded.Jobs[0].Report.Target, f.Golden)
 		if err == nil {
 			err = r.Check("golden rows", "", func() (string, error) { return loaded.CompareGolden(t.Context(), tables) })
 		}

@@ -49,7 +49,7 @@ type Common struct {
 	// with an error that names it. Default: a minute.
 	Deadline time.Duration
 
-	// Sleep waits before a call that Bigtable answered with a passing error is
+	// Sleep waits before a call that Bigtable answered with a transient error is
 	// sent again. Default: it is sent again at once.
 	Sleep func(context.Context, time.Duration) error
 
@@ -61,7 +61,7 @@ type Common struct {
 }
 
 // Wait says that a call is going to be sent again, since Bigtable answered with a
-// passing error, or not at all.
+// transient error, or not at all.
 type Wait struct {
 	Table string
 	Call  string        // "ReadRows", "MutateRows", "MutateRow"
@@ -82,7 +82,7 @@ type LoadOptions struct {
 
 	// Checkpoint is a file in which the load keeps how far it has come. A load of the
 	// same source and mapping to the same Target that finds it goes on from there,
-	// or, with a warning, begins anew where a table has not the rows; one that is
+	// or, with a warning, starts over if a table lacks the rows; one that is
 	// complete removes it. Default: none.
 	Checkpoint string
 

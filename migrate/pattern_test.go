@@ -207,7 +207,7 @@ func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), conn, f.Data, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}}); err != nil {
+	if _, err := Load(t.Context(), conn, f.Data, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{f.Mapping}}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ func (r *Reversed) String() string {
 
 // Reverse writes the rows of a mapping's table as an export to S3: a folder of
 // manifests and of gzip data files in DynamoDB JSON below dir, as DynamoDB
-// itself writes it, that can be imported from S3 and opened as a [Source]. The
+// itself writes it, that can be imported from S3 and opened as a [source.Source]. The
 // rows become items by the mapping, of which [StoredMappings] has those of earlier
 // loads; one that cannot is an error. The folder appears when it is whole.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
@@ -55,7 +55,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	if o.ExportTime.IsZero() {
 		if o.ExportTime = loadnote.At(noted, m.TargetTable()); o.ExportTime.IsZero() {
-			return nil, source.Damaged(source.FixtureInvalid, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
+			return nil, source.Damaged(source.LoadTimeUnknown, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
 		}
 	}
 	sum := extsort.HashOf([]byte(m.SourceTable()), []byte(m.TargetTable()))
@@ -71,7 +71,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	defer func() { _ = root.Close() }() // nothing is written through it by then
 	w, err := s3export.Create(root, export)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, source.Damaged(source.FixtureInvalid, source.Position{File: whole}, nil, "an export of this table and time is there already: give another folder or another time")
+		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time is there already: give another folder or another time")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("making the folder of an export in %s: %w", dir, err)

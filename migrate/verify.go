@@ -19,8 +19,8 @@ import (
 // Verify loads an input and proves the result: it reads everything back and compares
 // it with the source cell by cell and item by item, and scans all items through a
 // DynamoDB door on the tables. Then it runs garbage collection, if
-// VerifyOptions.RunGC is given, and checks that nothing goes but what the mapping
-// accepts to lose, and closes and opens the Bigtable, if VerifyOptions.Restart is
+// VerifyOptions.RunGC is given, and checks that only what the mapping
+// accepts to lose is removed, and closes and opens the Bigtable, if VerifyOptions.Restart is
 // given, which must change nothing: conn is not used after that. The tables must not
 // hold other rows.
 //
@@ -28,7 +28,7 @@ import (
 // nothing changes, and runs the access patterns through both doors. A store with
 // RunGC must then run by [fixtures.Clock]. Patterns that write empty the tables and
 // reload them. Patterns are also asked in the instance called Common.Instance with
-// "-oracle" behind it, which must be empty and is left so: this is for a Bigtable of
+// the suffix "-oracle", which must be empty and is left so: this is for a Bigtable of
 // its own.
 //
 // With VerifyOptions.Stored it writes nothing, so that it also judges the work of

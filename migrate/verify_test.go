@@ -31,6 +31,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -156,7 +157,7 @@ func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) str
 			t.Fatal(err)
 		}
 		if string(row.Key) == key {
-			out = fixtures.AppendRow(out, row)
+			out = golden.AppendRow(out, row)
 		}
 	}
 	return string(out)
@@ -242,7 +243,7 @@ func subject(t *testing.T, name string) (*source.Source, Common) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Data, Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}}
+	return f.Data, Common{Mappings: []*mapping.Mapping{f.Mapping}}
 }
 
 func setCell(family, qualifier string, us int64, value string) *btpb.Mutation {
@@ -556,7 +557,17 @@ func TestReport_Writers(t *testing.T) {
 	if err := report.WriteJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	var suites report.JunitSuites
+	var suites struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Failure struct {
+					Text string `xml:",chardata"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
 	if err := xml.Unmarshal(out.Bytes(), &suites); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -108,7 +109,7 @@ func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	f := friendsFixture(t)
-	o := Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(f.Mapping)}, knobs: run.Knobs{Part: 1, Batch: 1}}
+	o := Common{Mappings: []*mapping.Mapping{f.Mapping}, knobs: run.Knobs{Part: 1, Batch: 1}}
 	for _, written := range []int64{6, 0} {
 		r, err := Load(t.Context(), piecemeal{conn}, f.Data, LoadOptions{Common: o})
 		if err != nil {
@@ -120,7 +121,7 @@ func TestLoad_WideRows(t *testing.T) {
 	}
 	for _, part := range []int{0, 1} {
 		o.knobs.Part = part
-		done, err := Reverse(t.Context(), piecemeal{conn}, (*mapping.Mapping)(f.Mapping), t.TempDir(), ReverseOptions{Common: o})
+		done, err := Reverse(t.Context(), piecemeal{conn}, f.Mapping, t.TempDir(), ReverseOptions{Common: o})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,9 +194,9 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
 				most = max(most, heap()-before)
 			}
 		}
-		j := &run.Job{Mapping: f.Mapping, Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
+		j := &run.Job{Mapping: (*layout.Mapping)(f.Mapping), Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
 		b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
-		h, err := j.Scan(t.Context(), b, "friends", f.Mapping.Items, run.NewRetention(f.Mapping.Families(), nil))
+		h, err := j.Scan(t.Context(), b, "friends", (*layout.Mapping)(f.Mapping).Items, run.NewRetention((*layout.Mapping)(f.Mapping).Families(), nil))
 		if err != nil {
 			t.Fatal(err)
 		}

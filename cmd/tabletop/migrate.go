@@ -135,14 +135,7 @@ func (f *sourceFlags) input() (in migrate.Input, mappings []*mapping.Mapping, ta
 }
 
 // isFixture reports whether a folder is a fixture rather than an export.
-func isFixture(dir string) bool {
-	for _, name := range []string{"fixture.yaml", "mapping.yaml", "source"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
+func isFixture(dir string) bool { return fixtures.Is(os.DirFS(dir)) }
 
 // inFixture names the files of a fixture folder as they are from here.
 func inFixture(dir string, err error) error {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
 // namedFile is a file of the command line, with the flag that names it.
@@ -111,7 +113,7 @@ func (f *mappingFlags) inputs() []namedFile {
 // inputs are the files that are read.
 func (f *sourceFlags) inputs() []namedFile {
 	files := append(f.inputFlags.inputs(), f.mappingFlags.inputs()...)
-	for _, name := range []string{"fixture.yaml", "mapping.yaml"} { // those of a fixture folder
+	for _, name := range []string{fixtures.FixtureFile, fixtures.MappingFile} { // those of a fixture folder
 		file := filepath.Join(f.Source, name)
 		if _, err := os.Stat(file); err == nil { // one that has none may get one
 			files = append(files, namedFile{flag: "--source", name: file})

@@ -6,4 +6,7 @@
 //
 // What it does not do: it writes nothing, and it makes no model of access patterns:
 // one item becomes one row.
+//
+// It is exported for the packages beside it, without a promise of stability; programs
+// get its choices in a report.Report.
 package infer

@@ -10,15 +10,15 @@ type failedItems struct {
 }
 
 // maxFailedItems bounds how many items are remembered; what is said of others is
-// told again.
+// listed again.
 const maxFailedItems = 100_000
 
 // ItemFailed notes that an item of a Bigtable table has failed: what is said of it
-// afterwards is the same fault, and is not told again.
+// afterwards is the same fault, and is not listed again.
 func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
-// Unruled notes that no rule takes an item of a Bigtable table that has failed.
-func (r *Report) Unruled(table string) { r.failed.unruled[table] = true }
+// ItemUnmatched notes that no rule takes an item of a Bigtable table that has failed.
+func (r *Report) ItemUnmatched(table string) { r.failed.unruled[table] = true }
 
 // ItemsFailed reports whether any item has failed.
 func (r *Report) ItemsFailed() bool { return len(r.failed.items) > 0 }

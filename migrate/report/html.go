@@ -32,6 +32,7 @@ var reportTemplate string
 var htmlReport = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
 		"counted": phrase.Counted,
+		"cost":    PatternReport.cost,
 		"clip":    func(s string) string { return phrase.ClipTo(s, maxHTMLText) },
 		"short":   func(s string) string { return phrase.ClipTo(s, maxHTMLPlace) },
 		"letters": func(s string) string { return strings.Join(strings.Split(s, ""), ", ") },
@@ -79,7 +80,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	default:
 		d.Verdict, d.VerdictClass = "Equal", "good"
 	}
-	if noted := r.Noted(); noted != "" && d.VerdictClass == "good" {
+	if noted := r.Uncounted(); noted != "" && d.VerdictClass == "good" {
 		d.Verdict, d.VerdictClass = d.Verdict+", lint: "+noted, "warn"
 	}
 	if n := int64(len(r.NotLaidOut)); n > 0 && r.Differences == 0 {

@@ -22,7 +22,7 @@ type Kind string
 // items that the mapping cannot lay out, as DuplicateItem is of a second item of one
 // key: a verification goes on without them, and says nothing more of them
 // ([TableReport.Refused] counts them by what is wrong). A load is refused for them, with
-// the [Damage] of the input that they are, or makes dead letters of them.
+// the [source.Damage] of the input that they are, or makes dead letters of them.
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
 	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold what it has
@@ -51,7 +51,7 @@ const (
 	NotPersistent    Kind = "NotPersistent"    // a row, or a table, changed when the Bigtable was closed and opened again
 	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would take cells of an item
 	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter; its Damage says why
-	LintError        Kind = "LintError"        // a finding of a level that Options.Lint.FailOn names
+	LintError        Kind = "LintError"        // a finding of a level that migrate.LintRules.FailOn names
 )
 
 // Failure is one difference.
@@ -170,7 +170,7 @@ type TableReport struct {
 	// Refused says what is wrong with those, by error, rule and attribute, in the order
 	// in which it was met. An item can have several errors.
 	Refused []RefusedItems `json:"refused"`
-	// Phases are what took how long; none without Options.Stopwatch.
+	// Phases are what took how long; none without migrate.Common.Stopwatch.
 	Phases  []Phase        `json:"phases"`
 	Choices []infer.Choice `json:"choices"` // what was decided, and why
 	// Fidelity is what the mapping does to each attribute, Samples an item of
@@ -365,7 +365,7 @@ type Report struct {
 	Patterns []PatternReport `json:"patterns"` // in the order in which they ran
 	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
 	NotLaidOut []NotLaidOut `json:"notLaidOut"`
-	// Failures are the first differences, at most Options.MaxDifferences, unless
+	// Failures are the first differences, at most migrate.Common.MaxDifferences, unless
 	// there are more checks that fail and kinds of their failures: of each one is
 	// there.
 	Failures []Failure `json:"failures"`
@@ -409,37 +409,37 @@ func (r *Report) Aside() *Report {
 	return found
 }
 
-// Full reports whether no more failures are listed, but for the first of a check, or
+// full reports whether no more failures are listed, but for the first of a check, or
 // of a kind.
-func (r *Report) Full() bool { return len(r.Failures) >= r.most }
+func (r *Report) full() bool { return len(r.Failures) >= r.most }
 
 // Lists reports whether the next failure of a kind is listed.
 func (r *Report) Lists(kind Kind) bool {
-	return !r.Full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
+	return !r.full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
 }
 
-// Found is the number of differences, also of those that are not told since they
-// follow from items that have failed.
-func (r *Report) Found() int64 { return r.Differences + r.untold }
+// AllDifferences is the number of differences, also of those that are not listed because
+// they follow from items that have failed.
+func (r *Report) AllDifferences() int64 { return r.Differences + r.untold }
 
 // Equal reports whether nothing differed.
 func (r *Report) Equal() bool { return r.Differences == 0 }
 
-// Counts reports whether a finding of lint is a difference.
-func (r *Report) Counts(f lint.Finding) bool {
+// IsDifference reports whether a finding of lint counts as a difference.
+func (r *Report) IsDifference(f lint.Finding) bool {
 	return r.FailOn != lint.Off && f.Level >= r.FailOn
 }
 
-// Noted says which errors and warnings of lint are no differences, and what would
-// make them some: "1 error, 2 warnings not counted as differences (--fail-on
+// Uncounted says which errors and warnings of lint do not count as differences, and
+// which flag would count them: "1 error, 2 warnings not counted as differences (--fail-on
 // lint=warn counts them)"; "" if there are none.
-func (r *Report) Noted() string {
+func (r *Report) Uncounted() string {
 	if r.Lint == nil {
 		return ""
 	}
 	n := map[lint.Level]int64{}
 	for _, f := range r.Lint.Findings {
-		if !r.Counts(f) {
+		if !r.IsDifference(f) {
 			n[f.Level]++
 		}
 	}
@@ -504,7 +504,7 @@ func (r *Report) list(f Failure) {
 	if r.listed == nil {
 		r.listed = map[failureGroup]int{}
 	}
-	if r.Full() {
+	if r.full() {
 		if r.listed[of] > 0 {
 			return
 		}
@@ -559,7 +559,7 @@ func (r *Report) Check(name, table string, run func() (detail string, err error)
 		c.State = CheckFailed
 	}
 	if n := r.untold - untold; n > 0 {
-		c.Detail += fmt.Sprintf("; %s that may follow from items that failed before not told", phrase.Counted(n, "difference"))
+		c.Detail += fmt.Sprintf("; not listing %s that may follow from failed items", phrase.Counted(n, "difference"))
 	}
 	r.Checks = append(r.Checks, c)
 	return nil

@@ -105,7 +105,7 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, ", %s", p.Title)
 		}
 		fmt.Fprintf(&b, ": %s by %s", phrase.Counted(int64(p.Items), "item"), strings.Join(p.Doors, " and "))
-		if cost := p.Cost(); cost != "" {
+		if cost := p.cost(); cost != "" {
 			fmt.Fprintf(&b, "; native read of %s", cost)
 		}
 		b.WriteByte('\n')
@@ -164,9 +164,9 @@ func rulesText(rules []RuleRows) string {
 	return phrase.ClipTo(strings.Join(parts, ", "), maxRulesText)
 }
 
-// Cost says what the native read asks for and reads: "1 range, 5 rows scanned for 2";
+// cost says what the native read asks for and reads: "1 range, 5 rows scanned for 2";
 // "" where there is none.
-func (p PatternReport) Cost() string {
+func (p PatternReport) cost() string {
 	if p.Ranges == 0 && p.RowsScanned == 0 {
 		return ""
 	}
@@ -235,8 +235,8 @@ func verdict(differences int64) string {
 	return "ok"
 }
 
-// JunitSuites is the root of a JUnit file.
-type JunitSuites struct {
+// junitSuites is the root of a JUnit file.
+type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`    // testsuites
 	Tests    int          `xml:"tests,attr"`    // cases of all suites
 	Failures int          `xml:"failures,attr"` // cases that failed
@@ -275,7 +275,7 @@ type junitOutput struct {
 // WriteJUnit writes reports as JUnit XML: a suite a report, a case a check and
 // an access pattern.
 func WriteJUnit(w io.Writer, reports ...*Report) error {
-	var doc JunitSuites
+	var doc junitSuites
 	for _, r := range reports {
 		s := junitSuite{Name: r.Fixture}
 		if s.Name == "" {
@@ -342,7 +342,7 @@ func (s *junitSuite) addLint(r *Report) {
 		}
 		text := validXML(fmt.Sprintf("%s\nfix: %s\n", f, f.Fix))
 		c := &s.Cases[i]
-		if !r.Counts(f) {
+		if !r.IsDifference(f) {
 			if c.Output == nil {
 				c.Output = &junitOutput{}
 			}

@@ -9,4 +9,7 @@
 //
 // What it does not do: it reads no network source and no Ion; both are refused with
 // a hint.
+//
+// [Open], [OpenFS] and what they return are kept stable; the rest is exported for the
+// packages beside it, without a promise.
 package source

@@ -44,6 +44,8 @@ const (
 	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of Bigtable
 	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
 
+	LoadTimeUnknown   Damage = "load-time-unknown"  // nobody tells of which time an export is to be
+	TargetExists      Damage = "target-exists"      // what is to be written is there already
 	TargetWritten     Damage = "target-written"     // a DynamoDB door wrote what incremental exports would undo
 	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load

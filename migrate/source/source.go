@@ -85,7 +85,7 @@ type Table struct {
 
 // Of is a table of items in memory, with their key; at is the moment that they stand
 // for.
-func Of(name string, key lens.KeySchema, at time.Time, items []attr.Item) *Table {
+func Of(name string, key mapping.KeySchema, at time.Time, items []attr.Item) *Table {
 	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
 		for i, item := range items {
 			if !yield(Entry{Item: item, Position: Position{File: name, Line: i + 1}, Text: attr.AppendItemJSON(nil, item)}, nil) {
@@ -183,7 +183,7 @@ type Source struct {
 	// its form; reading all entries checks it.
 	Integrity string
 
-	Asked string // SourceOptions.Table
+	Asked string // Options.Table
 }
 
 // Options are what a caller knows about an input that does not say it
@@ -422,7 +422,7 @@ func tableNameOf(name string) string {
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // KeyText is a key as messages tell it, "PK (S), SK (N)", types where they are known.
-func KeyText(k lens.KeySchema) string {
+func KeyText(k mapping.KeySchema) string {
 	var parts []string
 	for _, a := range k.Attrs() {
 		switch {

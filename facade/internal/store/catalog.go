@@ -158,7 +158,7 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 	c, err := cat.remember(def, version, fetched)
 	if err == nil && counts != nil {
-		c.layout.counts.keep(counts)
+		c.layout.sizes.Kept(counts)
 	}
 	return c, err
 }
@@ -179,7 +179,7 @@ func (cat *catalog) remember(def *tabledef.Table, version []byte, fetched time.T
 		return nil, err
 	}
 	if old != nil && old.def.ID == def.ID {
-		l.counts = old.layout.counts
+		l.sizes = old.layout.sizes
 	}
 	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
 	for _, at := range def.FillTimes() {

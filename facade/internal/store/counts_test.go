@@ -12,34 +12,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// What a write does for the counts takes no memory.
-func TestFaultD26_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocations
-	k := newTableCounts()
-	if n := testing.AllocsPerRun(100, k.wrote); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if k.written.Load() == 0 {
-		t.Error("nothing was noted")
-	}
-}
-
-// A text that is no count is none; the last one counts.
-func TestFaultD26_Recall(t *testing.T) {
-	t.Parallel()
-	k := newTableCounts()
-	if _, ok := k.recall(); ok {
-		t.Error("a count that nobody kept")
-	}
-	k.keep([]byte("?"))
-	if got, ok := k.recall(); ok {
-		t.Errorf("%+v", got)
-	}
-	k.keep([]byte(`{"items":2,"bytes":3,"indexes":{"i":{"items":1,"bytes":1}}}`))
-	if got, ok := k.recall(); !ok || got.Items != 2 || got.Bytes != 3 || got.Indexes["i"].Items != 1 {
-		t.Errorf("%+v, %v", got, ok)
-	}
-}
-
 // Items are counted alike whole and by their keys, on every Bigtable: neither what
 // an index leaves behind counts, nor a row of another writer that is no item.
 func TestFaultD26_CountedAlike(t *testing.T) {

@@ -61,7 +61,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 // reports false when the item has changed since. The table's schema latch is held.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	p, l := st.slot, st.slot.l
-	defer l.counts.wrote()
+	defer l.sizes.Wrote()
 	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
 	release := []*btpb.Mutation{btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {

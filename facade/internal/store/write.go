@@ -75,7 +75,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	if c.def.Status == tabledef.StatusDeleting {
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
 	}
-	defer c.layout.counts.wrote()
+	defer c.layout.sizes.Wrote()
 	w := itemWrite{wr: wr, fn: fn}
 	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
@@ -157,7 +157,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 			return done, err
 		}
 	}
-	defer c.layout.counts.wrote()
+	defer c.layout.sizes.Wrote()
 	unlock, err := wr.latches.lockAll(ctx, slots)
 	if err != nil {
 		return done, err

@@ -45,8 +45,8 @@ func (s *Stored) Get(name string) attr.Value {
 // Item returns all attributes. Errors are *Error: E-CORRUPT.
 func (s *Stored) Item() (attr.Item, error) { return s.l.item(s.row) }
 
-// AppendJSON appends the item as attr.AppendItemJSON does, and returns its size. Cells come in the order of their names: the key
-// attributes have their places between them.
+// AppendJSON appends the item as attr.AppendItemJSON does, and returns its size. Cells
+// come in the order of their names: the key attributes have their places between them.
 func (s *Stored) AppendJSON(dst []byte) (json []byte, sizeBytes int, err error) {
 	w := attr.ItemWriter{JSON: dst}
 	keys := s.l.keyNames

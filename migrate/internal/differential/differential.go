@@ -25,6 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -34,7 +35,7 @@ import (
 // runs fill and delete; those of its indexes begin so.
 const Table = "_differential"
 
-// Run checks each mapping with Options.Differential items that are
+// Run checks each mapping with migrate.VerifyOptions.Differential items that are
 // drawn from the mapping itself, and those of the source if own is set: the
 // lens alone, rows that the DynamoDB door writes, and rows that the loader
 // writes must all give back the items that went in. An item that the mapping
@@ -229,7 +230,7 @@ func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, e
 		}
 		back, _ := d.mapping.Returned(item, p)
 		returned[d.key(item)] = back
-		d.compareItems(r, []attr.Item{back}, []layout.Row{fixtures.Canonical(layout.Row{Key: p.Row, Cells: p.Cells})})
+		d.compareItems(r, []attr.Item{back}, []layout.Row{golden.Canonical(layout.Row{Key: p.Row, Cells: p.Cells})})
 	}
 	if !r.Equal() {
 		return r, nil
@@ -288,7 +289,7 @@ func (d *trial) withCopies(items []attr.Item) []attr.Item {
 	}
 	source := slices.DeleteFunc(slices.Clone(items), d.derived)
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		all, err := d.mapping.Items(fixtures.Canonical(rows[key]))
+		all, err := d.mapping.Items(golden.Canonical(rows[key]))
 		if err != nil {
 			continue // items that cannot be in one row together: the loader tells them
 		}

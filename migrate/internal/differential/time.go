@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -169,7 +170,7 @@ func (d *trial) collect(db *naive) {
 		}
 	}
 	for key, row := range rows {
-		row = fixtures.Canonical(row)
+		row = golden.Canonical(row)
 		kept := k.Kept(row.Cells)
 		if len(kept) == len(row.Cells) {
 			continue

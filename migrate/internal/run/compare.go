@@ -131,7 +131,7 @@ func (j *Job) CompareBase(ctx context.Context, b *Bigtable, r *report.Report, k 
 	if j.same = exact && !h.Unreadable && h.Cells == j.cells && h.Items == j.Items; j.same {
 		return detail, nil
 	}
-	before := r.Found()
+	before := r.AllDifferences()
 	d := differ{
 		j: j, b: b, window: j.Options.Window, table: table, layout: RowLayout{J: j}, report: r, items: true,
 		of: func(p Placed) lens.Placed { return p.Base },
@@ -139,7 +139,7 @@ func (j *Job) CompareBase(ctx context.Context, b *Bigtable, r *report.Report, k 
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.Found() == before && exact {
+	if r.AllDifferences() == before && exact {
 		r.Fail(j.tableChanged(h))
 	}
 	return detail, nil

@@ -13,12 +13,12 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -184,7 +184,7 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		return
 	}
 	if d.kept != nil {
-		if want = want.only(d.kept(fixtures.Canonical(layout.Row{Cells: want.cells}).Cells)); len(want.cells) == 0 && !found {
+		if want = want.only(d.kept(golden.Canonical(layout.Row{Cells: want.cells}).Cells)); len(want.cells) == 0 && !found {
 			return
 		}
 	}

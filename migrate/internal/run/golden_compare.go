@@ -16,12 +16,13 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // goldenAt is the place of a failure in a row of a table that a golden file has.
-func goldenAt(t fixtures.GoldenTable, key []byte) report.Failure {
+func goldenAt(t golden.Table, key []byte) report.Failure {
 	f := report.InRow(t.ID, key)
 	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
 	return f
@@ -29,14 +30,14 @@ func goldenAt(t fixtures.GoldenTable, key []byte) report.Failure {
 
 // CompareGolden compares tables with a golden file, text by text. The jobs say
 // whose rows these are.
-func (r *Run) CompareGolden(ctx context.Context, tables []fixtures.GoldenTable) (string, error) {
+func (r *Run) CompareGolden(ctx context.Context, tables []golden.Table) (string, error) {
 	rows := 0
 	for i, t := range tables {
 		if i == 0 && len(t.Rows) == 0 && len(tables) > 1 {
 			continue // the file begins with a table line
 		}
 		layout := LayoutOf(t.ID, r.Jobs...)
-		digester, before := fixtures.NewRowDigester(), r.Report.Differences
+		digester, before := golden.NewRowDigester(), r.Report.Differences
 		for row, err := range r.B.TableRows(ctx, t.ID, nil) {
 			if status.Code(err) == codes.NotFound { // it has no rows
 				if len(t.Rows) == 0 {
@@ -48,7 +49,7 @@ func (r *Run) CompareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 				return "", err
 			}
 			rows++
-			text := fixtures.AppendRow(nil, row)
+			text := golden.AppendRow(nil, row)
 			digester.Add(text)
 			r.compareGoldenRow(layout, t, row, text)
 			delete(t.Rows, string(row.Key))
@@ -57,7 +58,7 @@ func (r *Run) CompareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 			want := t.Rows[key]
 			f := goldenAt(t, want.Key)
 			f.Kind, f.Want = report.MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
-			r.Report.Fail(layout.Owned(f, layout.owners(fixtures.GoldenBytes(want)).first))
+			r.Report.Fail(layout.Owned(f, layout.owners(golden.Bytes(want)).first))
 		}
 		if got := digester.Digest(); t.All != nil && *t.All != got && r.Report.Differences == before && !r.Report.ItemsFailed() { // else the rows, or the items, say more
 			r.Report.Fail(report.Failure{
@@ -70,7 +71,7 @@ func (r *Run) CompareGolden(ctx context.Context, tables []fixtures.GoldenTable) 
 }
 
 // compareGoldenRow compares a row that is there.
-func (r *Run) compareGoldenRow(tl RowLayout, t fixtures.GoldenTable, row layout.Row, rowText []byte) {
+func (r *Run) compareGoldenRow(tl RowLayout, t golden.Table, row layout.Row, rowText []byte) {
 	at := goldenAt(t, row.Key)
 	want, found := t.Rows[string(row.Key)]
 	if !found && t.All != nil {
@@ -87,7 +88,7 @@ func (r *Run) compareGoldenRow(tl RowLayout, t fixtures.GoldenTable, row layout.
 		if i == 0 {
 			continue
 		}
-		c, err := fixtures.ParseGoldenCell(line)
+		c, err := golden.ParseCell(line)
 		if err != nil {
 			at.Kind, at.Got = report.GoldenDiffers, line
 			r.Report.Fail(tl.Owned(at, tl.owners(row).first))
@@ -106,7 +107,7 @@ func (r *Run) compareGoldenRow(tl RowLayout, t fixtures.GoldenTable, row layout.
 			f.Kind = report.TypeDiffers
 		}
 		if c.changed() {
-			f.Decoded = tl.decoded(wanted.want, layout.Row{Key: row.Key, Cells: fixtures.GoldenBytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
+			f.Decoded = tl.decoded(wanted.want, layout.Row{Key: row.Key, Cells: golden.Bytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
 		}
 		r.Report.Fail(f)
 	})
@@ -120,7 +121,7 @@ type goldenOwners struct {
 }
 
 func newGoldenOwners(layout RowLayout, want, got layout.Row) *goldenOwners {
-	want = fixtures.GoldenBytes(want)
+	want = golden.Bytes(want)
 	return &goldenOwners{want, layout.owners(want), layout.owners(got)}
 }
 
@@ -131,7 +132,7 @@ func (o *goldenOwners) of(c CellDiff) Owner {
 	if c.want >= 0 {
 		cell = o.want.Cells[c.want]
 	} else {
-		cell, first, second = fixtures.GoldenBytes(layout.Row{Cells: []layout.Cell{c.got}}).Cells[0], second, first
+		cell, first, second = golden.Bytes(layout.Row{Cells: []layout.Cell{c.got}}).Cells[0], second, first
 	}
 	if of, ok := first.exact(cell); ok {
 		return of
@@ -146,7 +147,7 @@ func (o *goldenOwners) of(c CellDiff) Owner {
 func (o *goldenOwners) onlyTypesDiffer(layout RowLayout, rule string, c CellDiff) bool {
 	cell := o.want.Cells[c.want]
 	element := layout.J != nil && layout.index == nil && layout.J.Mapping.ListElement(rule, o.want.Cells, cell)
-	return onlyTypesDiffer(cell.Value, fixtures.GoldenValue(string(c.got.Value)), element)
+	return onlyTypesDiffer(cell.Value, golden.Value(string(c.got.Value)), element)
 }
 
 // SchemaGolden is the text of the tables that the jobs make.
@@ -261,7 +262,7 @@ func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 }
 
 // GoldenTablesOf are the golden rows of a fixture, the first those of the first job.
-func GoldenTablesOf(f *Fixture, first *Job) ([]fixtures.GoldenTable, error) {
-	tables, err := f.GoldenTables(first.Report.Target)
+func GoldenTablesOf(f *Fixture, first *Job) ([]golden.Table, error) {
+	tables, err := golden.Parse(f.GoldenFile, first.Report.Target, f.Golden)
 	return tables, OfFixtures(err)
 }

@@ -46,7 +46,7 @@ func (j *Job) failItem(e source.Entry, err error, f report.Failure, other string
 			j.failures.ItemFailed(table, other)
 		}
 		if f.Kind == report.Unmatched {
-			j.failures.Unruled(table)
+			j.failures.ItemUnmatched(table)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -147,7 +147,7 @@ func (o rowOwners) nearest(c layout.Cell) Owner {
 // owners finds the rule and the item of each cell of a row by the inverse of the
 // mapping; none of a row that it cannot read.
 func (l RowLayout) owners(row layout.Row) (o rowOwners) {
-	items, err := l.Items(fixtures.Canonical(row))
+	items, err := l.Items(golden.Canonical(row))
 	if err != nil {
 		return o // the round trip reports it
 	}
@@ -163,11 +163,11 @@ func (l RowLayout) owners(row layout.Row) (o rowOwners) {
 // decoded says what a change of a row does to its items, "" for nothing or
 // where neither row can be read: `n: want {"N":"3"}, got {"N":"4"}`.
 func (l RowLayout) decoded(want, got layout.Row) string {
-	wanted, err := l.Items(fixtures.Canonical(want))
+	wanted, err := l.Items(golden.Canonical(want))
 	if err != nil || l.J == nil {
 		return ""
 	}
-	found, err := l.Items(fixtures.Canonical(got))
+	found, err := l.Items(golden.Canonical(got))
 	if err != nil {
 		return phrase.Clip("the row cannot be read: " + err.Error())
 	}

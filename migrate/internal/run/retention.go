@@ -328,7 +328,7 @@ func (j *Job) compareCollected(ctx context.Context, b *Bigtable, r *report.Repor
 	if h.Cells == want {
 		return detail, nil
 	}
-	before := r.Found()
+	before := r.AllDifferences()
 	k := NewRetention(j.Mapping.Families(), j.Options.Now)
 	d := differ{
 		j: j, b: b, window: j.Options.Window, table: table, layout: RowLayout{J: j}, report: r, kept: k.Kept,
@@ -337,7 +337,7 @@ func (j *Job) compareCollected(ctx context.Context, b *Bigtable, r *report.Repor
 	if err := d.run(ctx); err != nil {
 		return "", err
 	}
-	if r.Found() == before {
+	if r.AllDifferences() == before {
 		r.Fail(j.tableChanged(h))
 	}
 	return detail, nil

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -41,7 +41,7 @@ func (j *Job) Describe() {
 		j.Report.Samples = append(j.Report.Samples, report.Sample{
 			Rule: placed.Rule,
 			Item: phrase.ClipTo(string(attr.AppendItemJSON(nil, e.Item)), maxSampleBytes),
-			Row:  phrase.ClipTo(string(fixtures.AppendRowText(nil, row, j.Mapping.CellText(row))), maxSampleBytes),
+			Row:  phrase.ClipTo(string(golden.AppendRowText(nil, row, j.Mapping.CellText(row))), maxSampleBytes),
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 )
 
 // asStored is a cell whose time is that of what is there.
@@ -62,7 +63,7 @@ func (j *Job) alignTimes(want, got []layout.Cell) (aligned []layout.Cell, stored
 	for i, c := range got {
 		times[cell{c.Family, string(c.Qualifier), string(c.Value), c.Timestamp}] = before[i].Timestamp
 	}
-	return fixtures.Canonical(layout.Row{Cells: got}).Cells, func(c layout.Cell) layout.Cell {
+	return golden.Canonical(layout.Row{Cells: got}).Cells, func(c layout.Cell) layout.Cell {
 		if micros, ok := times[cell{c.Family, string(c.Qualifier), string(c.Value), c.Timestamp}]; ok {
 			c.Timestamp = micros
 		}
