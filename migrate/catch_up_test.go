@@ -412,3 +412,32 @@ func TestFaultM2_WrittenByADoor(t *testing.T) {
 		})
 	}
 }
+
+// A source that ends before the exports of the last load is refused, and nothing is
+// written: it would undo a part of what came since. The same source, and one that goes
+// on, are not.
+func TestFaultM2_OlderExport(t *testing.T) {
+	t.Parallel()
+	caughtUp(t, func(t *testing.T, o Common, shared bool) {
+		t.Helper()
+		r := rand.New(rand.NewPCG(5, 5))
+		states := []itemsAt{drawItems(r, shared), drawItems(r, shared), drawItems(r, shared), drawItems(r, shared)}
+		conn := newBigtableServer(t)
+		if _, err := Load(t.Context(), conn, exports(t, true, states[:3]...), LoadOptions{Common: o}); err != nil {
+			t.Fatal(err)
+		}
+		there := allTables(t, conn)
+		for _, older := range []int{1, 2} {
+			_, err := Load(t.Context(), conn, exports(t, true, states[:older]...), LoadOptions{Common: o})
+			WantDamage(t, err, source.TargetNewer, "was loaded with exports up to ")
+			if got := allTables(t, conn); got != there {
+				t.Errorf("a refused load of %d exports left\n%s\nwant\n%s", older, got, there)
+			}
+		}
+		for _, n := range []int{3, 4} {
+			if _, err := Load(t.Context(), conn, exports(t, true, states[:n]...), LoadOptions{Common: o}); err != nil {
+				t.Errorf("a load of %d exports: %v", n, err)
+			}
+		}
+	})
+}

@@ -19,7 +19,8 @@ import (
 //
 // Incremental exports behind a full one bring tables that only loads have written up
 // to date: what they deleted goes. Tables that a DynamoDB door has written since are
-// refused (TargetWritten).
+// refused (TargetWritten), and so are those that a load of later exports wrote
+// (TargetNewer).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

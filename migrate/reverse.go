@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
@@ -31,7 +33,7 @@ type Reversed struct {
 	Rows  int64  // that they are of
 	Files int    // of data
 	// Warnings are what a reader should know: that the table was loaded by another
-	// mapping, as _migration_schema tells.
+	// mapping, as _migration_schema tells; that it has rows of no rule.
 	Warnings []string
 }
 
@@ -83,14 +85,17 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	var unreadable error // the first
 	more := 0
+	left := leftRows{}
 	for row, err := range b.Groups(ctx, m.TargetTable(), options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
 		}
-		if !row.GoesOn {
-			r.Rows++
-		}
 		items, err := m.Items(row.Row)
+		if left.group(row.Row, len(items) > 0 || err != nil); !row.GoesOn {
+			if left.end() {
+				r.Rows++
+			}
+		}
 		switch {
 		case err != nil && unreadable != nil: // all rows are looked at, so that one run tells how many there are
 			more++
@@ -112,10 +117,43 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		}
 		return nil, unreadable
 	}
+	if left.rows > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s of no rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
+	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(); err != nil {
 		return nil, fmt.Errorf("writing an export in %s: %w", dir, err)
 	}
 	r.Files = w.Files()
 	return r, nil
+}
+
+// leftRows are rows that no rule takes. What a DynamoDB door keeps of items that are
+// gone is none of them.
+type leftRows struct {
+	rows    int64
+	example []byte // the key of the first
+	taken   bool   // the row at hand has an item
+	foreign bool   // the row at hand has cells that are not the door's
+	key     []byte
+}
+
+// group looks at a row, or at a part of one.
+func (l *leftRows) group(row layout.Row, taken bool) {
+	l.taken = l.taken || taken
+	l.key = row.Key
+	for _, c := range row.Cells {
+		l.foreign = l.foreign || c.Family != lens.FamilyState
+	}
+}
+
+// end ends the row at hand, and says whether it has items.
+func (l *leftRows) end() (taken bool) {
+	if taken = l.taken; !taken && l.foreign {
+		if l.rows++; l.example == nil {
+			l.example = bytes.Clone(l.key)
+		}
+	}
+	l.taken, l.foreign = false, false
+	return taken
 }

@@ -46,7 +46,7 @@ func (c *reverseCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that no item can have produced is an error, and its table is not exported. Exits 0 when everything is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that the mapping cannot read is an error, and its table is not exported; rows of none of its rules are left out, with a warning. Exits 0 when everything is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
 }
 
 // Run writes the exports.

@@ -68,6 +68,34 @@ func At(rows []layout.Row, table string) time.Time {
 	return time.Time{}
 }
 
+// until is the column of the first row that tells [Until], where the time of its cells
+// does not.
+const until = "until"
+
+// SetUntil adds to the rows of a table the moment that its export is of.
+func SetUntil(rows []layout.Row, at time.Time) {
+	first := rows[0].Cells[0]
+	first.Qualifier, first.Value = []byte(until), []byte(at.UTC().Format(time.RFC3339Nano))
+	rows[0].Cells = append(rows[0].Cells, first) // the last, in their order
+}
+
+// Until is the moment up to which the exports of the last load of a table tell its
+// items; zero where the rows do not tell.
+func Until(rows []layout.Row, table string) time.Time {
+	for _, row := range rows {
+		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
+			continue
+		}
+		for _, c := range row.Cells {
+			if string(c.Qualifier) == until {
+				at, _ := time.Parse(time.RFC3339Nano, string(c.Value)) // zero for a text of nobody's
+				return at
+			}
+		}
+	}
+	return At(rows, table)
+}
+
 // Moves tells where items that one mapping laid out lie otherwise by another one.
 type Moves struct{ was, now *layout.Mapping }
 

@@ -71,15 +71,18 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err 
 		j.Report.Target, strings.Join(wrote, " and "), example)
 }
 
-// OtherTime warns of rows that a load of another export wrote, as its time in
-// layout.SchemaTable tells: nothing says what is gone since.
+// OtherTime refuses an export that is older than the one of the last load, as
+// layout.SchemaTable tells: what came since would be half undone, and indexes would
+// contradict their items. It warns of rows that a load of another full export wrote:
+// nothing says what is gone since.
 func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err error) {
 	noted, err := b.SchemaOf(ctx, j.Report.Target)
 	if err != nil {
 		return "", err
 	}
-	at := loadnote.At(noted, j.Report.Target)
-	if at.IsZero() || micros(at) == j.Micros {
+	at, until := loadnote.At(noted, j.Report.Target), loadnote.Until(noted, j.Report.Target)
+	older := !j.Source.ExportTime.IsZero() && micros(j.Source.ExportTime) < micros(until)
+	if at.IsZero() || micros(at) == j.Micros && !older {
 		return "", nil
 	}
 	for _, err := range b.Rows(ctx, btclient.Read{Table: j.Report.Target, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
@@ -88,6 +91,10 @@ func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err e
 		}
 		if err != nil {
 			return "", err
+		}
+		if older {
+			return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with exports up to %s, and the source ends at %s: what changed in between would be half undone: load the exports up to then, or into another table",
+				j.Report.Target, until.UTC().Format(time.RFC3339Nano), j.Source.ExportTime.UTC().Format(time.RFC3339Nano))
 		}
 		return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
 			j.Report.Target, at.Format(time.RFC3339Nano), time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)), nil
@@ -223,10 +230,11 @@ func (c *catchUp) apply(ctx context.Context) error {
 	err := c.each(ctx, target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
 		var own []lens.Extent
 		var wanted []layout.Cell
+		unread := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
 		for _, p := range places[string(row.Key)] {
 			item, err := p.by.Item(row, p.item.Key)
-			if err != nil {
-				return source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, target, p.item.key)
+			if before, ok := unread[p.item]; !ok || before != nil {
+				unread[p.item] = err
 			}
 			if item != nil {
 				p.item.stood = append(p.item.stood, item)
@@ -236,6 +244,11 @@ func (c *catchUp) apply(ctx context.Context) error {
 			}
 			if bytes.Equal(p.item.now.Row, row.Key) {
 				wanted = append(wanted, p.item.now.Cells...)
+			}
+		}
+		for _, p := range places[string(row.Key)] {
+			if err := unread[p.item]; err != nil {
+				return source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, target, p.item.key)
 			}
 		}
 		gone = append(gone, c.surplus(row, own, wanted)...)

@@ -23,12 +23,17 @@ import (
 var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
 // schemaRows are the rows of layout.SchemaTable that are to be there for the
-// job's table. A default layout has none.
+// job's table, with the moment that its export is of where that is not the time of
+// their cells. A default layout has none.
 func (j *Job) schemaRows() ([]layout.Row, error) {
 	if j.Mapping.Spec() == nil {
 		return nil, nil
 	}
-	return j.Mapping.SchemaRows(j.Micros)
+	rows, err := j.Mapping.SchemaRows(j.Micros)
+	if until := j.Source.ExportTime; err == nil && !until.IsZero() && micros(until) != j.Micros {
+		loadnote.SetUntil(rows, until)
+	}
+	return rows, err
 }
 
 // SchemaOf reads the rows of layout.SchemaTable of one table; none where there
