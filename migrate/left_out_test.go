@@ -29,7 +29,11 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 	t.Parallel()
 	index := func(name string) string {
-		return `{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}`
+		more := ""
+		if name == "multi" {
+			more = `,{"AttributeName":"id","KeyType":"HASH"}`
+		}
+		return `{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}` + more + `],"Projection":{"ProjectionType":"ALL"}}`
 	}
 	schema := func(more string, indexes ...string) []byte {
 		for i, name := range indexes {
@@ -48,6 +52,9 @@ func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 		"all that can be": {leftOutMapping, schema(ttl, "kept", "none", "view", "unknown"), "index none|index view|index unknown|time to live by exp"},
 		"no description":  {leftOutMapping, nil, "index none|index view"},
 		"nothing":         {whole, schema(ttl, "kept", "none", "view"), ""},
+		"other key":       {strings.Replace(whole, "kept, hash: g", "kept, hash: id", 1), schema(ttl, "kept", "none", "view"), "index kept"},
+		"many attributes": {strings.Replace(whole, "kept", "multi", 1), schema(ttl, "multi", "none", "view"), "index multi"},
+		"inferred, many":  {"", schema(ttl, "kept", "multi"), "index multi"},
 		"inferred":        {"", schema(ttl, "kept", strings.Repeat("long", 30)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

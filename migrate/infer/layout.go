@@ -217,6 +217,12 @@ func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 		if x.Projection == "INCLUDE" {
 			gsi.Projection = ""
 		}
+		if len(x.MoreKey) > 0 {
+			gsi.As = mapfile.IndexAsNone
+			spec.Source.GSIs = append(spec.Source.GSIs, gsi)
+			in.chose("index "+x.Name, "none", "its key has %s besides %s: a mapping lays out indexes of one HASH and one RANGE attribute", strings.Join(x.MoreKey, " and "), source.KeyText(x.Key))
+			continue
+		}
 		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a table of its own, in the order of the index key"
 		if whole := spec.Target.Table + "__" + x.Name; table != whole {
 			why += fmt.Sprintf("; %s cannot name a Bigtable table, which has at most %d letters, digits and _.-", whole, mapfile.MaxTableIDChars)

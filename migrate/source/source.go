@@ -49,6 +49,7 @@ type Entry struct {
 type Index struct {
 	Name       string            // in DynamoDB
 	Key        mapping.KeySchema // of the index
+	MoreKey    []string          // what its key has beside one HASH and one RANGE attribute: then no mapping lays it out
 	Local      bool              // it has the hash key of the table
 	Projection string            // ALL, KEYS_ONLY or INCLUDE
 	Include    []string          // attributes of an INCLUDE projection

@@ -91,19 +91,22 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	if len(t.KeySchema) == 0 {
 		return nil, Damaged(SchemaInvalid, at, nil, "the table schema has no KeySchema")
 	}
-	key, err := t.key(at, t.KeySchema)
+	key, more, err := t.key(at, t.KeySchema)
 	if err != nil {
 		return nil, err
+	}
+	if len(more) > 0 {
+		return nil, Damaged(SchemaInvalid, at, nil, "the key of the table has the attributes %q besides %q and %q, want one HASH and at most one RANGE", more, key.Hash.Name, key.Range.Name)
 	}
 	s := &TableSchema{Name: t.TableName, Key: key, TTL: cmp.Or(doc.TimeToLiveDescription.on(), doc.TimeToLiveSpecification.on())}
 	for local, list := range [][]schemaIndex{t.GlobalSecondaryIndexes, t.LocalSecondaryIndexes} {
 		for _, x := range list {
-			key, err := t.key(at, x.KeySchema)
+			key, more, err := t.key(at, x.KeySchema)
 			if err != nil {
 				return nil, err
 			}
 			s.Indexes = append(s.Indexes, Index{
-				Name: x.IndexName, Key: key, Local: local == 1,
+				Name: x.IndexName, Key: key, MoreKey: more, Local: local == 1,
 				Projection: x.Projection.ProjectionType, Include: x.Projection.NonKeyAttributes,
 			})
 		}
@@ -111,8 +114,8 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	return s, nil
 }
 
-func (t *schemaTable) key(at Position, k schemaKey) (lens.KeySchema, error) {
-	var s lens.KeySchema
+// key is the first attribute of each kind, and the names of those that follow.
+func (t *schemaTable) key(at Position, k schemaKey) (s lens.KeySchema, more []string, err error) {
 	for _, part := range k {
 		tag := ""
 		for _, d := range t.AttributeDefinitions {
@@ -122,19 +125,20 @@ func (t *schemaTable) key(at Position, k schemaKey) (lens.KeySchema, error) {
 		}
 		a, err := keyAttr(at, part.AttributeName, tag)
 		if err != nil {
-			return s, err
+			return s, nil, err
 		}
-		switch part.KeyType {
-		case "HASH":
-			s.Hash = a
-		case "RANGE":
-			s.Range = a
+		of := map[string]*lens.KeyAttr{"HASH": &s.Hash, "RANGE": &s.Range}[part.KeyType]
+		switch {
+		case of == nil:
+			return s, nil, Damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)
+		case of.Name != "":
+			more = append(more, a.Name)
 		default:
-			return s, Damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)
+			*of = a
 		}
 	}
 	if s.Hash.Name == "" {
-		return s, Damaged(SchemaInvalid, at, nil, "a key has no HASH attribute")
+		return s, nil, Damaged(SchemaInvalid, at, nil, "a key has no HASH attribute")
 	}
-	return s, nil
+	return s, more, nil
 }

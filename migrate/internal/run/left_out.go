@@ -1,10 +1,14 @@
 package run
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // leftOut are the parts of the job's table that its mapping lays out nothing of: those
@@ -23,8 +27,15 @@ func (j *Job) leftOut() []report.NotLaidOut {
 		add("index "+x.Index, x.Why)
 	}
 	for _, x := range j.Source.Indexes {
-		if !slices.ContainsFunc(spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == x.Name }) {
+		i := slices.IndexFunc(spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == x.Name })
+		switch {
+		case i < 0:
 			add("index "+x.Name, "the description of the table has it, and its mapping does not (source.gsis)")
+		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // told
+		case len(x.MoreKey) > 0:
+			add("index "+x.Name, fmt.Sprintf("its key has %s besides %s, and its mapping lays out an index of one HASH and one RANGE attribute", strings.Join(x.MoreKey, " and "), source.KeyText(x.Key)))
+		case names(x.Key) != names(spec.Source.GSIs[i].Key):
+			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(spec.Source.GSIs[i].Key)))
 		}
 	}
 	if expiry := j.Source.TTL; expiry != "" && spec.Source.TTL == nil {
@@ -32,6 +43,9 @@ func (j *Job) leftOut() []report.NotLaidOut {
 	}
 	return left
 }
+
+// names are the key's attributes.
+func names(k lens.KeySchema) [2]string { return [2]string{k.Hash.Name, k.Range.Name} }
 
 // LeaveOut tells of them, of all tables.
 func (r *Run) LeaveOut() {
