@@ -121,6 +121,7 @@ type Progress struct {
 	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
 	Items int64  // that were looked at
 	Done  bool   // the work has ended
+	Err   error  // and why it has ended before it was done
 }
 
 // ErrOtherMapping is the error of New with a mapping by which items of a table lie otherwise

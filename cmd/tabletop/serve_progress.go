@@ -35,7 +35,10 @@ func (k *worker) tell(p facade.Progress) {
 	switch {
 	case p.Done:
 		delete(k.heard, work)
-		if p.Items > 0 {
+		switch {
+		case p.Err != nil: // which who began the work tells
+			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: not done, after %s\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
+		case p.Items > 0:
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s, done\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 		}
 	case !begun:

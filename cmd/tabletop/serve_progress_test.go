@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,10 +69,12 @@ func TestWorker(t *testing.T) {
 		{Table: "u", Phase: "filling index G"},
 		{Table: "u", Phase: "filling index G", Done: true}, // nothing was looked at
 		{Table: "t", Phase: "filling index G", Items: 1500, Done: true},
+		{Table: "u", Phase: "filling index H"},
+		{Table: "u", Phase: "filling index H", Items: 1, Done: true, Err: errors.New("a row cannot be read")},
 	} {
 		k.tell(p)
 	}
-	if got, want := b.String(), "tabletop: table t: filling index G: 1500 items, done\n"; got != want {
+	if got, want := b.String(), "tabletop: table t: filling index G: 1500 items, done\ntabletop: table u: filling index H: not done, after 1 item\n"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
 }

@@ -141,13 +141,13 @@ type fillEntry struct {
 // backfill enters all items of a table into an index. Writes may go on: each
 // entry has the order of the item it was made from. Entries that are there stay as
 // they are: a loader may have written millions.
-func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) error {
+func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) (err error) {
 	phase := "filling index " + x.x.Name()
 	if x == l.due {
 		phase = "filling " + x.x.Name()
 	}
 	told := fl.telling(l.name, phase)
-	defer told.done()
+	defer told.end(&err)
 	var batch []fillEntry
 	size := 0 // of its cells
 	plan := l.base.PlanScan()

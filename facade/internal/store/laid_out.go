@@ -60,7 +60,7 @@ func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 }
 
 // checkServed compares a mapping with the one that a table was served by before.
-// What the migration noted goes before that.
+// What the migration noted takes precedence over that.
 func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if _, loaded := ts.cat.loaded[def.Name]; loaded || len(def.Note) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layou
 // checkLaidOut refuses a mapping by which an item of its table lies otherwise than by
 // the one that is noted: it would be missing, and be written a second time beside
 // itself. A mapping that only says more, or the same in other words, is no other one.
-func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) error {
+func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) (err error) {
 	changes := loadnote.Changes(note, m)
 	if len(changes) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 		return unread(err)
 	}
 	told := ts.telling(name, comparePhase)
-	defer told.done()
+	defer told.end(&err)
 	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: table, Spans: was.PlanScan().Spans}) {
 		if status.Code(err) == codes.NotFound {
 			return nil // it has been deleted since

@@ -5,7 +5,8 @@ type Progress struct {
 	Table string // of DynamoDB
 	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
 	Items int64  // that were looked at
-	Done  bool   // the work has ended, with an error or without
+	Done  bool   // the work has ended
+	Err   error  // and why it has ended before it was done
 }
 
 // progressEvery is how many items lie between two calls of Options.Progress.
@@ -17,7 +18,7 @@ type teller struct {
 	tell func(Progress)
 }
 
-// telling begins to tell of work; done is to follow.
+// telling begins to tell of work; end is to follow.
 func (in *instance) telling(table, phase string) *teller {
 	t := &teller{Progress{Table: table, Phase: phase}, in.o.Progress}
 	t.say()
@@ -37,7 +38,8 @@ func (t *teller) item() {
 	}
 }
 
-func (t *teller) done() {
-	t.Done = true
+// end is to be deferred, with the address of the error of the work.
+func (t *teller) end(err *error) {
+	t.Done, t.Err = true, *err
 	t.say()
 }
