@@ -136,6 +136,12 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 		sort := run.NewRowSort(o.TempDir, o.Window)
 		defer sort.Close()
 		for item, err := range t.items(ctx, o) {
+			if item.refused != nil { // its items are missing on this side: the rest is compared
+				f := report.InRow(t.side.table(), item.row)
+				f.Kind, f.Detail = report.RowUnreadable, fmt.Sprintf("%s: the row cannot be read by the mapping: %v", t.side.Name, item.refused)
+				r.Fail(f)
+				continue
+			}
 			if err != nil {
 				return "", err
 			}
@@ -239,6 +245,9 @@ func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates
 	}
 	n := int64(0)
 	for item, err := range t.items(ctx, o) {
+		if item.refused != nil {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -274,11 +283,13 @@ func diffTexts(r *report.Report, at report.Failure, first, second []byte) error 
 	return nil
 }
 
-// sideItem is an item of a side, and where it stands: in a file or a row.
+// sideItem is an item of a side, and where it stands: in a file or a row; or a row that
+// the mapping refuses to read.
 type sideItem struct {
 	attr.Item
-	at  source.Position
-	row []byte
+	at      source.Position
+	row     []byte
+	refused error
 }
 
 func (i sideItem) place() string {
@@ -310,14 +321,12 @@ func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem,
 			return
 		}
 		for row, err := range t.side.bigtable(o).Groups(ctx, t.side.table(), o, run.ByItem((*layout.Mapping)(t.side.Mapping)), run.Retention{}) {
-			var found []attr.Item
-			if err == nil {
-				if found, err = t.side.Mapping.Items(row.Row); err != nil {
-					err = source.Damaged(source.MappingRefused, source.Position{File: t.side.Name}, err, "row %q cannot be read by the mapping", row.Key)
-				}
-			}
 			if err != nil {
 				yield(sideItem{}, err)
+				return
+			}
+			found, err := t.side.Mapping.Items(row.Row)
+			if err != nil && !yield(sideItem{row: row.Key, refused: err}, nil) {
 				return
 			}
 			for _, item := range found {

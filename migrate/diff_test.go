@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -78,5 +79,37 @@ target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 	}
 	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].String(), `rows has items of this key at row "1" and at row "1.0"`) {
 		t.Errorf("failures %v", r.Failures)
+	}
+}
+
+// A row that the mapping cannot read is a difference that names it, and hides no other.
+func TestFaultM4_DiffOfUnreadableRows(t *testing.T) {
+	t.Parallel()
+	src, o := subject(t, "s2-video")
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	diff := func() *report.Report {
+		r, err := Diff(t.Context(), Side{Name: "items", Source: src}, Side{Name: "rows", Conn: conn, Project: "tabletop", Instance: "tabletop", Mapping: o.Mappings[0]}, DiffOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := diff(); !r.Equal() {
+		t.Fatalf("before: %v", r.Failures)
+	}
+	change(t, conn, "videos", "0123", setCell("a", "Likes", 1715685260608000, "no counter"))
+	putRow(t, conn, "videos", []byte("0124"), []layout.Cell{{Family: "a", Qualifier: []byte("Likes"), Timestamp: 1715685260608000, Value: []byte("none either")}})
+	kinds := map[report.Kind]int{}
+	for _, f := range diff().Failures {
+		kinds[f.Kind]++
+		if f.Kind == report.RowUnreadable && !strings.Contains(f.String(), "rows: the row cannot be read by the mapping: ") {
+			t.Errorf("%v", f)
+		}
+	}
+	if kinds[report.RowUnreadable] != 2 || kinds[report.MissingItem] == 0 {
+		t.Errorf("differences %v, want 2 rows that cannot be read, and their items missing", kinds)
 	}
 }
