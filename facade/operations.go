@@ -161,7 +161,7 @@ var operations = []*operation{
 	refuse("DescribeImport", noteImport),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, "always without streams"),
 	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
-	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute; sizes above 4 MB are estimated"),
+	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute: until the first such count it answers 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
 	refuse("DescribeTableReplicaAutoScaling", noteGlobalTables),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	refuse("DisableKinesisStreamingDestination", noteKinesis),
