@@ -217,10 +217,10 @@ func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 		if x.Projection == "INCLUDE" {
 			gsi.Projection = ""
 		}
-		if len(x.MoreKey) > 0 {
+		if surplus := x.Surplus(); surplus != "" {
 			gsi.As = mapfile.IndexAsNone
 			spec.Source.GSIs = append(spec.Source.GSIs, gsi)
-			in.chose("index "+x.Name, "none", "its key has %s besides %s: a mapping lays out indexes of one HASH and one RANGE attribute", strings.Join(x.MoreKey, " and "), source.KeyText(x.Key))
+			in.chose("index "+x.Name, "none", "%s: a mapping lays out indexes of one HASH and one RANGE attribute", surplus)
 			continue
 		}
 		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a table of its own, in the order of the index key"

@@ -55,6 +55,14 @@ type Index struct {
 	Include    []string          // attributes of an INCLUDE projection
 }
 
+// Surplus says what the key of the index has that no mapping lays out, "" for nothing.
+func (x Index) Surplus() string {
+	if len(x.MoreKey) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("its key has %s besides %s", strings.Join(x.MoreKey, " and "), KeyText(x.Key))
+}
+
 // Table is one table of a source. Its items can be read any number of times;
 // each time they stream from the input.
 type Table struct {

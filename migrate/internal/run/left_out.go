@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -32,8 +31,8 @@ func (j *Job) leftOut() []report.NotLaidOut {
 		case i < 0:
 			add("index "+x.Name, "the description of the table has it, and its mapping does not (source.gsis)")
 		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // told
-		case len(x.MoreKey) > 0:
-			add("index "+x.Name, fmt.Sprintf("its key has %s besides %s, and its mapping lays out an index of one HASH and one RANGE attribute", strings.Join(x.MoreKey, " and "), source.KeyText(x.Key)))
+		case x.Surplus() != "":
+			add("index "+x.Name, x.Surplus()+", and its mapping lays out an index of one HASH and one RANGE attribute")
 		case names(x.Key) != names(spec.Source.GSIs[i].Key):
 			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(spec.Source.GSIs[i].Key)))
 		}
