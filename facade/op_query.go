@@ -66,11 +66,11 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err := s.resolveRead(ctx, p, name); err != nil {
 		return nil, err
 	}
-	if err := p.checkStartKey(); err != nil {
-		return nil, err
-	}
 	key := p.key()
 	bound, err := keyCondition.Resolve(exprKeys(key.Hash), exprKeys(key.Range))
+	if failed := p.checkStartKey(err != nil && bound.Hash == nil); failed != nil {
+		return nil, failed
+	}
 	if err != nil {
 		return nil, v.expression(err)
 	}

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,13 +71,24 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		return nil, err
 	}
 	for _, check := range []func() error{
-		p.checkStartKey, p.checkProjected, p.checkStartKeyOfTable, p.checkProjectionPaths, p.checkFilterPaths,
+		func() error { return p.checkStartKey(false) }, p.checkProjected, p.checkStartKeyOfTable,
 	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	out, err := s.page(ctx, p, s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+	items := s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey)
+	var out *readOutput
+	if err = cmp.Or(p.checkProjectionPaths(), p.checkFilterPaths()); err == nil {
+		out, err = s.page(ctx, p, items, true)
+	} else if p.startKey != nil && total > 1 {
+		for _, first := range items { // another segment's key is told before it
+			if errors.Is(first, store.ErrOtherSegment) {
+				err = first
+			}
+			break
+		}
+	}
 	if errors.Is(err, store.ErrOtherSegment) {
 		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
 	}
