@@ -109,6 +109,7 @@ func TestTrap141_ViewOfEverything(t *testing.T) {
 			t.Parallel()
 			through := 0
 			datadriven.Walk(t, filepath.Join("testdata", subject), func(t *testing.T, path string) {
+				t.Helper()
 				e := newEnv(t)
 				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 					t.Helper()

@@ -31,8 +31,11 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 			return statusBadRange("row_range", 0)
 		}
 	}
-	within := t.rows(filter.Of([]filter.Span{span})).Spans
-	var ends [][]byte
+	within := []filter.Span{span}
+	if t.view != nil {
+		within = t.rows(filter.Of(within)).Spans
+	}
+	ends := make([][]byte, 0, len(within))
 	for _, sp := range within {
 		ends = append(ends, sp.End)
 	}
