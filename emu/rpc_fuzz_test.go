@@ -85,6 +85,11 @@ func (z *fuzzed) open(tb testing.TB) {
 			tb.Fatal(err)
 		}
 	}
+	if _, err = tables.CreateAuthorizedView(ctx, &btapb.CreateAuthorizedViewRequest{
+		Parent: testTable, AuthorizedViewId: "v", AuthorizedView: viewOf(subset([]string{"a", "b\x00"}, columns("f", "q", ""))),
+	}); err != nil {
+		tb.Fatal(err)
+	}
 	if _, err = tables.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: made + "/tables/gone"}); err != nil {
 		tb.Fatal(err)
 	}
