@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // scanInput is the request of Scan.
 type scanInput struct {
 	readInput
-	ScanFilter    map[string]condition
+	ScanFilter    map[string]legacy.Condition
 	Segment       *int32
 	TotalSegments *int32
 }
@@ -22,8 +23,8 @@ type scanInput struct {
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
 	name := in.constraints(v)
-	legacy := legacyParameters{v}
-	legacy.conditionMembers("ScanFilter", in.ScanFilter)
+	parameters := v.legacy()
+	parameters.CheckConditions("ScanFilter", in.ScanFilter)
 	v.atLeast("Segment", in.Segment, 0)
 	v.atMost("Segment", in.Segment, maxTotalSegments-1)
 	v.atLeast("TotalSegments", in.TotalSegments, 1)
@@ -39,10 +40,10 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		return nil, err
 	}
 	p := &readPlan{in: &in.readInput, v: v}
-	if p.projection, err = legacy.projection(in.AttributesToGet); err != nil {
+	if p.projection, err = parameters.Projection(in.AttributesToGet); err != nil {
 		return nil, err
 	}
-	if p.filter, err = legacy.filter(in.ScanFilter, in.ConditionalOperator); err != nil {
+	if p.filter, err = parameters.Filter(in.ScanFilter, in.ConditionalOperator); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
