@@ -55,6 +55,16 @@ var rpcSeeds = map[string][]string{
 		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" deletion_protection: true} update_mask {paths: "*"}`,
 	},
 	"BigtableTableAdmin.DeleteAuthorizedView": {`name: "projects/p/instances/i/tables/t/authorizedViews/v"`},
+	"BigtableTableAdmin.CreateSchemaBundle": {
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {avro_schema {json_schemas: "{\"type\": \"array\", \"items\": \"int\"}"}}`,
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {proto_schema {proto_descriptors: "\n\x07\n\x05a.txt"}}`,
+	},
+	"BigtableTableAdmin.UpdateSchemaBundle": {
+		`schema_bundle {name: "projects/p/instances/i/tables/t/schemaBundles/s" proto_schema {proto_descriptors: "\n\x07\n\x05b.txt"}} update_mask {paths: "proto_schema"}`,
+	},
+	"BigtableTableAdmin.GetSchemaBundle":    {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
+	"BigtableTableAdmin.ListSchemaBundles":  {`parent: "projects/p/instances/i/tables/t" page_size: 1`},
+	"BigtableTableAdmin.DeleteSchemaBundle": {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
 	"BigtableTableAdmin.ModifyColumnFamilies": {
 		`name: "projects/p/instances/i/tables/t" modifications {id: "n" create {value_type {aggregate_type {sum {} input_type {int64_type {encoding {big_endian_bytes {}}}}}}}} modifications {id: "f" update {gc_rule {max_num_versions: 1}} update_mask {paths: "gc_rule"}} modifications {id: "g" drop: true}`,
 	},

@@ -90,6 +90,11 @@ func (z *fuzzed) open(tb testing.TB) {
 	}); err != nil {
 		tb.Fatal(err)
 	}
+	if _, err = tables.CreateSchemaBundle(ctx, &btapb.CreateSchemaBundleRequest{
+		Parent: testTable, SchemaBundleId: "s", SchemaBundle: protoBundle([]byte("\n\x07\n\x05a.txt")),
+	}); err != nil {
+		tb.Fatal(err)
+	}
 	if _, err = tables.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: made + "/tables/gone"}); err != nil {
 		tb.Fatal(err)
 	}

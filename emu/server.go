@@ -222,12 +222,12 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles and views that were
+// Resources returns the instances, clusters, app profiles, views and bundles that were
 // created, and the policies that were set, by kind and name. What exists
 // implicitly is not among them, nor are operations.
 func (s *Server) Resources() ([]Resource, error) {
@@ -240,6 +240,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindCluster, "cluster", &btapb.Cluster{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
+		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
