@@ -302,7 +302,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }() // may tell of the failure
-	srv, err := New(Options{DB: db, Now: c.Now})
+	srv, err := New(Options{DB: db, Clock: c})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func newEnvWith(t *testing.T, o Options, eo engine.Options) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.DB, o.Now = db, c.Now
+	o.DB, o.Clock = db, c
 	srv, err := New(o)
 	if err != nil {
 		t.Fatal(err)

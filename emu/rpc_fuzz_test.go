@@ -60,7 +60,7 @@ func (z *fuzzed) open(tb testing.TB) {
 	if z.db, err = engine.Open(engine.Options{Now: c.Now}); err != nil {
 		tb.Fatal(err)
 	}
-	if z.srv, err = New(Options{DB: z.db, Now: c.Now}); err != nil {
+	if z.srv, err = New(Options{DB: z.db, Clock: c}); err != nil {
 		tb.Fatal(err)
 	}
 	z.data, z.resets = btpb.NewBigtableClient(z.srv.Conn()), 0

@@ -32,7 +32,7 @@ import (
 // use.
 type Server struct {
 	db     *engine.DB
-	now    func() time.Time
+	clock  Clock
 	logger *slog.Logger
 	limits Limits
 
@@ -83,7 +83,7 @@ func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		db:     o.DB,
-		now:    o.Now,
+		clock:  o.Clock,
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -257,6 +257,9 @@ func (s *Server) Resources() ([]Resource, error) {
 	}
 	return out, nil
 }
+
+// now returns the time of the clock.
+func (s *Server) now() time.Time { return s.clock.Now() }
 
 // random returns a number in [0, 1) for the row sample filter.
 func (s *Server) random() float64 {
