@@ -251,8 +251,8 @@ func (s *sentSession) Send(r *btpb.SessionResponse) error {
 	return nil
 }
 
-// FuzzOpenTable sends sessions: an opening message, and two virtual RPCs of
-// which each is a message laid over one that means something.
+// FuzzOpenTable sends sessions on a table and on a view: an opening message, and
+// two virtual RPCs of which each is a message laid over one that means something.
 func FuzzOpenTable(f *testing.F) {
 	z := newFuzzed(f)
 	marshal := func(m proto.Message) []byte {
@@ -274,6 +274,9 @@ func FuzzOpenTable(f *testing.F) {
 	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Add(marshal(open), virtual(1, write), marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_CloseSession{CloseSession: &btpb.CloseSessionRequest{}}}))
 	f.Add(virtual(1, read), virtual(2, read), virtual(2, read))
+	// On the wire, sessions of both kinds are the same but for the name.
+	open.GetOpenSession().Payload = marshal(&btpb.OpenAuthorizedViewRequest{AuthorizedViewName: viewName("v"), Permission: btpb.OpenAuthorizedViewRequest_PERMISSION_READ_WRITE})
+	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
 		s := &sentSession{ctx: t.Context()}
 		for _, b := range [][]byte{first, second, third} {
@@ -283,7 +286,11 @@ func FuzzOpenTable(f *testing.F) {
 			}
 			s.requests = append(s.requests, m)
 		}
-		err := dataService{Server: z.srv}.OpenTable(s)
+		kind := &tableSessions
+		if name, _ := targetOf(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
+			kind = &authorizedViewSessions
+		}
+		err := dataService{Server: z.srv}.openSession(kind, s)
 		checkStatus(t, &btpb.SessionRequest{}, err)
 		wrote := false
 		for _, a := range s.answers {
