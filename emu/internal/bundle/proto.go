@@ -42,7 +42,7 @@ type Schema struct {
 func Proto(raw []byte) (*Schema, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(raw, set); err != nil {
-		return nil, fmt.Errorf("is no serialized FileDescriptorSet: %w", err)
+		return nil, fmt.Errorf("is no serialized FileDescriptorSet: %s", plain(err))
 	}
 	if len(set.GetFile()) == 0 {
 		return nil, errors.New("holds no file")
@@ -51,19 +51,25 @@ func Proto(raw []byte) (*Schema, error) {
 	addWellKnown(set)
 	files, err := protodesc.NewFiles(set)
 	if err != nil {
-		return nil, fmt.Errorf("does not link: %w", err)
+		return nil, fmt.Errorf("does not link: %s", plain(err))
 	}
 	s := &Schema{messages: map[protoreflect.FullName]protoreflect.MessageDescriptor{}, enums: map[protoreflect.FullName]protoreflect.EnumDescriptor{}}
 	for _, f := range set.GetFile()[:own] {
 		d, err := files.FindFileByPath(f.GetName())
 		if err != nil {
-			return nil, fmt.Errorf("does not link: %w", err)
+			return nil, fmt.Errorf("does not link: %s", plain(err))
 		}
 		if !strings.HasPrefix(d.Path(), wellKnown) {
 			s.add(d)
 		}
 	}
 	return s, nil
+}
+
+// plain is the text of an error of the protobuf module, which begins with
+// "proto:" and, from build to build, one space or another.
+func plain(err error) string {
+	return strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:"))
 }
 
 // addWellKnown adds the files of well-known types that are imported and missing.
