@@ -230,11 +230,14 @@ func TestListSchemaBundles(t *testing.T) {
 	wantCode(t, e.deleteTable(), codes.OK)
 	_, err = e.getBundle(testTable + "/schemaBundles/s0")
 	wantCode(t, err, codes.NotFound)
+	if shown, err := e.srv.Resources(); err != nil || len(shown) != 0 {
+		t.Errorf("of a deleted table: %v, %v", shown, err)
+	}
 	if _, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testTable}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = e.getBundle(testTable + "/schemaBundles/s0"); err != nil {
-		t.Error(err)
+	if shown, err := e.srv.Resources(); err != nil || len(shown) != 10 || shown[0].Kind != "schema bundle" {
+		t.Errorf("%v, %v", shown, err)
 	}
 	wantCode(t, e.deleteTable(), codes.OK)
 	e.createTable("t")

@@ -227,9 +227,10 @@ type Resource struct {
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles, views and bundles that were
-// created, and the policies that were set, by kind and name. What exists
-// implicitly is not among them, nor are operations.
+// Resources returns the instances, clusters, app profiles, authorized views and
+// schema bundles that were created, and the policies that were set, by kind and
+// name. What exists implicitly is not among them, nor are operations, nor what a
+// deleted table had, which waits for UndeleteTable.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {
@@ -248,6 +249,11 @@ func (s *Server) Resources() ([]Resource, error) {
 			return nil, err
 		}
 		for _, r := range found {
+			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
+				if _, err := s.db.Table(segments(name, 6)); err != nil {
+					continue
+				}
+			}
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
