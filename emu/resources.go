@@ -24,6 +24,7 @@ const (
 	kindInstance   = "instance/"   // btapb.Instance
 	kindCluster    = "cluster/"    // btapb.Cluster
 	kindAppProfile = "appProfile/" // btapb.AppProfile
+	kindBackup     = "backup/"     // btapb.Backup, with its size from the beginning
 	kindPolicy     = "policy/"     // iampb.Policy, by the name of what it governs
 	kindOperation  = "operation/"  // longrunningpb.Operation, by its number in 20 digits
 	operationCount = "operations"  // the number of the newest operation, a decimal

@@ -214,19 +214,23 @@ func (s *Server) Close() error {
 }
 
 // RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics.
+// of the DB's clock, and returns its statistics. Backups that have expired are
+// removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
+	if err := s.change(ctx, s.sweepBackups); err != nil {
+		return engine.GCStats{}, err
+	}
 	return s.db.RunGC(ctx)
 }
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "backup", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters and app profiles that were
+// Resources returns the instances, clusters, app profiles and backups that were
 // created, and the policies that were set, by kind and name. What exists
 // implicitly is not among them, nor are operations.
 func (s *Server) Resources() ([]Resource, error) {
@@ -238,6 +242,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindInstance, "instance", &btapb.Instance{}},
 		{kindCluster, "cluster", &btapb.Cluster{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
+		{kindBackup, "backup", &btapb.Backup{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
