@@ -59,8 +59,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		if err != nil {
 			return err
 		}
-		// The policy of an earlier table of the name was kept for UndeleteTable.
-		if err := remove(tx, kindPolicy+name); err != nil {
+		// What an earlier table of the name had was kept for UndeleteTable.
+		if err := removeUnder(tx, name); err != nil {
 			return err
 		}
 		done := progress(began, timestamppb.New(s.now()))
