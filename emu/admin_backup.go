@@ -382,7 +382,7 @@ func dropBackup(tx *engine.CatalogTx, name string) error {
 	return errors.Join(tx.DeleteBackup(name), remove(tx, kindBackup+name), remove(tx, kindPolicy+name))
 }
 
-// sweepBackups removes the backups that have expired.
+// sweepBackups removes the backups and snapshots that have expired.
 func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
 	all, err := loadAll[btapb.Backup](tx, kindBackup, "")
 	if err != nil {
@@ -396,11 +396,11 @@ func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
 			}
 		}
 	}
-	return nil
+	return dropSnapshots(tx, "", s.snapshotEnded)
 }
 
 // checkNoBackups refuses to delete a cluster or an instance, all of whose backups'
-// names begin with prefix, while it holds one, and removes those that have expired.
+// names begin with prefix, while it holds one, and removes those that have expired and the snapshots.
 func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
 	held, err := s.backupsUnder(tx, prefix)
 	if err != nil {
@@ -409,5 +409,5 @@ func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string)
 	if len(held) > 0 {
 		return statusPrecondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
 	}
-	return s.sweepBackups(tx)
+	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*btapb.Snapshot) bool { return true }))
 }

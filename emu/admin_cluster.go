@@ -400,7 +400,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
 			}
 		}
-		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/backups/"); err != nil {
+		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
 			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())

@@ -226,12 +226,12 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", "backup", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles, views and backups that were
+// Resources returns the instances, clusters, app profiles, views, backups and snapshots that were
 // created, and the policies that were set, by kind and name. What exists
 // implicitly is not among them, nor are operations.
 func (s *Server) Resources() ([]Resource, error) {
@@ -245,6 +245,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
 		{kindBackup, "backup", &btapb.Backup{}},
+		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
