@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -153,6 +154,12 @@ func statusDataBoost(profile, what string) error {
 // read. Ours; the code is that of the API's rules on etags.
 func statusAborted(format string, args ...any) error {
 	return newStatus(codes.Aborted, format, args...)
+}
+
+// statusCanceled is how an operation ends that CancelOperation has ended. The code
+// is that of google.longrunning.Operations.CancelOperation; the text is ours.
+func statusCanceled(name string) *spb.Status {
+	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
 }
 
 // statusTooManyTables refuses another table. Ours.
