@@ -43,6 +43,11 @@ type Server struct {
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
+	adminDelay      time.Duration
+	operationsEnded broadcast // by a request, ahead of their time
+	dueWork         []dueWork
+	dueMu           sync.Mutex // held by RunDue
+
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
 	grpc   *grpc.Server
@@ -82,8 +87,11 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		db:     o.DB,
-		clock:  o.Clock,
+		db:    o.DB,
+		clock: o.Clock,
+
+		adminDelay: o.AdminDelay,
+
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -263,6 +271,9 @@ func (s *Server) Resources() ([]Resource, error) {
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
+			}
+			if c, ok := m.(*btapb.Cluster); ok {
+				shownCluster(c, s.now())
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

@@ -174,6 +174,12 @@ func statusTooManyBundles(table string) error {
 	return newStatus(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, maxSchemaBundles)
 }
 
+// statusCanceled is how an operation ends that CancelOperation has ended. The code
+// is that of google.longrunning.Operations.CancelOperation; the text is ours.
+func statusCanceled(name string) *statuspb.Status {
+	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
+}
+
 // statusTooManyTables refuses another table. Ours.
 func statusTooManyTables(instance string) error {
 	return newStatus(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, maxTablesPerInstance)
