@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -27,6 +27,7 @@ const (
 	kindCluster        = "cluster/"        // btapb.Cluster
 	kindAppProfile     = "appProfile/"     // btapb.AppProfile
 	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
 	kindBackup         = "backup/"         // btapb.Backup, with its size from the beginning
 	kindSnapshot       = "snapshot/"       // btapb.Snapshot
 	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
@@ -142,7 +143,7 @@ func checkEtag(name, given, is string) error {
 // removeUnder deletes the resources of kinds that lie under a table: those that
 // UndeleteTable would bring back with it.
 func removeUnder(tx *engine.CatalogTx, table string) error {
-	for _, kind := range []string{kindAuthorizedView, kindPolicy} {
+	for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPolicy} {
 		under, err := tx.Resources(kind + table + "/")
 		if err != nil {
 			return err
@@ -181,44 +182,11 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
+		if !fieldpath.Copy(dst.ProtoReflect(), src.ProtoReflect(), path) {
 			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil
-}
-
-// copyField copies the field at path; it reports whether there is such a field.
-func copyField(dst, src protoreflect.Message, path string) bool {
-	name, rest, nested := strings.Cut(path, ".")
-	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
-	switch {
-	case field == nil:
-		return false
-	case !nested && src.Has(field):
-		dst.Set(field, src.Get(field))
-		return true
-	case !nested:
-		dst.Clear(field)
-		return true
-	case field.Message() == nil || field.IsMap() || field.IsList():
-		return false
-	}
-	if !src.Has(field) && !dst.Has(field) {
-		// Nothing to clear; the path must still exist.
-		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
-	}
-	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
-}
-
-// hasFieldUnder reports whether one of paths is field or lies in it.
-func hasFieldUnder(paths []string, field string) bool {
-	for _, p := range paths {
-		if p == field || strings.HasPrefix(p, field+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // lastSegment returns the id at the end of a resource name.
