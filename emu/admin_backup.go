@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -26,13 +27,13 @@ const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backup
 // findBackup returns a backup that a field names, as it is stored.
 func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
 	if !hasShape(name, "projects", "instances", "clusters", "backups") {
-		return nil, statusBadName(field, name, backupShape)
+		return nil, refusal.BadName(field, name, backupShape)
 	}
 	b := &btapb.Backup{}
 	if found, err := load(r, kindBackup+name, b); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found || backup.Expired(b, s.now()) {
-		return nil, statusNotFound("Backup", name)
+		return nil, refusal.NotFound("Backup", name)
 	}
 	return b, nil
 }
@@ -47,14 +48,14 @@ func (s *Server) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, 
 			kept = append(kept, b)
 		}
 	}
-	return kept, toStatus(err)
+	return kept, refusal.Of(err)
 }
 
 // CreateBackup makes a backup of a table, as it is at a moment of the call.
 func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
 	given := req.GetBackup()
 	if given == nil {
-		return nil, statusInvalid("backup", "must be set")
+		return nil, refusal.Invalid("backup", "must be set")
 	}
 	table := given.GetSourceTable()
 	if err := parseTable("backup.source_table", table); err != nil {
@@ -66,16 +67,16 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
 		if segments(table, 4) != in.GetName() {
-			return statusInvalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
+			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
 		}
 		if _, err := findTable(r, "backup.source_table", table); err != nil {
 			return err
 		}
 		if err := backup.CheckExpiry(b, backup.MaxAge(in)); err != nil {
-			return statusInvalid("backup.expire_time", "%v", err)
+			return refusal.Invalid("backup.expire_time", "%v", err)
 		}
 		if err := backup.SettleType(b, c); err != nil {
-			return statusInvalid("backup.backup_type", "%v", err)
+			return refusal.Invalid("backup.backup_type", "%v", err)
 		}
 		return checkHotTime(b)
 	}
@@ -104,14 +105,14 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		b.SourceTable, info = from.GetSourceTable(), backup.InfoOf(from)
 		switch {
 		case from.GetState() != btapb.Backup_READY:
-			return statusPrecondition("Backup %s is not ready.", from.GetName())
+			return refusal.Precondition("Backup %s is not ready.", from.GetName())
 		case from.GetSourceBackup() != "":
-			return statusPrecondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
+			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
 		case from.GetExpireTime().AsTime().Sub(s.now()) < backup.MinCopiedAge:
-			return statusPrecondition("Backup %s expires within %v and cannot be copied.", from.GetName(), backup.MinCopiedAge)
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), backup.MinCopiedAge)
 		}
 		if err := backup.CheckExpiry(b, backup.MaxCopyAge); err != nil {
-			return statusInvalid("expire_time", "%v", err)
+			return refusal.Invalid("expire_time", "%v", err)
 		}
 		return nil
 	}
@@ -131,10 +132,10 @@ func (s *Server) makeBackup(
 	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
 ) (*longrunningpb.Operation, error) {
 	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	if !isResourceID(id) {
-		return nil, statusInvalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return nil, refusal.Invalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	if err := s.limit(len(id), maxBackupIDBytes, "backup_id", "characters"); err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (s *Server) makeBackup(
 			return err
 		}
 		if _, err := tx.Resource(kindBackup + b.GetName()); err == nil {
-			return statusExists("Backup", b.GetName())
+			return refusal.Exists("Backup", b.GetName())
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
@@ -183,14 +184,14 @@ func (s *Server) makeBackup(
 		return errors.Join(remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
 
 func checkHotTime(b *btapb.Backup) error {
 	if err := backup.CheckHotTime(b); err != nil {
-		return statusInvalid("backup.hot_to_standard_time", "%v", err)
+		return refusal.Invalid("backup.hot_to_standard_time", "%v", err)
 	}
 	return nil
 }
@@ -211,7 +212,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 		most = maxHotBackups
 	}
 	if err == nil && n >= most {
-		return statusTooManyBackups(b.GetSourceTable(), cluster, n)
+		return refusal.TooManyBackups(b.GetSourceTable(), cluster, n)
 	}
 	return err
 }
@@ -221,7 +222,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
 	info := encryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
-		info.EncryptionStatus = untrackedKey()
+		info.EncryptionStatus = refusal.UntrackedKey()
 	}
 	return info
 }
@@ -261,21 +262,21 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 				}
 				b.ExpireTime = backup.Micros(req.GetBackup().GetExpireTime())
 				if err := backup.CheckExpiry(b, most); err != nil {
-					return statusInvalid("backup.expire_time", "%v", err)
+					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if backup.Expired(b, s.now()) {
-					return statusInvalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
+					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
 				if backup.At(b, s.now()).GetBackupType() != btapb.Backup_HOT {
-					return statusInvalid("backup.hot_to_standard_time", "is for hot backups alone")
+					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
 				}
 				b.HotToStandardTime = backup.Micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
 					return err
 				}
 			default:
-				return statusInvalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
+				return refusal.Invalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
 			}
 		}
 		out = backup.At(b, s.now())
@@ -329,7 +330,7 @@ func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string)
 		return err
 	}
 	if len(held) > 0 {
-		return statusPrecondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
+		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
 	}
 	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*btapb.Snapshot) bool { return true }))
 }

@@ -7,6 +7,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // ListBackups returns the backups of a cluster, or of all clusters of an instance,
@@ -26,7 +27,7 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	}
 	resp, field, err := backup.List(all, req, maxPageSize)
 	if err != nil {
-		return nil, statusInvalid(field, "%v", err)
+		return nil, refusal.Invalid(field, "%v", err)
 	}
 	return resp, nil
 }
@@ -35,7 +36,7 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 // a cluster, or with the cluster "-" in all of an instance.
 func listPrefix(r catalogReader, parent, collection string) (string, error) {
 	if !hasShape(parent, "projects", "instances", "clusters") {
-		return "", statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return "", refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
 		return in + "/clusters/", checkInstance(r, in)

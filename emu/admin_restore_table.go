@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -35,7 +36,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			return err
 		}
 		if b = backup.At(stored, s.now()); b.GetState() != btapb.Backup_READY {
-			return statusPrecondition("Backup %s is not ready.", b.GetName())
+			return refusal.Precondition("Backup %s is not ready.", b.GetName())
 		}
 		return s.checkTableCount(r, parent)
 	}
@@ -85,7 +86,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		return err
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
