@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -194,7 +195,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
-		if hasFieldUnder(paths, "subset_view") {
+		if fieldpath.Under(paths, "subset_view") {
 			t, err := tx.Table(segments(v.GetName(), 6))
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -352,7 +353,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := hasFieldUnder(paths, "cluster_config")
+	scaling := fieldpath.Under(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
 		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}

@@ -25,14 +25,14 @@ import (
 // python-bigtable, tests of policies.
 var unsetPolicyEtag = []byte{0x00, 0x20, 0x01}
 
-// GetIamPolicy returns the policy of a table, an authorized view, a schema bundle or
-// a backup.
+// GetIamPolicy returns the policy of a table, an authorized view, a schema
+// bundle or a backup.
 func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.policy(ctx, req, s.tablePolicy)
 }
 
-// SetIamPolicy replaces the policy of a table, an authorized view, a schema bundle or
-// a backup.
+// SetIamPolicy replaces the policy of a table, an authorized view, a schema
+// bundle or a backup.
 func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.setPolicy(ctx, req, s.tablePolicy)
 }
@@ -72,10 +72,10 @@ func (s *Server) tablePolicy(r catalogReader, name string) (err error) {
 	switch {
 	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err = findAuthorizedView(r, "resource", name)
-	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
-		_, err = findSchemaBundle(r, "resource", name)
 	case hasShape(name, "projects", "instances", "clusters", "backups"):
 		_, err = s.findBackup(r, "resource", name)
+	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
+		_, err = findSchemaBundle(r, "resource", name)
 	default:
 		_, err = findTable(r, "resource", name)
 	}

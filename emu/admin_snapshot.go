@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -46,10 +45,10 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
 		return nil, err
 	}
-	life := defaultSnapshotLife
+	life := backup.SnapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
-		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > backup.MaxSnapshotLife {
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, backup.MaxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -108,17 +107,8 @@ func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshot
 // ListSnapshots returns the snapshots of a cluster, or with the cluster "-" of all
 // of an instance, sorted by name, in one page.
 func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
-	parent := req.GetParent()
-	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
-	}
-	prefix := parent + "/snapshots/"
-	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
-		if err := checkInstance(s.db, in); err != nil {
-			return nil, err
-		}
-		prefix = in + "/clusters/"
-	} else if _, err := cluster(s.db, parent); err != nil {
+	prefix, err := listPrefix(s.db, req.GetParent(), "snapshots")
+	if err != nil {
 		return nil, err
 	}
 	found, err := loadAll[btapb.Snapshot](s.db, kindSnapshot, prefix)
@@ -211,8 +201,3 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 	}
 	return op, nil
 }
-
-const (
-	defaultSnapshotLife = 24 * time.Hour // SnapshotTableRequest.ttl
-	maxSnapshotLife     = 7 * 24 * time.Hour
-)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -186,7 +187,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if err != nil {
 		return nil, err
 	}
-	if hasFieldUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+	if fieldpath.Under(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
 	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {

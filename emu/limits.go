@@ -65,13 +65,6 @@ const (
 	minAutomatedBackupHot       = 24 * time.Hour
 	maxAutomatedBackupHot       = 10 * 24 * time.Hour
 
-	minBackupAge       = 6 * time.Hour // Backup.expire_time, from start_time
-	maxBackupAgeDays   = 90 * 24 * time.Hour
-	maxBackupAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
-	maxBackupCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	minCopiedBackupAge = 24 * time.Hour       // what is left of a backup that is copied
-	minBackupHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
-
 	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
 	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
 	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
@@ -79,11 +72,6 @@ const (
 
 // What the server itself keeps to.
 const (
-	// backupGrace is how long a request may be under way: clients compute the least
-	// times that are allowed from a moment before the call.
-	backupGrace = time.Minute
-	// backupSizeDelay is how long after its end the size of a backup is not known.
-	backupSizeDelay = time.Minute
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20

@@ -12,9 +12,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -226,44 +226,11 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
+		if !fieldpath.Copy(dst.ProtoReflect(), src.ProtoReflect(), path) {
 			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil
-}
-
-// copyField copies the field at path; it reports whether there is such a field.
-func copyField(dst, src protoreflect.Message, path string) bool {
-	name, rest, nested := strings.Cut(path, ".")
-	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
-	switch {
-	case field == nil:
-		return false
-	case !nested && src.Has(field):
-		dst.Set(field, src.Get(field))
-		return true
-	case !nested:
-		dst.Clear(field)
-		return true
-	case field.Message() == nil || field.IsMap() || field.IsList():
-		return false
-	}
-	if !src.Has(field) && !dst.Has(field) {
-		// Nothing to clear; the path must still exist.
-		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
-	}
-	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
-}
-
-// hasFieldUnder reports whether one of paths is field or lies in it.
-func hasFieldUnder(paths []string, field string) bool {
-	for _, p := range paths {
-		if p == field || strings.HasPrefix(p, field+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // lastSegment returns the id at the end of a resource name.
