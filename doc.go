@@ -40,7 +40,8 @@
 //     a promise of stability.
 //   - emu/internal/filter evaluates row filters, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
-//     emu/internal/refusal makes the statuses of answers, emu/internal/backup knows what
+//     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
+//     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/fieldpath reads field masks,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.

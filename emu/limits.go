@@ -84,21 +84,6 @@ const (
 	// long as a small call.
 	streamWindowBytes = 1 << 20
 	connWindowBytes   = 4 << 20
-	// maxMessageBytes bounds a response of ReadRows with several rows, including
-	// the protocol's overhead. Clients get their first rows the sooner, and tests
-	// of official clients count on messages of the service about as large: of
-	// 32 rows of 17 KB in all, six messages or more.
-	maxMessageBytes = 100 << 10
-	// maxRowMessageBytes bounds a response with a part of one row. It is just
-	// below the 4 MiB that grpc receives by default, which clients that dial an
-	// emulator keep: the official Go and Python clients cannot read a row that
-	// goes on in the next message. For Go see also wantsWholeRows.
-	maxRowMessageBytes = 4<<20 - 64<<10
-	// firstMessageBytes is the size at which the first response of ReadRows is
-	// sent: who waits for it has nothing yet.
-	firstMessageBytes = 32 << 10
-	// maxChunkValueBytes is the largest piece of a value in one chunk.
-	maxChunkValueBytes = 960 << 10
 	// scannedPerMessage is how many rows and cells ReadRows reads without
 	// returning any before it sends last_scanned_row_key.
 	scannedPerMessage = 10_000
