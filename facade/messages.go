@@ -198,3 +198,23 @@ const (
 	msgARNOfIndex              = msgInvalidParameterPrefix + "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s"                                                                                                                                                                                   // 219
 	msgUpdateTableNothing      = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required" // 40
 )
+
+// K. PartiQL. What is wrong with a statement by itself comes from package partiql.
+const (
+	msgBatchReadsAndWrites    = "Read and write requests together in the same batch is not supported."                                          // 156
+	msgBatchSelectKey         = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."              // 157
+	msgDuplicateItem          = "Duplicate primary key exists in table"                                                                         // 270
+	msgExistsOutside          = "EXISTS can only be used in ExecuteTransaction write requests."                                                 // 271
+	msgStatementIndex         = "This operation is not supported on an index"                                                                   // 272
+	msgStatementMultiKey      = "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute RANGE keys." // 273
+	msgTokenOfWrite           = "NextToken is only valid on a SELECT statement"                                                                 // 274
+	msgNextToken              = "Invalid NextToken"                                                                                             // 275
+	msgTransactStatement      = "Validation failed in TransactStatements[%d]: %s"                                                               // 276
+	msgTransactReturning      = "RETURNING clause is not supported in ExecuteTransaction."                                                      // part of 276
+	msgTransactIndex          = "Reads on indices are not supported within transactions."                                                       // part of 276
+	msgTransactSelectKey      = "Select statements within ExecuteTransaction must specify the primary key in the where clause."                 // part of 276
+	msgExistsAlone            = "EXISTS() must contain a single item read with additional condition"                                            // part of 276
+	msgStatementNoIndex       = "The table does not have the specified index"                                                                   // 278
+	msgStatementConsistent    = "Strongly consistent read is not supported on Global Secondary Indexes"                                         // 279
+	msgTransactReadsAndWrites = "ExecuteTransaction API does not support both read and write operations in the same request."                   // 277
+)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -30,7 +31,7 @@ type keysAndAttributes struct {
 type batchGetItemOutput struct {
 	Responses        map[string][]wire.Item
 	UnprocessedKeys  map[string]keysAndAttributes
-	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
+	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
 // batchGetTable is one table's part of a BatchGetItem.
@@ -75,9 +76,9 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 		if err != nil {
 			return nil, err
 		}
-		if wantsCapacity(in.ReturnConsumedCapacity) {
-			tally := capacityTally{table: units}
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
+		if capacity.Wanted(in.ReturnConsumedCapacity) {
+			tally := capacity.Tally{Table: units}
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil
@@ -178,7 +179,7 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 			}
 			*roomBytes -= size
 			rest = rest[1:]
-			units += readUnits(size, bt.request.ConsistentRead.IsTrue())
+			units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
 			if item == nil {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -22,8 +23,8 @@ type getItemInput struct {
 // getItemOutput is the answer of GetItem. Item is absent when there is no
 // such item, and empty when the projection leaves nothing of it.
 type getItemOutput struct {
-	Item             *wire.Item        `json:",omitzero"`
-	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+	Item             *wire.Item         `json:",omitzero"`
+	ConsumedCapacity *capacity.Consumed `json:",omitzero"`
 }
 
 func (out *getItemOutput) WriteJSON(w *wire.Writer) {
@@ -75,9 +76,9 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 		return nil, err
 	}
 	out := &getItemOutput{}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.IsTrue())}
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.Tally{Table: capacity.ReadUnits(item.Size(), in.ConsistentRead.IsTrue())}
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	if projection != nil {
 		item = projection.Apply(item)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -99,13 +100,13 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if returned := updateReturns(in.ReturnValues, update, old, updated); len(returned) > 0 {
 		out.Attributes = &wire.Item{Item: returned}
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := writeTally(t, old, updated)
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.WriteTally(t, old, updated)
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

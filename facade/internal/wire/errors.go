@@ -24,6 +24,7 @@ const (
 const (
 	CodeAccessDenied           = "AccessDeniedException"
 	CodeConditionalCheckFailed = "ConditionalCheckFailedException"
+	CodeDuplicateItem          = "DuplicateItemException"
 	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	CodeInternalServerError    = "InternalServerError"
