@@ -78,7 +78,7 @@ func (b *Bound) Plan(key Key) (*Plan, error) {
 		}
 	}
 	if !bound {
-		plan.Loose = nil
+		plan.Loose, plan.Filter = nil, b.where
 		if len(b.order) > 0 {
 			return nil, refuse(msgOrderHash)
 		}
@@ -181,6 +181,7 @@ func keyTerm(n *node) (name, operator string, values []attr.Value, ok bool) {
 // branchOf returns what one alternative binds.
 func branchOf(n *node, key Key) (branch, error) {
 	var br branch
+	twice := false
 	for _, part := range conjuncts(nil, n) {
 		name, operator, values, ok := keyTerm(part)
 		switch {
@@ -188,17 +189,13 @@ func branchOf(n *node, key Key) (branch, error) {
 			if err := checkKeyValues(key.Hash, values); err != nil {
 				return br, err
 			}
-			if br.hashes != nil {
-				return br, refuse(msgKeyTwice)
-			}
+			twice = twice || br.hashes != nil
 			br.hashes = values
 		case ok && name == key.Sort.Name && operator != "in":
 			if err := checkKeyValues(key.Sort, values); err != nil {
 				return br, err
 			}
-			if len(br.ranges) > 0 {
-				return br, refuse(msgKeyTwice)
-			}
+			twice = twice || len(br.ranges) > 0
 			p := Partition{Op: rangeOperators[operator], A: values[0]}
 			if len(values) > 1 {
 				p.B = values[1]
@@ -210,6 +207,9 @@ func branchOf(n *node, key Key) (branch, error) {
 				br.inexact = br.inexact || key.Sort.Name != "" && path.Attribute() == key.Sort.Name
 			}
 		}
+	}
+	if twice && br.hashes != nil {
+		return br, refuse(msgKeyTwice)
 	}
 	return br, nil
 }
