@@ -21,7 +21,7 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item
 	UpdateExpression *string
-	AttributeUpdates map[string]legacy.Update
+	AttributeUpdates map[string]legacy.AttributeValueUpdate
 	writeInput
 }
 
