@@ -160,7 +160,7 @@ func (s *Server) doSlot(ctx context.Context, v *validator, slot *batchSlot, coun
 	if slot.writes() {
 		return s.write(ctx, v, slot.statement, counted)
 	}
-	item, shown, _, err := s.read(ctx, slot.statement)
+	item, shown, _, err := s.read(ctx, slot.statement, false)
 	return shown, capacity.Tally{Table: capacity.ReadUnits(item.Size(), slot.consistent)}, err
 }
 

@@ -117,19 +117,18 @@ func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, 
 // executeSelect reads one item by its key as GetItem does, partitions as Query does,
 // or all as Scan does.
 func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement, in *executeStatementInput) (*executeStatementOutput, error) {
+	if in.NextToken == nil && !st.Ordered() { // what is no more than a key has no need of a plan
+		if out, err := s.selectOne(ctx, st, in, true); out != nil || err != nil {
+			return out, err
+		}
+	}
 	plan, err := st.Plan(st.statementKey())
 	if err != nil {
 		return nil, v.statementError(err)
 	}
 	if in.NextToken == nil {
-		item, shown, ok, err := s.read(ctx, st)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			tally := capacity.Tally{Table: capacity.ReadUnits(item.Size(), in.ConsistentRead.IsTrue())}
-			out := &executeStatementOutput{ConsumedCapacity: tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)}
-			return out, out.items(shown)
+		if out, err := s.selectOne(ctx, st, in, false); out != nil || err != nil {
+			return out, err
 		}
 	}
 	r := &selectRead{statement: st, in: in, plan: plan, page: &readPlan{
@@ -159,6 +158,17 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	out.begun.EndList()
 	out.ConsumedCapacity = r.tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)
 	return out, nil
+}
+
+// selectOne answers a SELECT of one item, nil for any other; see read.
+func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
+	item, shown, ok, err := s.read(ctx, st, only)
+	if err != nil || !ok {
+		return nil, err
+	}
+	tally := capacity.Tally{Table: capacity.ReadUnits(item.Size(), in.ConsistentRead.IsTrue())}
+	out := &executeStatementOutput{ConsumedCapacity: tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)}
+	return out, out.items(shown)
 }
 
 // selectRead is a SELECT that reads a page.

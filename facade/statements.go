@@ -238,13 +238,14 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 }
 
 // read reads the one item that a SELECT names by its key, nil for none, whole and as
-// the SELECT shows it. It reports false where the SELECT names none.
-func (s *Server) read(ctx context.Context, st *statement) (item, shown attr.Item, ok bool, err error) {
+// the SELECT shows it. It reports false where the SELECT names none or, if only is
+// set, says more than the key.
+func (s *Server) read(ctx context.Context, st *statement, only bool) (item, shown attr.Item, ok bool, err error) {
 	if st.index != nil {
 		return nil, nil, false, nil
 	}
 	key, alone, ok := st.Single(st.statementKey())
-	if !ok {
+	if !ok || only && !alone {
 		return nil, nil, false, nil
 	}
 	if err := checkKey(st.table.Key, key); err != nil {

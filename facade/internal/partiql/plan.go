@@ -377,3 +377,6 @@ func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {
 
 // Where is the whole WHERE as a condition, nil for none.
 func (b *Bound) Where() *expr.Condition { return b.where }
+
+// Ordered reports whether there is an ORDER BY.
+func (b *Bound) Ordered() bool { return len(b.order) > 0 }
