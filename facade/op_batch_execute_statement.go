@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -152,7 +153,7 @@ func (s *Server) aimSlot(ctx context.Context, v *validator, slot *batchSlot) err
 		return validationError(msgBatchSelectKey)
 	}
 	slot.key = key
-	return checkKey(slot.table.Key, key)
+	return keyrules.CheckKey(slot.table.Key, key)
 }
 
 // doSlot does a statement of a batch and returns what its response shows.

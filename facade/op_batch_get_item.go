@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -58,12 +59,12 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			return nil, err
 		}
 		for _, key := range bt.request.Keys {
-			if err := checkKey(bt.table.Key, key.Item); err != nil {
+			if err := keyrules.CheckKey(bt.table.Key, key.Item); err != nil {
 				return nil, err
 			}
 		}
 		if bt.projection != nil {
-			if err := checkPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
+			if err := keyrules.CheckPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
 				return nil, err
 			}
 		}

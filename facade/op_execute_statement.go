@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -220,7 +221,7 @@ func (r *selectRead) startsInside() bool {
 	if r.next.Last == nil {
 		return true
 	}
-	if checkKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
+	if keyrules.CheckKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
 		return false
 	}
 	for _, a := range r.page.key().Attributes() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -138,7 +139,7 @@ func (s *Server) aimInTransaction(ctx context.Context, v *validator, st *stateme
 	if err := st.checkPaths(); err != nil {
 		return err
 	}
-	return checkKey(st.table.Key, key)
+	return keyrules.CheckKey(st.table.Key, key)
 }
 
 func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *executeTransactionInput, statements []*statement) (*executeTransactionOutput, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -63,11 +64,11 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKey(t.Key, in.Key.Item); err != nil {
+	if err := keyrules.CheckKey(t.Key, in.Key.Item); err != nil {
 		return nil, err
 	}
 	if projection != nil {
-		if err := checkPathsOutsideKeys(t, projection.Paths()); err != nil {
+		if err := keyrules.CheckPathsOutsideKeys(t, projection.Paths()); err != nil {
 			return nil, err
 		}
 	}

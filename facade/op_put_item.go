@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -101,7 +102,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkItem(t, item); err != nil {
+	if err := keyrules.CheckItem(t, item); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
@@ -190,7 +191,7 @@ func (g guard) checkPaths(t *tabledef.Table) error {
 	if g.condition == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(t, g.condition.Paths())
+	return keyrules.CheckPathsOutsideKeys(t, g.condition.Paths())
 }
 
 // check evaluates the condition on the item as it is.

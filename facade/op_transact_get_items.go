@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -139,9 +140,9 @@ func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, n
 		if err := checkKeyNotEmpty(r.Table, r.Key); err != nil {
 			return nil, err
 		}
-		err := checkKey(r.Table.Key, r.Key)
+		err := keyrules.CheckKey(r.Table.Key, r.Key)
 		if err == nil && projections[i] != nil {
-			err = checkPathsOutsideKeys(r.Table, projections[i].Paths())
+			err = keyrules.CheckPathsOutsideKeys(r.Table, projections[i].Paths())
 		}
 		if err != nil {
 			return nil, canceledAt(len(reads), i, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -288,8 +289,8 @@ func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 // does not cancel the transaction but the request.
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
-		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
+		if value := key[a.Name]; value.Type == a.Type && keyrules.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), a.Name))
 		}
 	}
 	return nil
@@ -299,10 +300,10 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 // a change of the store.
 func (a *checkedAction) checkAgainstTable() error {
 	if a.kind == actionPut {
-		if err := checkItem(a.table, a.Item.Item); err != nil {
+		if err := keyrules.CheckItem(a.table, a.Item.Item); err != nil {
 			return err
 		}
-	} else if err := checkKey(a.table.Key, a.Key.Item); err != nil {
+	} else if err := keyrules.CheckKey(a.table.Key, a.Key.Item); err != nil {
 		return err
 	}
 	if err := checkUpdate(a.table, a.update); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -76,7 +77,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	key := in.Key.Item
-	if err := checkKey(t.Key, key); err != nil {
+	if err := keyrules.CheckKey(t.Key, key); err != nil {
 		return nil, err
 	}
 	if err := checkUpdate(t, update); err != nil {
@@ -136,7 +137,7 @@ func checkUpdate(t *tabledef.Table, update *expr.Update) error {
 			}
 		}
 	}
-	return checkPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
+	return keyrules.CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
 // applyUpdate returns the item after the update. It begins with the item as it
@@ -169,7 +170,7 @@ func applyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 			}
 		}
 	}
-	if err := checkIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
+	if err := keyrules.CheckIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
 		return nil, err
 	}
 	if updated.Size() > maxItemBytes {

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -152,14 +153,14 @@ func (p *readPlan) checkProjectionPaths() error {
 	if p.projection == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(p.table, p.projection.Paths())
+	return keyrules.CheckPathsOutsideKeys(p.table, p.projection.Paths())
 }
 
 func (p *readPlan) checkFilterPaths() error {
 	if p.filter == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(p.table, p.filter.Paths())
+	return keyrules.CheckPathsOutsideKeys(p.table, p.filter.Paths())
 }
 
 // key is the key schema that the read goes by.
@@ -284,7 +285,7 @@ func (p *readPlan) checkStartKeyOfTable() error {
 		return nil
 	}
 	given := p.in.ExclusiveStartKey.Item
-	if err := checkKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
+	if err := keyrules.CheckKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
 		if e, ok := asError(err); ok {
 			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -166,12 +167,12 @@ func (st *statement) aim(v *validator) (err error) {
 			return validationError(msgItemTooLarge)
 		}
 		st.key = st.table.Key.KeyOf(st.Item)
-		return checkItem(st.table, st.Item)
+		return keyrules.CheckItem(st.table, st.Item)
 	}
 	if st.key, st.condition, err = st.Target(st.statementKey()); err != nil {
 		return v.statementError(err)
 	}
-	if err := checkKey(st.table.Key, st.key); err != nil {
+	if err := keyrules.CheckKey(st.table.Key, st.key); err != nil {
 		return err
 	}
 	if err := checkUpdate(st.table, st.Update); err != nil {
@@ -180,7 +181,7 @@ func (st *statement) aim(v *validator) (err error) {
 	if st.condition == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(st.table, st.condition.Paths())
+	return keyrules.CheckPathsOutsideKeys(st.table, st.condition.Paths())
 }
 
 // apply is what the statement makes of its item.
@@ -248,7 +249,7 @@ func (s *Server) read(ctx context.Context, st *statement, only bool) (item, show
 	if !ok || only && !alone {
 		return nil, nil, false, nil
 	}
-	if err := checkKey(st.table.Key, key); err != nil {
+	if err := keyrules.CheckKey(st.table.Key, key); err != nil {
 		return nil, nil, true, err
 	}
 	if err := st.checkPaths(); err != nil {
@@ -280,5 +281,5 @@ func (st *statement) checkPaths() error {
 	for _, c := range st.Columns {
 		paths = append(paths, c.Path)
 	}
-	return checkPathsOutsideKeys(st.table, paths)
+	return keyrules.CheckPathsOutsideKeys(st.table, paths)
 }

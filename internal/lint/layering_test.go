@@ -49,6 +49,10 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what is consumed is counted from items, not from rows"},
+	{folder: "facade/internal/keyrules", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a key can be shows without a row"},
 	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

@@ -90,6 +90,9 @@ func badRequest(code, message string) *Refusal {
 	return &Refusal{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
 }
 
+// ValidationError refuses what a request says.
+func ValidationError(message string) error { return badRequest(CodeValidation, message) }
+
 func serializationError(message string) *Refusal { return badRequest(codeSerialization, message) }
 
 func requestTooLargeError(bytes int64) *Refusal {
