@@ -47,6 +47,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	settings := &btapb.Table{}
 	proto.Merge(settings, req.GetTable())
+	settings.RestoreInfo = nil // output only
 	hasFamily := func(name string) bool {
 		_, ok := families[name]
 		return ok

@@ -28,6 +28,8 @@ const (
 	kindAppProfile     = "appProfile/"     // btapb.AppProfile
 	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
 	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
+	kindBackup         = "backup/"         // btapb.Backup, with its size from the beginning
+	kindSnapshot       = "snapshot/"       // btapb.Snapshot
 	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
 	kindOperation      = "operation/"      // longrunningpb.Operation, by its number in 20 digits
 	operationCount     = "operations"      // the number of the newest operation, a decimal
