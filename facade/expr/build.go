@@ -27,7 +27,7 @@ func CallTerm(name string, args ...Term) Term {
 // Test is a condition that is built.
 type Test struct{ c *condition }
 
-// All, Any and Not are the connectives.
+// All holds where all of parts do.
 func All(parts ...Test) Test { return connect(opAnd, parts) }
 
 // Any holds where one of parts does.
@@ -140,6 +140,6 @@ func UpdateOf(actions ...Action) (*Update, error) {
 			return nil, err
 		}
 	}
-	update.clauses, update.reads = u.clauses, u.parser.paths()
+	update.clauses, update.reads = u.clauses, u.paths()
 	return update, nil
 }

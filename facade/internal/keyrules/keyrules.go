@@ -44,6 +44,7 @@ func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
 	return nil
 }
 
+// IsEmpty reports whether a value is one that no key attribute can have.
 func IsEmpty(value attr.Value) bool {
 	return (value.Type == attr.S || value.Type == attr.B) && value.Str == ""
 }

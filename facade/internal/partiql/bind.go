@@ -28,10 +28,9 @@ type Bound struct {
 	// ExistsAlone says that what EXISTS holds is no SELECT.
 	ExistsAlone bool
 
-	where     *expr.Condition
-	root      *node
-	order     []orderTerm
-	indexTold error // an index in a statement that writes
+	where *expr.Condition
+	root  *node
+	order []orderTerm
 }
 
 // binder makes a Bound, with DynamoDB's refusals in its order.
@@ -90,7 +89,7 @@ func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 		return nil, err
 	}
 	if st.Kind == Insert {
-		v, err := b.literal(st.inserted, "root")
+		v, err := b.literal(st.inserted)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +156,7 @@ func (n *node) kindName() string {
 	return "Lit"
 }
 
-func (out *Bound) sourceOf(source *node) error {
+func (b *Bound) sourceOf(source *node) error {
 	names := []*node{source}
 	if source.form == formPath {
 		names = source.args
@@ -173,12 +172,12 @@ func (out *Bound) sourceOf(source *node) error {
 	switch {
 	case len(names) > 2:
 		return refuse(msgLongSource)
-	case len(names) == 2 && out.Kind == Insert:
+	case len(names) == 2 && b.Kind == Insert:
 		return refuse(msgInsertIndex, names[0].pos)
 	case len(names) == 2:
-		out.Index = names[1].text
+		b.Index = names[1].text
 	}
-	out.Table = names[0].text
+	b.Table = names[0].text
 	return nil
 }
 
@@ -252,13 +251,13 @@ var functions = map[string]bool{
 func (b *binder) values(n *node, where bool) error {
 	switch n.form {
 	case formString, formNumber, formMap, formBag, formParam, formList:
-		_, err := b.literal(n, "root")
+		_, err := b.literal(n)
 		return err
 	case formWord:
 		if n.text == "missing" {
 			return refuse(msgMissing)
 		}
-		_, err := b.literal(n, "root")
+		_, err := b.literal(n)
 		return err
 	case formSelect, formOther:
 		return refuse(msgToken, "SELECT", n.pos)
@@ -298,14 +297,15 @@ func (b *binder) values(n *node, where bool) error {
 	return nil
 }
 
-// literal returns the value of a literal or parameter, and notes it at the node;
-// place is where it stands: root, root.name, root[0].
-func (b *binder) literal(n *node, place string) (attr.Value, error) {
-	v, err := b.literalAt(n, place, 1)
+// literal returns the value of a literal or parameter, and notes it at the node.
+func (b *binder) literal(n *node) (attr.Value, error) {
+	v, err := b.literalAt(n, "root", 1)
 	n.value, n.known = v, err == nil
 	return v, err
 }
 
+// literalAt is literal for a value inside of another; place is where it stands:
+// root, root.name, root[0].
 func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error) {
 	if depth > attr.MaxDepth {
 		return attr.Value{}, refuse(msgNested)
@@ -428,7 +428,7 @@ func (b *binder) test(n *node) (expr.Test, error) {
 		}
 		return expr.Holds(call), err
 	case formOperator:
-	default:
+	case formName, formPath, formString, formNumber, formWord, formList, formMap, formBag, formParam, formCase, formSelect, formOther:
 		return expr.Test{}, refuse(msgNoBoolean)
 	}
 	switch n.text {
@@ -490,7 +490,7 @@ func (b *binder) term(n *node) (expr.Term, error) {
 		return expr.Term{}, refuse(msgOperatorIn, strings.ToUpper(n.text))
 	case formIs, formCase, formSelect, formOther:
 		return expr.Term{}, refuse(msgExpression, n.kindName())
-	default:
+	case formString, formNumber, formWord, formList, formMap, formBag, formParam:
 	}
 	if n.form == formParam && n.index >= len(b.parameters) {
 		return expr.PathTerm(expr.AttributePath("?")), nil // refused when all else is right
@@ -498,7 +498,7 @@ func (b *binder) term(n *node) (expr.Term, error) {
 	if n.known {
 		return expr.ValueTerm(n.value), nil
 	}
-	v, err := b.literal(n, "root")
+	v, err := b.literal(n)
 	return expr.ValueTerm(v), err
 }
 

@@ -230,17 +230,14 @@ func checkKeyValues(key expr.KeyAttribute, values []attr.Value) error {
 
 // appendPaths appends the paths that n reads, but for those in an OR.
 func appendPaths(dst []expr.Path, n *node) []expr.Path {
-	switch n.form {
-	case formName, formPath:
+	switch {
+	case n.form == formName, n.form == formPath:
 		if path, err := pathOf(n); err == nil {
 			dst = append(dst, path)
 		}
 		return dst
-	case formOperator:
-		if n.text == "or" {
-			return dst
-		}
-	default:
+	case n.form == formOperator && n.text == "or":
+		return dst
 	}
 	for _, arg := range n.args {
 		dst = appendPaths(dst, arg)
@@ -297,15 +294,14 @@ func meet(a, b Partition) bool {
 	}
 	if b.Op == expr.Greater {
 		c, _ := attr.Compare(a.A, low)
-		switch a.Op {
-		case expr.Equal:
+		switch {
+		case a.Op == expr.Equal:
 			return false
-		case expr.LessEqual:
+		case a.Op == expr.LessEqual:
 			return c > 0
-		case expr.Between:
+		case a.Op == expr.Between:
 			c, _ = attr.Compare(a.B, low)
 			return c > 0
-		default:
 		}
 	}
 	return true
