@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -25,13 +26,13 @@ const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backup
 // findBackup returns a backup that a field names, as it is stored.
 func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
 	if !hasShape(name, "projects", "instances", "clusters", "backups") {
-		return nil, statusBadName(field, name, backupShape)
+		return nil, refusal.BadName(field, name, backupShape)
 	}
 	b := &btapb.Backup{}
 	if found, err := load(r, kindBackup+name, b); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found || expired(b, s.now()) {
-		return nil, statusNotFound("Backup", name)
+		return nil, refusal.NotFound("Backup", name)
 	}
 	return b, nil
 }
@@ -46,7 +47,7 @@ func (s *Server) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, 
 			kept = append(kept, b)
 		}
 	}
-	return kept, toStatus(err)
+	return kept, refusal.Of(err)
 }
 
 func expired(b *btapb.Backup, now time.Time) bool { return !b.GetExpireTime().AsTime().After(now) }
@@ -72,7 +73,7 @@ func shownBackup(stored *btapb.Backup, now time.Time) *btapb.Backup {
 func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
 	given := req.GetBackup()
 	if given == nil {
-		return nil, statusInvalid("backup", "must be set")
+		return nil, refusal.Invalid("backup", "must be set")
 	}
 	table := given.GetSourceTable()
 	if err := parseTable("backup.source_table", table); err != nil {
@@ -84,7 +85,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
 		if segments(table, 4) != in.GetName() {
-			return statusInvalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
+			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
 		}
 		if _, err := findTable(r, "backup.source_table", table); err != nil {
 			return err
@@ -119,11 +120,11 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		b.SourceTable, info = from.GetSourceTable(), infoOf(from)
 		switch {
 		case from.GetState() != btapb.Backup_READY:
-			return statusPrecondition("Backup %s is not ready.", from.GetName())
+			return refusal.Precondition("Backup %s is not ready.", from.GetName())
 		case from.GetSourceBackup() != "":
-			return statusPrecondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
+			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
 		case from.GetExpireTime().AsTime().Sub(s.now()) < minCopiedBackupAge:
-			return statusPrecondition("Backup %s expires within %v and cannot be copied.", from.GetName(), minCopiedBackupAge)
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), minCopiedBackupAge)
 		}
 		return checkExpiry("expire_time", b, b.GetStartTime().AsTime(), maxBackupCopyAge)
 	}
@@ -143,10 +144,10 @@ func (s *Server) makeBackup(
 	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
 ) (*longrunningpb.Operation, error) {
 	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	if !isResourceID(id) {
-		return nil, statusInvalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return nil, refusal.Invalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	if err := s.limit(len(id), maxBackupIDBytes, "backup_id", "characters"); err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (s *Server) makeBackup(
 			return err
 		}
 		if _, err := tx.Resource(kindBackup + b.GetName()); err == nil {
-			return statusExists("Backup", b.GetName())
+			return refusal.Exists("Backup", b.GetName())
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
@@ -195,7 +196,7 @@ func (s *Server) makeBackup(
 		return errors.Join(remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
@@ -205,10 +206,10 @@ func (s *Server) makeBackup(
 func checkExpiry(field string, b *btapb.Backup, from time.Time, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {
-		return statusInvalid(field, "must be a time")
+		return refusal.Invalid(field, "must be a time")
 	}
 	if age := t.AsTime().Sub(from); age < minBackupAge-backupGrace || age > most {
-		return statusInvalid(field, "%v is %v after %v; expected from %v to %v", t.AsTime().Format(time.RFC3339Nano), age, from.UTC().Format(time.RFC3339Nano), minBackupAge, most)
+		return refusal.Invalid(field, "%v is %v after %v; expected from %v to %v", t.AsTime().Format(time.RFC3339Nano), age, from.UTC().Format(time.RFC3339Nano), minBackupAge, most)
 	}
 	return nil
 }
@@ -229,10 +230,10 @@ func settleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	case btapb.Backup_STANDARD:
 	case btapb.Backup_HOT:
 		if c.GetDefaultStorageType() != btapb.StorageType_SSD {
-			return statusInvalid("backup.backup_type", "a hot backup needs a cluster with SSD storage; %s has none", c.GetName())
+			return refusal.Invalid("backup.backup_type", "a hot backup needs a cluster with SSD storage; %s has none", c.GetName())
 		}
 	default:
-		return statusInvalid("backup.backup_type", "%d is not a type", b.GetBackupType())
+		return refusal.Invalid("backup.backup_type", "%d is not a type", b.GetBackupType())
 	}
 	return checkHotTime(b)
 }
@@ -244,9 +245,9 @@ func checkHotTime(b *btapb.Backup) error {
 	switch {
 	case t == nil:
 	case b.GetBackupType() != btapb.Backup_HOT:
-		return statusInvalid(field, "is for hot backups alone")
+		return refusal.Invalid(field, "is for hot backups alone")
 	case !t.IsValid() || t.AsTime().Sub(b.GetStartTime().AsTime()) < minBackupHot-backupGrace:
-		return statusInvalid(field, "%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minBackupHot)
+		return refusal.Invalid(field, "%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minBackupHot)
 	}
 	return nil
 }
@@ -267,7 +268,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 		most = maxHotBackups
 	}
 	if err == nil && n >= most {
-		return statusTooManyBackups(b.GetSourceTable(), cluster, n)
+		return refusal.TooManyBackups(b.GetSourceTable(), cluster, n)
 	}
 	return err
 }
@@ -277,7 +278,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
 	info := encryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
-		info.EncryptionStatus = untrackedKey()
+		info.EncryptionStatus = refusal.UntrackedKey()
 	}
 	return info
 }
@@ -339,18 +340,18 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 					return err
 				}
 				if expired(b, s.now()) {
-					return statusInvalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
+					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
 				if shownBackup(b, s.now()).GetBackupType() != btapb.Backup_HOT {
-					return statusInvalid("backup.hot_to_standard_time", "is for hot backups alone")
+					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
 				}
 				b.HotToStandardTime = micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
 					return err
 				}
 			default:
-				return statusInvalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
+				return refusal.Invalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
 			}
 		}
 		out = shownBackup(b, s.now())
@@ -407,7 +408,7 @@ func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string)
 		return err
 	}
 	if len(held) > 0 {
-		return statusPrecondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
+		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
 	}
 	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*btapb.Snapshot) bool { return true }))
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/listfilter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // backupFields are the fields that ListBackups filters and orders by.
@@ -51,7 +52,7 @@ const listTokenSum = 8
 func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackupsRequest) (*btapb.ListBackupsResponse, error) {
 	parent := req.GetParent()
 	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	prefix := parent + "/backups/"
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
@@ -64,11 +65,11 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	}
 	filter, err := listfilter.Parse(req.GetFilter(), backupFields)
 	if err != nil {
-		return nil, statusInvalid("filter", "%v", err)
+		return nil, refusal.Invalid("filter", "%v", err)
 	}
 	order, err := listfilter.ParseOrder(req.GetOrderBy(), backupFields)
 	if err != nil {
-		return nil, statusInvalid("order_by", "%v", err)
+		return nil, refusal.Invalid("order_by", "%v", err)
 	}
 	compare := func(a, b *btapb.Backup) int {
 		if order == nil {
@@ -82,7 +83,7 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 		raw, err := base64.RawURLEncoding.DecodeString(token)
 		last = &btapb.Backup{}
 		if err != nil || len(raw) < listTokenSum || string(raw[:listTokenSum]) != string(sum[:listTokenSum]) || proto.Unmarshal(raw[listTokenSum:], last) != nil {
-			return nil, statusInvalid("page_token", "%q is not a token that this server gave for this parent, filter and order", token)
+			return nil, refusal.Invalid("page_token", "%q is not a token that this server gave for this parent, filter and order", token)
 		}
 	}
 	stored, err := s.backupsUnder(s.db, prefix)
@@ -105,7 +106,7 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 		resp.Backups = resp.GetBackups()[:size]
 		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(resp.GetBackups()[size-1])
 		if err != nil {
-			return nil, toStatus(err)
+			return nil, refusal.Of(err)
 		}
 		resp.NextPageToken = base64.RawURLEncoding.EncodeToString(append(sum[:listTokenSum:listTokenSum], raw...))
 	}

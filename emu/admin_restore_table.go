@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -33,7 +34,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			return err
 		}
 		if b = shownBackup(stored, s.now()); b.GetState() != btapb.Backup_READY {
-			return statusPrecondition("Backup %s is not ready.", b.GetName())
+			return refusal.Precondition("Backup %s is not ready.", b.GetName())
 		}
 		return s.checkTableCount(r, parent)
 	}
@@ -83,7 +84,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		return err
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -21,13 +22,13 @@ import (
 // findSnapshot returns the snapshot that a field names.
 func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
 	if !hasShape(name, "projects", "instances", "clusters", "snapshots") {
-		return nil, statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
+		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
 	x := &btapb.Snapshot{}
 	if found, err := load(r, kindSnapshot+name, x); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found || s.snapshotEnded(x) {
-		return nil, statusNotFound("Snapshot", name)
+		return nil, refusal.NotFound("Snapshot", name)
 	}
 	return x, nil
 }
@@ -40,7 +41,7 @@ func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
 	if !isResourceID(req.GetSnapshotId()) {
-		return nil, statusInvalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
+		return nil, refusal.Invalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
 	}
 	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	life := defaultSnapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
 		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
-			return nil, statusInvalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -61,7 +62,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if segments(req.GetName(), 4) != segments(parent, 4) {
-			return statusInvalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
+			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
 		}
 		_, err := findTable(r, "name", req.GetName())
 		return err
@@ -74,7 +75,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if _, err := tx.Backup(x.GetName()); err == nil {
-			return statusExists("Snapshot", x.GetName())
+			return refusal.Exists("Snapshot", x.GetName())
 		}
 		return nil
 	}); err != nil {
@@ -94,7 +95,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		return store(tx, kindSnapshot+x.GetName(), x)
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
@@ -109,7 +110,7 @@ func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshot
 func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
 	parent := req.GetParent()
 	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	prefix := parent + "/snapshots/"
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
@@ -122,7 +123,7 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	}
 	found, err := loadAll[btapb.Snapshot](s.db, kindSnapshot, prefix)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &btapb.ListSnapshotsResponse{Snapshots: slices.DeleteFunc(found, s.snapshotEnded)}, nil
 }
@@ -178,7 +179,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 			return err
 		}
 		if segments(x.GetName(), 4) != parent {
-			return statusInvalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
+			return refusal.Invalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
 		}
 		return s.checkTableCount(r, parent)
 	}
@@ -206,7 +207,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 		return err
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -100,11 +103,52 @@ func remove(tx *engine.CatalogTx, key string) error {
 	return nil
 }
 
+// readyAtField holds what the API does not show of a message that is stored: the
+// time at which it will be what it says, in microseconds. It is the highest number
+// there is; no message of the API has it.
+const readyAtField = protowire.MaxValidNumber
+
+// setReadyAt says in a message that is to be stored that it will be so at a time.
+// The zero time is as none: it is so now.
+func setReadyAt(m proto.Message, t time.Time) {
+	takeReadyAt(m)
+	if t.IsZero() {
+		return
+	}
+	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), readyAtField, protowire.VarintType)
+	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, uint64(t.UnixMicro())))
+}
+
+// readyAt returns what setReadyAt said; the zero time if it said nothing.
+func readyAt(m proto.Message) time.Time {
+	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {
+		number, _, n := protowire.ConsumeField(raw)
+		if n < 0 {
+			break
+		}
+		if number == readyAtField {
+			_, _, tag := protowire.ConsumeTag(raw)
+			micros, _ := protowire.ConsumeVarint(raw[tag:])
+			return time.UnixMicro(int64(micros))
+		}
+		raw = raw[n:]
+	}
+	return time.Time{}
+}
+
+// takeReadyAt is readyAt and takes it out of the message, which can be shown
+// then: like any field that the API does not have.
+func takeReadyAt(m proto.Message) time.Time {
+	at := readyAt(m)
+	m.ProtoReflect().SetUnknown(nil)
+	return at
+}
+
 // change runs fn as one change of the catalog and answers with a status. What
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
 func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
-	return toStatus(s.db.UpdateCatalog(ctx, fn))
+	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
@@ -135,7 +179,7 @@ func newEtag(tx *engine.CatalogTx) (string, error) {
 // An empty one is not checked.
 func checkEtag(name, given, is string) error {
 	if given != "" && given != is {
-		return statusAborted("%s has changed: its etag is not %q.", name, given)
+		return refusal.Aborted("%s has changed: its etag is not %q.", name, given)
 	}
 	return nil
 }
@@ -161,18 +205,18 @@ func removeUnder(tx *engine.CatalogTx, table string) error {
 // allowed are the fields that can be updated; a path may go deeper.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
-		return nil, statusInvalid("update_mask", "A non-empty 'update_mask' must be specified")
+		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
 	}
 	for _, path := range mask.GetPaths() {
 		if path == "*" {
-			return nil, statusInvalid("update_mask", "the wildcard * is not supported; name the fields")
+			return nil, refusal.Invalid("update_mask", "the wildcard * is not supported; name the fields")
 		}
 		ok := false
 		for _, a := range allowed {
 			ok = ok || path == a || strings.HasPrefix(path, a+".")
 		}
 		if !ok {
-			return nil, statusInvalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
+			return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
 		}
 	}
 	return mask.GetPaths(), nil
@@ -183,7 +227,7 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
 		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
-			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
+			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil

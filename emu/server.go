@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -42,6 +43,11 @@ type Server struct {
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
+
+	adminDelay      time.Duration
+	operationsEnded broadcast // by a request, ahead of their time
+	dueWork         []dueWork
+	dueMu           sync.Mutex // held by RunDue
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -82,8 +88,11 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		db:     o.DB,
-		clock:  o.Clock,
+		db:    o.DB,
+		clock: o.Clock,
+
+		adminDelay: o.AdminDelay,
+
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -155,7 +164,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refusal(desc.ServiceName, m.MethodName)
+					return nil, refused(desc.ServiceName, m.MethodName)
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -169,7 +178,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refusal(desc.ServiceName, st.StreamName)
+				return refused(desc.ServiceName, st.StreamName)
 			}
 			return handler(impl, stream)
 		}
@@ -181,7 +190,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 func (s *Server) recoverPanic(fullMethod string, err *error) {
 	if r := recover(); r != nil {
 		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
-		*err = statusPanic(fullMethod, r)
+		*err = refusal.Panic(fullMethod, r)
 	}
 }
 
@@ -263,6 +272,9 @@ func (s *Server) Resources() ([]Resource, error) {
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
+			}
+			if c, ok := m.(*btapb.Cluster); ok {
+				shownCluster(c, s.now())
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

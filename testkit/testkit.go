@@ -61,6 +61,7 @@ type config struct {
 	dynamoDB          facade.Options
 	update            *migrate.UpdateMode // nil without UpdateFlag
 	backupBytes       int64
+	adminDelay        time.Duration
 	restarts          bool // see Env.restart
 }
 
@@ -124,6 +125,11 @@ func WithMappingFile(path string) Option {
 //
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }
+
+// WithAdminDelay keeps operations of Bigtable's administration under way for d, as
+// in the service, where they take a while: what they make is CREATING until
+// [Env.Advance] passes it. Default: they are done when their call returns.
+func WithAdminDelay(d time.Duration) Option { return func(c *config) { c.adminDelay = d } }
 
 // WithClonedMessages copies every message between the DynamoDB door and the
 // Bigtable behind it, as a wire would. For tests of Tabletop itself: the

@@ -94,6 +94,7 @@ type serveCommand struct {
 	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
 	KeepDeleted *int64         `name:"keep-deleted" help:"How many MiB of deleted tables are kept for UndeleteTable, for 7 days at most; the oldest go first. Default: 128 in memory, all with --data." placeholder:"MIB"`
 	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
+	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
@@ -134,8 +135,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.BackupBytes != nil || c.Limits != "":
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --backup-bytes and --limits: those are matters of the target")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0:
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --backup-bytes, --admin-delay and --limits: those are matters of the target")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
@@ -164,6 +165,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.TTLInterval <= 0 {
 		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
+	}
+	if c.AdminDelay < 0 {
+		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
 	}
 	if c.Grace < 0 {
 		return fmt.Errorf("--grace: %v is not a time to wait", c.Grace)
@@ -308,7 +312,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token}
+	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
@@ -317,6 +321,11 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, srv.Close)
+	s.every(dueInterval, func(ctx context.Context) {
+		if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
+			s.logger.Error("what is due failed, and is tried again", "error", err)
+		}
+	})
 	addr := c.Bigtable
 	switch addr {
 	case off:
@@ -419,7 +428,15 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		return err
 	}
 	s.closers = append(s.closers, f.Close)
-	s.reap(ctx, f)
+	s.every(c.TTLInterval, func(ctx context.Context) {
+		deleted, err := f.ReapExpired(ctx)
+		if deleted > 0 { // data that goes without anybody's request
+			s.logger.Warn("deleted items whose time to live is over", "items", deleted)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("deleting expired items failed", "error", err)
+		}
+	})
 	lis, door, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1", 0)
 	if err != nil {
 		return err
@@ -452,9 +469,13 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	return nil
 }
 
-// reap deletes expired items on a timer until stop.
-func (s *serving) reap(ctx context.Context, f *facade.Server) {
-	ctx, cancel := context.WithCancel(ctx)
+// dueInterval is how often is looked at what is due.
+const dueInterval = time.Second
+
+// every calls do on a timer until stop, which ends the context of a call under way
+// and waits for it.
+func (s *serving) every(interval time.Duration, do func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	s.closers = append(s.closers, func() error {
 		cancel()
@@ -463,20 +484,14 @@ func (s *serving) reap(ctx context.Context, f *facade.Server) {
 	})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(s.command.TTLInterval)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-			}
-			deleted, err := f.ReapExpired(ctx)
-			if deleted > 0 { // data that goes without anybody's request
-				s.logger.Warn("deleted items whose time to live is over", "items", deleted)
-			}
-			if err != nil && ctx.Err() == nil {
-				s.logger.Error("deleting expired items failed", "error", err)
+				do(ctx)
 			}
 		}
 	}()
